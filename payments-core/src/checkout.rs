@@ -1,0 +1,176 @@
+//! The checkout session: the payment as the customer's browser sees it.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::{
+    Amount, Currency, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Timestamp,
+    aliased::aliased_resource,
+    validation::{Fields, Invalid},
+};
+
+aliased_resource! {
+    /// What the checkout page needs to know (API specification, "Checkout session"). It holds nothing of the
+    /// merchant's that a customer should not see: no metadata, no fee.
+    pub struct CheckoutSession {
+        /// The payment's id.
+        id: PaymentId = "id",
+        /// What is to be paid.
+        amount: Amount = "amount",
+        /// Its currency.
+        currency: Currency = "currency",
+        /// What it is for.
+        description: Option<String> = "description",
+        /// Who pays, as far as the merchant said.
+        customer_name: Option<String> = "customerName",
+        /// Their e-mail address.
+        customer_email: Option<String> = "customerEmail",
+        /// Their phone number.
+        customer_phone: Option<String> = "customerPhone",
+        /// Where the payment stands.
+        status: RawStatus = "status",
+        /// Whether real money moves.
+        environment: Environment = "environment",
+        /// Who is paid.
+        merchant_name: String = "merchantName",
+        /// The developer app's name, if it was made through one.
+        app_name: Option<String> = "appName",
+        /// The developer app's picture.
+        app_logo_url: Option<String> = "appLogoUrl",
+        /// The merchant's web site.
+        website: Option<String> = "website",
+        /// The developer app's web site.
+        website_url: Option<String> = "websiteUrl",
+        /// Whether the session's life is over.
+        is_expired: bool = "isExpired",
+        /// Whether it is a test session, with a simulator and no money.
+        is_simulated: bool = "isSimulated",
+        /// The ways to pay.
+        payment_methods: Vec<PaymentMethod> = "paymentMethods",
+        /// Where the customer goes after paying.
+        success_url: String = "successUrl",
+        /// Where the customer goes otherwise.
+        cancel_url: String = "cancelUrl",
+        /// When the session's life ends.
+        expires_at: Timestamp = "expiresAt",
+    }
+}
+
+/// How the simulator of a test session is to end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SimulateOutcome {
+    /// As if the customer had paid.
+    #[default]
+    Completed,
+    /// As if the payment had been refused.
+    Failed,
+    /// As if the customer had given up.
+    Cancelled,
+}
+
+/// The parameters of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Simulate {
+    /// How the session is to end.
+    #[serde(rename = "status")]
+    pub outcome: SimulateOutcome,
+}
+
+impl Simulate {
+    /// Reads `status` (`completed`, `failed`, `cancelled`) or `action` (`success`, `fail`, `cancel`; it wins) from the
+    /// body of a request; with neither, or without a body, the session is completed.
+    ///
+    /// # Errors
+    /// One sentence for each that is another word.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut fields = Fields::of_body(body)?;
+        let mut word = |name, words: [&str; 3]| {
+            let json = fields.raw(name)?;
+            let text: Option<String> = serde_json::from_str(json).ok();
+            let place = text.and_then(|text| words.iter().position(|word| **word == text));
+            match place.and_then(|place| OUTCOMES.get(place)) {
+                Some(outcome) => Some(*outcome),
+                None => fields.fault(name, format_args!("must be one of {}", words.join(", ")), None),
+            }
+        };
+        let status = word("status", ["completed", "failed", "cancelled"]);
+        let action = word("action", ["success", "fail", "cancel"]);
+        fields.finish(Self { outcome: action.or(status).unwrap_or_default() })
+    }
+}
+
+const OUTCOMES: [SimulateOutcome; 3] =
+    [SimulateOutcome::Completed, SimulateOutcome::Failed, SimulateOutcome::Cancelled];
+
+aliased_resource! {
+    /// How a simulation ended.
+    pub struct Simulation {
+        /// Where the payment stands: `paid`, `failed` or `cancelled`.
+        status: RawStatus = "status",
+        /// Where the customer goes next.
+        redirect_url: String = "redirectUrl",
+        /// Whether it was paid.
+        success: bool = "success",
+    }
+}
+
+impl Simulation {
+    /// What to tell of a payment that a simulation has just ended.
+    #[must_use]
+    pub fn of(payment: &Payment) -> Self {
+        Self {
+            status: payment.raw_status.clone(),
+            redirect_url: redirect_url(payment),
+            success: payment.raw_status == RawStatus::Paid,
+            unknown: crate::aliased::UnknownFields::default(),
+        }
+    }
+}
+
+/// Where the customer goes once a payment is over: `success_url` if it is paid, else `cancel_url`, with `payment_id`
+/// and the public `status` added to its query. What the query held is kept.
+#[must_use]
+pub fn redirect_url(payment: &Payment) -> String {
+    let target = if payment.raw_status == RawStatus::Paid { &payment.success_url } else { &payment.cancel_url };
+    match Url::parse(target) {
+        Ok(mut url) => {
+            url.query_pairs_mut()
+                .append_pair("payment_id", payment.id.as_str())
+                .append_pair("status", payment.status.as_str());
+            url.into()
+        }
+        // It was an address when the payment was made; should it not be one, it goes as it is.
+        Err(_) => target.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulation_takes_a_status_or_an_action_and_the_action_wins() {
+        use SimulateOutcome::{Cancelled, Completed, Failed};
+        for (body, outcome) in [
+            ("", Completed),
+            ("{}", Completed),
+            (r#"{"status":null}"#, Completed),
+            (r#"{"status":"completed"}"#, Completed),
+            (r#"{"status":"failed"}"#, Failed),
+            (r#"{"status":"cancelled"}"#, Cancelled),
+            (r#"{"action":"success"}"#, Completed),
+            (r#"{"action":"fail"}"#, Failed),
+            (r#"{"action":"cancel"}"#, Cancelled),
+            (r#"{"action":"fail","status":"completed"}"#, Failed),
+        ] {
+            assert_eq!(Simulate::from_json(body.as_bytes()).unwrap().outcome, outcome, "{body}");
+        }
+        for body in [r#"{"status":"paid"}"#, r#"{"action":"failed"}"#, r#"{"status":1}"#, "[]"] {
+            assert!(Simulate::from_json(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

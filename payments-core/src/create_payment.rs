@@ -1,0 +1,277 @@
+//! What a merchant says to create a payment.
+
+use serde::Serialize;
+use url::{Host, Url};
+
+use crate::{
+    Amount, AmountError, Currency, Customer, Environment, Metadata,
+    validation::{Fields, Invalid},
+};
+
+const MAX_DESCRIPTION_BYTES: usize = 2000;
+const MAX_CUSTOMER_BYTES: usize = 320;
+const MAX_REFERENCE_BYTES: usize = 255;
+const MAX_URL_BYTES: usize = 2048;
+
+/// The parameters of a new payment (API specification, "Create-payment parameters").
+///
+/// What is required stands in [`new`](Self::new), the rest is chained:
+///
+/// ```
+/// use payments_core::{CreatePayment, Customer, Metadata};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let params = CreatePayment::new("1250".parse()?, "https://shop.example/paid", "https://shop.example/cart")
+///     .customer(Customer { name: Some("Asha".into()), ..Customer::default() })
+///     .metadata(Metadata::new(r#"{"order":"A-17"}"#)?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CreatePayment {
+    /// What the customer is to pay; greater than zero.
+    pub amount: Amount,
+    /// Where the customer goes after paying: an absolute address, `https` in live mode unless it is this machine's.
+    pub success_url: String,
+    /// Where the customer goes otherwise; the same rules.
+    pub cancel_url: String,
+    /// The currency; BDT unless said otherwise.
+    pub currency: Currency,
+    /// What the customer reads on the checkout page; at most 2000 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The merchant's own data; an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// Who pays; each entry at most 320 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer: Option<Customer>,
+    /// The merchant's own reference, at most 255 bytes; the payment's id unless given.
+    #[serde(rename = "merchantTransactionId", skip_serializing_if = "Option::is_none")]
+    pub merchant_transaction_id: Option<String>,
+}
+
+impl CreatePayment {
+    /// A payment of this amount, and where the customer goes after paying and otherwise.
+    #[must_use]
+    pub fn new(amount: Amount, success_url: impl Into<String>, cancel_url: impl Into<String>) -> Self {
+        Self {
+            amount,
+            success_url: success_url.into(),
+            cancel_url: cancel_url.into(),
+            currency: Currency::default(),
+            description: None,
+            metadata: None,
+            customer: None,
+            merchant_transaction_id: None,
+        }
+    }
+
+    /// Sets the currency; BDT otherwise.
+    #[must_use]
+    pub fn currency(mut self, currency: Currency) -> Self {
+        self.currency = currency;
+        self
+    }
+
+    /// Sets what the customer reads on the checkout page.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the merchant's own data.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// Says who pays.
+    #[must_use]
+    pub fn customer(mut self, customer: Customer) -> Self {
+        self.customer = Some(customer);
+        self
+    }
+
+    /// Sets the merchant's own reference.
+    #[must_use]
+    pub fn merchant_transaction_id(mut self, reference: impl Into<String>) -> Self {
+        self.merchant_transaction_id = Some(reference.into());
+        self
+    }
+
+    /// Reads and validates the body of a request. Fields it does not know are ignored.
+    ///
+    /// # Errors
+    /// One sentence for each fault of the body.
+    pub fn from_json(body: &[u8], environment: Environment) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(body)?;
+        let params = Self {
+            amount: amount(&mut fields),
+            success_url: redirect_url(&mut fields, "success_url", environment),
+            cancel_url: redirect_url(&mut fields, "cancel_url", environment),
+            currency: currency(&mut fields),
+            description: fields.text("description", MAX_DESCRIPTION_BYTES),
+            metadata: metadata(&mut fields),
+            customer: customer(&mut fields),
+            merchant_transaction_id: fields
+                .text("merchantTransactionId", MAX_REFERENCE_BYTES)
+                .filter(|reference| !reference.is_empty()),
+        };
+        fields.finish(params)
+    }
+}
+
+fn amount(fields: &mut Fields<'_>) -> Amount {
+    let read = match fields.raw("amount") {
+        None => Err(AmountError::NotANumber),
+        Some(json) => json
+            .parse()
+            .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) }),
+    };
+    read.unwrap_or_else(|error| fields.fault("amount", error, Amount::ZERO))
+}
+
+fn currency(fields: &mut Fields<'_>) -> Currency {
+    let Some(json) = fields.raw("currency") else { return Currency::default() };
+    match serde_json::from_str(json) {
+        Ok(currency) => currency,
+        Err(_) => fields.fault("currency", crate::UnknownCurrency, Currency::default()),
+    }
+}
+
+fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
+    let json = fields.raw("metadata")?;
+    Metadata::new(json).map(Some).unwrap_or_else(|error| fields.fault("metadata", error, None))
+}
+
+fn customer(fields: &mut Fields<'_>) -> Option<Customer> {
+    fields.raw("customer")?;
+    Some(fields.nested("customer", |customer| Customer {
+        name: customer.text("name", MAX_CUSTOMER_BYTES),
+        email: customer.text("email", MAX_CUSTOMER_BYTES),
+        phone: customer.text("phone", MAX_CUSTOMER_BYTES),
+    }))
+}
+
+/// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
+fn redirect_url(fields: &mut Fields<'_>, name: &str, environment: Environment) -> String {
+    let text = fields.required_text(name, MAX_URL_BYTES);
+    if text.is_empty() {
+        return match fields.raw(name) {
+            Some("\"\"") => fields.fault(name, "must be an absolute URL", text),
+            _ => text,
+        };
+    }
+    match web_url(&text) {
+        None => fields.fault(name, "must be an absolute URL", text),
+        Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {
+            fields.fault(name, "must use https in live mode (http is allowed for localhost)", text)
+        }
+        Some(_) => text,
+    }
+}
+
+/// An absolute http or https address with a host, written without control characters or white space.
+pub(crate) fn web_url(text: &str) -> Option<Url> {
+    let clean = !text.chars().any(|char| char.is_control() || char.is_whitespace());
+    let url = Url::parse(text).ok().filter(|_| clean)?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+fn is_localhost(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URLS: &str = r#""success_url":"https://a.example/ok","cancel_url":"https://a.example/no""#;
+
+    fn faults(body: &str, environment: Environment) -> Vec<String> {
+        CreatePayment::from_json(body.as_bytes(), environment).err().map(Invalid::into_sentences).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_least_that_makes_a_payment_is_an_amount_and_two_urls() {
+        let params =
+            CreatePayment::from_json(format!(r#"{{"amount":750,{URLS}}}"#).as_bytes(), Environment::Live).unwrap();
+        assert_eq!(
+            params,
+            CreatePayment::new(Amount::from_minor(75_000), "https://a.example/ok", "https://a.example/no")
+        );
+    }
+
+    #[test]
+    fn every_fault_of_a_body_is_told_and_names_its_field() {
+        let body = r#"{"amount":"750","currency":"EUR","success_url":"/paid","metadata":[],"customer":{"email":5},
+            "description":{},"merchantTransactionId":7}"#;
+        assert_eq!(
+            faults(body, Environment::Test),
+            [
+                "amount must be a positive number",
+                "success_url must be an absolute URL",
+                "cancel_url must be given",
+                "currency must be one of BDT, USD",
+                "description must be a string",
+                "metadata must be an object",
+                "customer.email must be a string",
+                "merchantTransactionId must be a string",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_amount_that_is_not_exact_and_positive_is_refused() {
+        for (amount, fault) in [
+            ("0", "must be a positive number"),
+            ("-5", "must be a positive number"),
+            ("null", "must be a positive number"),
+            ("{}", "must be a positive number"),
+            ("0.001", "must have at most 2 decimals"),
+            ("1e12", "must be at most 999999999999.99"),
+        ] {
+            let body = format!(r#"{{"amount":{amount},{URLS}}}"#);
+            assert_eq!(faults(&body, Environment::Test), [format!("amount {fault}")]);
+        }
+    }
+
+    #[test]
+    fn live_redirects_use_https_unless_they_stay_on_this_machine() {
+        let body = |url: &str| format!(r#"{{"amount":1,"success_url":"{url}","cancel_url":"https://a.example"}}"#);
+        for (url, live, test) in [
+            ("https://shop.example/", true, true),
+            ("http://shop.example/", false, true),
+            ("http://localhost:3000/paid", true, true),
+            ("http://127.0.0.1:3000", true, true),
+            ("http://[::1]/", true, true),
+            ("http://localhost.evil.example/", false, true),
+            ("javascript:alert(1)", false, false),
+            ("ftp://shop.example", false, false),
+            ("shop.example/paid", false, false),
+            ("https://", false, false),
+            ("https://shop.example/\\n", true, true),
+        ] {
+            let url = url.replace("\\n", "%0a");
+            assert_eq!(faults(&body(&url), Environment::Live).is_empty(), live, "{url}");
+            assert_eq!(faults(&body(&url), Environment::Test).is_empty(), test, "{url}");
+        }
+    }
+
+    #[test]
+    fn metadata_arrives_byte_for_byte() {
+        let metadata = r#"{ "b":1.10, "a" : 123456789012345678901234567890,"é":"\u00e9" }"#;
+        let body = format!(r#"{{"amount":1,{URLS},"metadata":{metadata}}}"#);
+        let params = CreatePayment::from_json(body.as_bytes(), Environment::Test).unwrap();
+        assert_eq!(params.metadata.unwrap().as_str(), metadata);
+    }
+}

@@ -1,0 +1,398 @@
+//! The one place that says how a payment begins and how it may move.
+//!
+//! | from | to | cause |
+//! |---|---|---|
+//! | created | processing | the customer was sent to the gateway (live) |
+//! | created, processing | paid | the gateway confirms the approval (live) |
+//! | created, processing | failed, cancelled | the gateway says so (live), or the simulator (test) |
+//! | created | paid | the simulator (test) |
+//! | created, processing | expired | the session's life is over |
+//! | expired, failed, cancelled | paid | only a late confirmation by the gateway (live): money that arrived stays in view |
+//! | paid | refunded | a refund (live) |
+//!
+//! `pending` moves as `created` does. Anything else is a [`Refusal`] that names both states.
+
+use crate::{
+    Amount, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId, PaymentMethod,
+    Posting, RawStatus, Refund, RefundId, RefundStatus, SimulateOutcome, Timestamp, aliased::UnknownFields, ledger,
+};
+
+/// What moves a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The customer of a live session was sent to the gateway.
+    SentToGateway(PaymentMethod),
+    /// The gateway, asked by the server, confirms this payment's id, amount and currency.
+    GatewayConfirmed,
+    /// The gateway says that the payment failed.
+    GatewayFailed,
+    /// The gateway says that the customer gave up.
+    GatewayCancelled,
+    /// The simulator of a test session was told to end so.
+    Simulated(SimulateOutcome),
+    /// The session's life is over; where the customer had been sent to the gateway, it was asked once more and says
+    /// unpaid.
+    SessionEnded,
+    /// The merchant gives the money back.
+    Refunded {
+        /// The refund's new id.
+        id: RefundId,
+        /// Why, in the merchant's words.
+        reason: Option<String>,
+    },
+}
+
+impl Cause {
+    /// Where this cause leads.
+    fn target(&self) -> RawStatus {
+        match self {
+            Self::SentToGateway(_) => RawStatus::Processing,
+            Self::GatewayConfirmed | Self::Simulated(SimulateOutcome::Completed) => RawStatus::Paid,
+            Self::GatewayFailed | Self::Simulated(SimulateOutcome::Failed) => RawStatus::Failed,
+            Self::GatewayCancelled | Self::Simulated(SimulateOutcome::Cancelled) => RawStatus::Cancelled,
+            Self::SessionEnded => RawStatus::Expired,
+            Self::Refunded { .. } => RawStatus::Refunded,
+        }
+    }
+
+    /// The environment in which this cause can occur, where it is only one.
+    fn environment(&self) -> Option<Environment> {
+        match self {
+            Self::Simulated(_) => Some(Environment::Test),
+            Self::SessionEnded => None,
+            _ => Some(Environment::Live),
+        }
+    }
+}
+
+/// A move that the table does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The state forbids it.
+    #[error("a payment that is {from} cannot become {to}")]
+    State {
+        /// Where the payment stands.
+        from: RawStatus,
+        /// Where it was to go.
+        to: RawStatus,
+    },
+    /// Only test sessions have a simulator.
+    #[error("a live payment cannot be simulated; only a payment made with a test key can")]
+    LiveSimulation,
+    /// Test payments moved no money.
+    #[error("a test payment cannot become {to}; only a payment made with a live key can")]
+    TestPayment {
+        /// Where it was to go.
+        to: RawStatus,
+    },
+}
+
+/// Where a payment goes from here, as the table has it.
+///
+/// # Errors
+/// A [`Refusal`] for whatever the table does not have.
+pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> Result<RawStatus, Refusal> {
+    use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
+
+    let to = cause.target();
+    match (cause.environment(), environment) {
+        (Some(Environment::Test), Environment::Live) => return Err(Refusal::LiveSimulation),
+        (Some(Environment::Live), Environment::Test) => return Err(Refusal::TestPayment { to }),
+        _ => {}
+    }
+    let allowed = match cause {
+        Cause::SentToGateway(_) | Cause::Simulated(SimulateOutcome::Completed) => matches!(from, Created | Pending),
+        Cause::GatewayConfirmed => matches!(from, Created | Pending | Processing | Expired | Failed | Cancelled),
+        Cause::GatewayFailed
+        | Cause::GatewayCancelled
+        | Cause::Simulated(SimulateOutcome::Failed | SimulateOutcome::Cancelled)
+        | Cause::SessionEnded => matches!(from, Created | Pending | Processing),
+        Cause::Refunded { .. } => *from == Paid,
+    };
+    if allowed { Ok(to) } else { Err(Refusal::State { from: from.clone(), to }) }
+}
+
+/// What a move comes to: all of it is committed together, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The payment as it stands now.
+    pub payment: Payment,
+    /// What the ledger gets; sums to zero.
+    pub postings: Vec<Posting>,
+    /// The event that is owed to the merchant's endpoints, if any.
+    pub event: Option<EventKind>,
+}
+
+/// What the platform adds to a merchant's parameters to make a payment.
+#[derive(Debug, Clone)]
+pub struct NewPayment {
+    /// The payment's new id.
+    pub id: PaymentId,
+    /// Whose payment it is.
+    pub developer_id: DeveloperId,
+    /// The environment of the key it is made with.
+    pub environment: Environment,
+    /// Address of the checkout page.
+    pub checkout_url: String,
+    /// The platform's rate.
+    pub fee_rate: FeeRate,
+    /// The present time.
+    pub now: Timestamp,
+}
+
+/// Makes a payment: `created`, with its fee worked out, owing `payment.created`.
+#[must_use]
+pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
+    let fee = new.fee_rate.fee_on(params.amount);
+    let payment = Payment {
+        merchant_transaction_id: params.merchant_transaction_id.unwrap_or_else(|| new.id.to_string()),
+        id: new.id,
+        developer_id: new.developer_id,
+        app_id: None,
+        amount: params.amount,
+        currency: params.currency,
+        status: RawStatus::Created.public(),
+        raw_status: RawStatus::Created,
+        environment: new.environment,
+        is_simulated: new.environment == Environment::Test,
+        description: params.description,
+        checkout_url: new.checkout_url,
+        platform_fee_amount: fee,
+        fee_percentage: new.fee_rate,
+        net_amount: params.amount.checked_sub(fee).unwrap_or(Amount::ZERO),
+        customer: params.customer.unwrap_or_default(),
+        payment_method: None,
+        metadata: params.metadata.unwrap_or_default(),
+        success_url: params.success_url,
+        cancel_url: params.cancel_url,
+        refund: None,
+        paid_at: None,
+        created_at: new.now,
+        updated_at: new.now,
+        unknown: UnknownFields::default(),
+    };
+    Decision { payment, postings: Vec::new(), event: Some(EventKind::PaymentCreated) }
+}
+
+/// Moves a payment.
+///
+/// # Errors
+/// A [`Refusal`] for whatever the table does not have; the payment is then as it was.
+pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decision, Refusal> {
+    let raw_status = transition(&payment.raw_status, payment.environment, &cause)?;
+    let mut moved = payment.clone();
+    moved.status = raw_status.public();
+    moved.raw_status = raw_status;
+    moved.updated_at = now;
+    let (postings, event) = match cause {
+        Cause::GatewayConfirmed | Cause::Simulated(SimulateOutcome::Completed) => {
+            moved.paid_at = Some(now);
+            if matches!(cause, Cause::Simulated(_)) {
+                moved.payment_method = Some(PaymentMethod::Test);
+            }
+            (ledger::of_completion(&moved), Some(EventKind::PaymentCompleted))
+        }
+        Cause::Refunded { id, reason } => {
+            moved.refund = Some(refund(payment, id, reason, now));
+            (ledger::of_refund(&moved), Some(EventKind::PaymentRefunded))
+        }
+        Cause::SentToGateway(method) => {
+            moved.payment_method = Some(method);
+            (Vec::new(), None)
+        }
+        Cause::GatewayFailed | Cause::GatewayCancelled | Cause::Simulated(_) | Cause::SessionEnded => {
+            (Vec::new(), None)
+        }
+    };
+    Ok(Decision { payment: moved, postings, event })
+}
+
+/// BDT came through mobile financial services, which cannot send it back: a person does (API specification, "Refund").
+fn refund(payment: &Payment, id: RefundId, reason: Option<String>, now: Timestamp) -> Refund {
+    let by_hand = payment.currency == Currency::Bdt;
+    Refund {
+        id,
+        amount: payment.amount,
+        currency: payment.currency,
+        reason,
+        status: if by_hand { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded },
+        requires_manual_settlement: by_hand,
+        created_at: now,
+        settled_at: (!by_hand).then_some(now),
+        unknown: UnknownFields::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::RANDOM_BYTES;
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000).unwrap()
+    }
+
+    fn payment(environment: Environment, minor: u64, basis_points: u16) -> Payment {
+        let params = CreatePayment::new(Amount::from_minor(minor), "https://a.example/ok", "https://a.example/no");
+        let new = NewPayment {
+            id: PaymentId::new(now(), [1; RANDOM_BYTES]),
+            developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+            environment,
+            checkout_url: "https://pay.example/checkout/x".into(),
+            fee_rate: FeeRate::from_basis_points(basis_points).unwrap(),
+            now: now(),
+        };
+        create(params, new).payment
+    }
+
+    fn causes() -> Vec<Cause> {
+        vec![
+            Cause::SentToGateway(PaymentMethod::Mfs),
+            Cause::GatewayConfirmed,
+            Cause::GatewayFailed,
+            Cause::GatewayCancelled,
+            Cause::Simulated(SimulateOutcome::Completed),
+            Cause::Simulated(SimulateOutcome::Failed),
+            Cause::Simulated(SimulateOutcome::Cancelled),
+            Cause::SessionEnded,
+            Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: None },
+        ]
+    }
+
+    /// The table once more, written as rows: from, environment, cause (by its place above), to.
+    fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
+        use Environment::{Live, Test};
+        let mut rows = vec![("paid", Live, 8, "refunded")];
+        for open in ["created", "pending"] {
+            rows.extend([
+                (open, Live, 0, "processing"),
+                (open, Live, 1, "paid"),
+                (open, Live, 2, "failed"),
+                (open, Live, 3, "cancelled"),
+                (open, Test, 4, "paid"),
+                (open, Test, 5, "failed"),
+                (open, Test, 6, "cancelled"),
+                (open, Live, 7, "expired"),
+                (open, Test, 7, "expired"),
+            ]);
+        }
+        rows.extend([
+            ("processing", Live, 1, "paid"),
+            ("processing", Live, 2, "failed"),
+            ("processing", Live, 3, "cancelled"),
+            ("processing", Test, 5, "failed"),
+            ("processing", Test, 6, "cancelled"),
+            ("processing", Live, 7, "expired"),
+            ("processing", Test, 7, "expired"),
+        ]);
+        rows.extend(["expired", "failed", "cancelled"].map(|ended| (ended, Live, 1, "paid")));
+        rows
+    }
+
+    #[test]
+    fn every_state_and_cause_goes_where_the_table_says_and_nowhere_else() {
+        for from in RawStatus::KNOWN.iter().chain([&RawStatus::Other("later".into())]) {
+            for environment in [Environment::Live, Environment::Test] {
+                for (index, cause) in causes().iter().enumerate() {
+                    let row =
+                        table().into_iter().find(|row| (row.0, row.1, row.2) == (from.as_str(), environment, index));
+                    let expected = row.map(|row| RawStatus::from(row.3));
+                    let got = transition(from, environment, cause).ok();
+                    assert_eq!(got, expected, "{from} in {environment} by {cause:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_both_states() {
+        let refusal = transition(&RawStatus::Refunded, Environment::Live, &Cause::GatewayConfirmed).unwrap_err();
+        assert_eq!(refusal.to_string(), "a payment that is refunded cannot become paid");
+    }
+
+    #[test]
+    fn a_bdt_refund_waits_for_settlement_by_hand_and_a_card_refund_does_not() {
+        for (currency, by_hand) in [(Currency::Bdt, true), (Currency::Usd, false)] {
+            let mut payment = payment(Environment::Live, 100, 500);
+            payment.currency = currency;
+            let paid = decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment;
+            let cause = Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: Some("damaged".into()) };
+            let refunded = decide(&paid, cause, now()).unwrap();
+            let refund = refunded.payment.refund.unwrap();
+            assert_eq!(refund.requires_manual_settlement, by_hand);
+            assert_eq!(refund.status, if by_hand { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded });
+            assert_eq!(refund.settled_at.is_none(), by_hand);
+            assert_eq!(refunded.event, Some(EventKind::PaymentRefunded));
+        }
+    }
+
+    #[test]
+    fn each_event_of_the_spec_is_owed_by_its_move_and_by_no_other() {
+        let test = payment(Environment::Test, 100, 500);
+        for (outcome, event) in [
+            (SimulateOutcome::Completed, Some(EventKind::PaymentCompleted)),
+            (SimulateOutcome::Failed, None),
+            (SimulateOutcome::Cancelled, None),
+        ] {
+            assert_eq!(decide(&test, Cause::Simulated(outcome), now()).unwrap().event, event);
+        }
+        assert_eq!(decide(&test, Cause::SessionEnded, now()).unwrap().event, None);
+    }
+
+    proptest! {
+        #[test]
+        fn fee_and_net_add_up_and_postings_sum_to_zero_whatever_moves_a_payment(
+            minor in 1..=Amount::MAX.as_minor(),
+            basis_points in 0..=10_000_u16,
+            live in any::<bool>(),
+            moves in prop::collection::vec(0..9_usize, 0..12),
+        ) {
+            let environment = if live { Environment::Live } else { Environment::Test };
+            let mut payment = payment(environment, minor, basis_points);
+            let mut merchant = 0;
+            for index in moves {
+                let Ok(decision) = decide(&payment, causes().swap_remove(index), now()) else { continue };
+                prop_assert_eq!(decision.postings.iter().map(|posting| posting.minor).sum::<i64>(), 0);
+                merchant += decision
+                    .postings
+                    .iter()
+                    .filter(|posting| posting.account == crate::Account::Merchant)
+                    .map(|posting| posting.minor)
+                    .sum::<i64>();
+                payment = decision.payment;
+                prop_assert_eq!(&payment.status, &payment.raw_status.public());
+                let sum = payment.platform_fee_amount.as_minor() + payment.net_amount.as_minor();
+                prop_assert_eq!(sum, payment.amount.as_minor());
+                prop_assert_eq!(payment.refund.is_some(), payment.raw_status == RawStatus::Refunded);
+                let owed = if payment.raw_status == RawStatus::Paid { payment.net_amount.as_minor() } else { 0 };
+                prop_assert_eq!(merchant, i64::try_from(owed).unwrap());
+            }
+        }
+
+        #[test]
+        fn a_payment_survives_the_wire(minor in 1..=Amount::MAX.as_minor(), basis_points in 0..=10_000_u16) {
+            let payment = payment(Environment::Test, minor, basis_points);
+            let json = serde_json::to_string(&payment).unwrap();
+            let back: Payment = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(serde_json::to_string(&back).unwrap(), json);
+            prop_assert_eq!(back, payment);
+        }
+    }
+
+    #[test]
+    fn the_fields_of_a_payment_stand_in_the_documented_order() {
+        let json = serde_json::to_string(&payment(Environment::Test, 75_000, 500)).unwrap();
+        let names: Vec<&str> = json.split('"').filter(|part| json.contains(&format!("\"{part}\":"))).collect();
+        assert_eq!(
+            names.join(" "),
+            "id developerId appId merchantTransactionId amount currency status rawStatus environment isSimulated \
+             description checkoutUrl checkout_url platformFeeAmount platform_fee feePercentage platformFeeRate \
+             platform_fee_rate netAmount net_amount customerName customerEmail customerPhone customer name email phone \
+             paymentMethod metadata success_url cancel_url paid_at created_at createdAt updatedAt"
+        );
+        assert!(json.contains(r#""platformFeeAmount":37.5,"platform_fee":37.5,"feePercentage":5,"#), "{json}");
+    }
+}

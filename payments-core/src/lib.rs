@@ -1,0 +1,66 @@
+//! What a payment is: the API's resources as they stand on the wire, exact money, and the rules by which a payment
+//! moves. Pure: nothing here does I/O, reads a clock or makes up a random number; whoever calls passes them in.
+//!
+//! ```
+//! use payments_core::{Amount, CreatePayment, Currency};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let params = CreatePayment::new("37.50".parse()?, "https://shop.example/paid", "https://shop.example/cart")
+//!     .currency(Currency::Usd)
+//!     .description("Two cups");
+//! assert_eq!(params.amount, Amount::from_minor(3750));
+//! assert_eq!(serde_json::to_value(&params)?["amount"], 37.5);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where to find what:
+//!
+//! - [`Payment`], [`Refund`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources. Each is written
+//!   by [`aliased_resource!`](mod@aliased), the one place that knows a field may have several names.
+//! - [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
+//! - [`decide`]: the table of states. Everything that moves a payment asks it.
+//! - [`Posting`]: what a move writes to the ledger.
+//! - [`Event`]: what a webhook carries, readable only from bytes whose signature was verified.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod aliased;
+mod checkout;
+mod create_payment;
+mod decide;
+mod environment;
+mod error_body;
+mod event;
+mod id;
+mod ledger;
+mod money;
+mod open_enum;
+mod page;
+mod payment;
+mod raw_json;
+mod refund;
+mod status;
+mod timestamp;
+mod validation;
+mod webhook;
+
+pub use checkout::{CheckoutSession, Simulate, SimulateOutcome, Simulation, redirect_url};
+pub use create_payment::CreatePayment;
+pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, transition};
+pub use environment::Environment;
+pub use error_body::{ErrorBody, Message};
+pub use event::{Envelope, Event, EventKind, EventParseError};
+pub use id::{
+    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, WebhookId, WorkspaceId,
+};
+pub use ledger::{Account, Posting};
+pub use money::{Amount, AmountError, Currency, FeeRate, UnknownCurrency};
+pub use page::{Page, PageRequest};
+pub use payment::{Customer, Payment, PaymentMethod};
+pub use raw_json::{Metadata, MetadataError, RawJson};
+pub use refund::{Refund, RefundStatus};
+pub use status::{RawStatus, Status};
+pub use timestamp::{Timestamp, TimestampError};
+pub use validation::{Fields, Invalid};
+pub use webhook::{CreateWebhook, Delivery, DeliveryStatus, SigningSecret, Subscription, WebhookEndpoint};

@@ -1,0 +1,71 @@
+//! Words of the wire to which a later server may add: an unknown one is kept, not refused.
+
+/// Defines an enum over text. Every variant has one word; any other word is kept in `Other`, so that a client built
+/// today reads what a server of tomorrow says, and writes it back unchanged.
+macro_rules! open_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+            /// A word this version does not know, as it was sent.
+            Other(Box<str>),
+        }
+
+        impl $name {
+            /// Every word this version knows.
+            pub const KNOWN: &'static [Self] = &[$( Self::$variant ),+];
+
+            /// The word on the wire.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $( Self::$variant => $word, )+
+                    Self::Other(word) => word,
+                }
+            }
+
+            /// The variant of a word that this version knows.
+            #[must_use]
+            pub fn known(word: &str) -> Option<Self> {
+                match word {
+                    $( $word => Some(Self::$variant), )+
+                    _ => None,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                Self::known(word).unwrap_or_else(|| Self::Other(word.into()))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                Ok(Self::from(word.as_ref()))
+            }
+        }
+    };
+}
+
+pub(crate) use open_enum;

@@ -1,0 +1,76 @@
+//! Lists come in pages, newest first.
+
+use serde::{Deserialize, Serialize};
+
+use crate::validation::Invalid;
+
+/// One page of a list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The items of this page; fewer than `limit` only on the last one.
+    pub items: Vec<T>,
+    /// How many items the whole list has.
+    pub total: u64,
+    /// Which page this is, from 1.
+    pub page: u32,
+    /// How many items a page has.
+    pub limit: u32,
+}
+
+/// Which page of a list is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    page: u32,
+    limit: u32,
+}
+
+impl PageRequest {
+    /// How many items a page has unless the caller says otherwise.
+    pub const DEFAULT_LIMIT: u32 = 20;
+    /// The largest page.
+    pub const MAX_LIMIT: u32 = 100;
+
+    /// Reads `page` (from 1, default 1) and `limit` (1 to 100, default 20) out of a query.
+    ///
+    /// # Errors
+    /// One sentence for each that is not such a number.
+    pub fn from_query(page: Option<&str>, limit: Option<&str>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        let mut number = |name, text: Option<&str>, default, max: u32| {
+            let Some(text) = text else { return default };
+            let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+            match text.parse() {
+                Ok(number) if plain && (1..=max).contains(&number) => number,
+                _ if max == u32::MAX => invalid.add(name, "must be a whole number from 1", default),
+                _ => invalid.add(name, format_args!("must be a whole number from 1 to {max}"), default),
+            }
+        };
+        let page = number("page", page, 1, u32::MAX);
+        let limit = number("limit", limit, Self::DEFAULT_LIMIT, Self::MAX_LIMIT);
+        invalid.or(Self { page, limit })
+    }
+
+    /// Which page, from 1.
+    #[must_use]
+    pub const fn page(self) -> u32 {
+        self.page
+    }
+
+    /// How many items a page has.
+    #[must_use]
+    pub const fn limit(self) -> u32 {
+        self.limit
+    }
+
+    /// How many items stand before this page.
+    #[must_use]
+    pub const fn skipped(self) -> u64 {
+        (self.page as u64 - 1) * self.limit as u64
+    }
+}
+
+impl Default for PageRequest {
+    fn default() -> Self {
+        Self { page: 1, limit: Self::DEFAULT_LIMIT }
+    }
+}

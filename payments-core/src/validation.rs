@@ -1,0 +1,211 @@
+//! Reading a request's body field by field, so that all its faults are told at once, each by its name.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+
+/// What is wrong with a request: one sentence for each fault, beginning with the field's name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invalid {
+    sentences: Vec<String>,
+}
+
+impl Invalid {
+    /// A request that is wrong as a whole or in one field.
+    #[must_use]
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self { sentences: vec![sentence.into()] }
+    }
+
+    /// Notes that a field is wrong, and goes on with something in its place.
+    pub fn add<T>(&mut self, field: impl fmt::Display, fault: impl fmt::Display, instead: T) -> T {
+        self.sentences.push(format!("{field} {fault}"));
+        instead
+    }
+
+    /// The value, if nothing was noted.
+    ///
+    /// # Errors
+    /// Everything that was noted.
+    pub fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.sentences.is_empty() { Ok(value) } else { Err(self) }
+    }
+
+    /// The sentences.
+    #[must_use]
+    pub fn into_sentences(self) -> Vec<String> {
+        self.sentences
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentences.join("; "))
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// The fields of a JSON object that came from outside. Each is asked for by its name; what is wrong with it is noted
+/// and the reading goes on. A field that is `null` counts as not given.
+pub struct Fields<'b> {
+    /// `customer.` while the entries of `customer` are read.
+    prefix: String,
+    entries: Vec<(Cow<'b, str>, &'b RawValue)>,
+    invalid: Invalid,
+}
+
+impl<'b> Fields<'b> {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// A body that is not a JSON object in UTF-8, or that gives a field twice.
+    pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
+        let text = std::str::from_utf8(body).map_err(|_| Invalid::new("body must be UTF-8"))?;
+        let json: &RawValue = serde_json::from_str(text).map_err(|_| Invalid::new("body must be valid JSON"))?;
+        let entries = parse_object(json).ok_or_else(|| Invalid::new("body must be a JSON object"))?;
+        let fields = Self { prefix: String::new(), entries, invalid: Invalid::default() };
+        match fields.repeated() {
+            Some(name) => Err(Invalid::new(format!("{name} must be given once"))),
+            None => Ok(fields),
+        }
+    }
+
+    fn repeated(&self) -> Option<&str> {
+        let mut names: Vec<&str> = self.entries.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    /// The JSON text of a field, or `None` if it is missing or `null`.
+    pub fn raw(&self, name: &str) -> Option<&'b str> {
+        let (_, value) = self.entries.iter().find(|(known, _)| known == name)?;
+        (value.get() != "null").then(|| value.get())
+    }
+
+    /// Notes what is wrong with a field, and goes on with something in its place.
+    pub fn fault<T>(&mut self, name: &str, fault: impl fmt::Display, instead: T) -> T {
+        let field = format!("{}{name}", self.prefix);
+        self.invalid.add(field, fault, instead)
+    }
+
+    /// A text of at most so many bytes, or `None` if it was not given.
+    pub fn text(&mut self, name: &str, max_bytes: usize) -> Option<String> {
+        let json = self.raw(name)?;
+        match serde_json::from_str::<String>(json) {
+            Ok(text) if text.len() <= max_bytes => Some(text),
+            Ok(_) => self.fault(name, format_args!("must be at most {max_bytes} bytes long"), None),
+            Err(_) => self.fault(name, "must be a string", None),
+        }
+    }
+
+    /// A text that must be given.
+    pub fn required_text(&mut self, name: &str, max_bytes: usize) -> String {
+        if self.raw(name).is_none() {
+            return self.fault(name, "must be given", String::new());
+        }
+        self.text(name, max_bytes).unwrap_or_default()
+    }
+
+    /// Reads the entries of a nested object, naming them `outer.entry`. A missing one has no entries.
+    pub fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let entries = match self.raw(name) {
+            None => Vec::new(),
+            Some(_) => {
+                let json = self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+                match json.and_then(parse_object) {
+                    Some(entries) => entries,
+                    None => self.fault(name, "must be an object", Vec::new()),
+                }
+            }
+        };
+        let mut inner =
+            Fields { prefix: format!("{}{name}.", self.prefix), entries, invalid: std::mem::take(&mut self.invalid) };
+        let value = read(&mut inner);
+        self.invalid = inner.invalid;
+        value
+    }
+
+    /// The value that was read, if no field was wrong.
+    ///
+    /// # Errors
+    /// Everything that was wrong, in the order in which it was read.
+    pub fn finish<T>(self, value: T) -> Result<T, Invalid> {
+        self.invalid.or(value)
+    }
+}
+
+/// The entries of a JSON object in their order, repeated ones included.
+fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    struct Entries<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
+
+    impl<'de> Deserialize<'de> for Entries<'de> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Visitor;
+            impl<'de> de::Visitor<'de> for Visitor {
+                type Value = Entries<'de>;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<M: de::MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                    let mut entries = Vec::new();
+                    while let Some(entry) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                        entries.push((entry.0.0, entry.1));
+                    }
+                    Ok(Entries(entries))
+                }
+            }
+            deserializer.deserialize_map(Visitor)
+        }
+    }
+
+    /// A name, borrowed unless it holds escapes.
+    #[derive(Deserialize)]
+    struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
+
+    serde_json::from_str::<Entries<'_>>(json.get()).ok().map(|entries| entries.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_told_at_once_and_each_names_its_field() {
+        let mut fields = Fields::of_body(br#"{"a":1,"b":"long","c":{"d":[]}}"#).unwrap();
+        fields.text("a", 10);
+        fields.text("b", 3);
+        fields.nested("c", |c| c.text("d", 10));
+        fields.required_text("e", 10);
+        let sentences = fields.finish(()).unwrap_err().into_sentences();
+        assert_eq!(
+            sentences,
+            ["a must be a string", "b must be at most 3 bytes long", "c.d must be a string", "e must be given"]
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_says_what_it_must_be() {
+        for (body, sentence) in [
+            (&b""[..], "body must be valid JSON"),
+            (b"{", "body must be valid JSON"),
+            (b"{} {}", "body must be valid JSON"),
+            (b"[]", "body must be a JSON object"),
+            (b"null", "body must be a JSON object"),
+            (b"{\"a\":\"\xff\"}", "body must be UTF-8"),
+            (br#"{"a":1,"\u0061":2}"#, "a must be given once"),
+        ] {
+            let invalid = Fields::of_body(body).err().unwrap();
+            assert_eq!(invalid.into_sentences(), [sentence]);
+        }
+    }
+
+    #[test]
+    fn nesting_as_deep_as_a_body_can_hold_is_read_without_harm() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
+        assert!(Fields::of_body(deep.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,130 @@
+//! Making a signature header.
+
+use core::fmt;
+
+use hmac::Mac as _;
+
+use crate::{Secret, secret::Mac};
+
+/// Signs webhook bodies: what the platform does for each delivery, and what a receiver's tests need.
+///
+/// ```
+/// use webhook_verify::{Secret, Signer, Verifier};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let signer = Signer::new(Secret::new("whsec_8f2d1a")?);
+/// let header = signer.sign_at(b"{}", 1_700_000_000);
+/// assert!(header.as_str().starts_with("t=1700000000,v1="));
+///
+/// let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
+/// assert!(verifier.verify_at(&header, b"{}", 1_700_000_010).is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Signer {
+    secret: Secret,
+}
+
+impl Signer {
+    /// A signer with this secret.
+    #[must_use]
+    pub const fn new(secret: Secret) -> Self {
+        Self { secret }
+    }
+
+    /// Signs the body with the present time.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn sign_now(&self, body: &[u8]) -> SignatureHeader {
+        self.sign_at(body, crate::unix_seconds())
+    }
+
+    /// Signs the body as of a time in seconds since 1970.
+    #[must_use]
+    pub fn sign_at(&self, body: &[u8], unix_seconds: u64) -> SignatureHeader {
+        let mut header = SignatureHeader::with_time(unix_seconds);
+        let mut mac = self.secret.mac();
+        start(&mut mac, header.timestamp_text());
+        mac.update(body);
+        header.push(b",v1=");
+        for byte in mac.finalize().into_bytes() {
+            header.push(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        header
+    }
+}
+
+/// Feeds what stands before the body in the signed text: the time as written, and a dot.
+pub(crate) fn start(mac: &mut Mac, timestamp_text: &[u8]) {
+    mac.update(timestamp_text);
+    mac.update(b".");
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+const TIME_PREFIX: &[u8] = b"t=";
+/// `t=` and up to 20 digits, `,v1=` and 64.
+const CAPACITY: usize = 2 + 20 + 4 + 64;
+
+/// The value of the signature header, `t=<unix-seconds>,v1=<hex hmac>`, kept on the stack.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SignatureHeader {
+    text: [u8; CAPACITY],
+    length: usize,
+}
+
+impl SignatureHeader {
+    fn with_time(unix_seconds: u64) -> Self {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        let mut rest = unix_seconds;
+        loop {
+            first -= 1;
+            digits[first] = HEX[(rest % 10) as usize];
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        let mut header = Self { text: [0; CAPACITY], length: 0 };
+        header.push(TIME_PREFIX);
+        header.push(&digits[first..]);
+        header
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        self.text[self.length..end].copy_from_slice(bytes);
+        self.length = end;
+    }
+
+    /// The digits after `t=`, while nothing else has been written.
+    fn timestamp_text(&self) -> &[u8] {
+        &self.text[TIME_PREFIX.len()..self.length]
+    }
+
+    /// The header's value as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.text[..self.length]).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for SignatureHeader {
+    fn as_ref(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
+impl fmt::Display for SignatureHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A signature opens the door it was made for until it is too old, so `Debug` does not show it.
+impl fmt::Debug for SignatureHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignatureHeader(..)")
+    }
+}
