@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, Currency, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Timestamp,
+    Amount, Currency, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Status, Timestamp,
     aliased::aliased_resource,
     validation::{Fields, Invalid},
 };
@@ -136,15 +136,19 @@ impl Simulation {
 #[must_use]
 pub fn redirect_url(payment: &Payment) -> String {
     let target = if payment.raw_status == RawStatus::Paid { &payment.success_url } else { &payment.cancel_url };
-    match Url::parse(target) {
+    redirect_target(target, &payment.id, &payment.status)
+}
+
+/// An address of the shop with `payment_id` and `status` added to its query.
+#[must_use]
+pub fn redirect_target(address: &str, id: &PaymentId, status: &Status) -> String {
+    match Url::parse(address) {
         Ok(mut url) => {
-            url.query_pairs_mut()
-                .append_pair("payment_id", payment.id.as_str())
-                .append_pair("status", payment.status.as_str());
+            url.query_pairs_mut().append_pair("payment_id", id.as_str()).append_pair("status", status.as_str());
             url.into()
         }
         // It was an address when the payment was made; should it not be one, it goes as it is.
-        Err(_) => target.clone(),
+        Err(_) => address.to_owned(),
     }
 }
 
@@ -171,6 +175,20 @@ mod tests {
         }
         for body in [r#"{"status":"paid"}"#, r#"{"action":"failed"}"#, r#"{"status":1}"#, "[]"] {
             assert!(Simulate::from_json(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_keeps_what_the_shops_address_holds() {
+        let id: PaymentId = "pay_1".parse().unwrap();
+        for (address, target) in [
+            ("https://a.example", "https://a.example/?payment_id=pay_1&status=completed"),
+            (
+                "https://a.example/x?o=1&p=%20y#end",
+                "https://a.example/x?o=1&p=%20y&payment_id=pay_1&status=completed#end",
+            ),
+        ] {
+            assert_eq!(redirect_target(address, &id, &Status::Completed), target);
         }
     }
 }

@@ -45,7 +45,7 @@ mod timestamp;
 mod validation;
 mod webhook;
 
-pub use checkout::{CheckoutSession, Simulate, SimulateOutcome, Simulation, redirect_url};
+pub use checkout::{CheckoutSession, Simulate, SimulateOutcome, Simulation, redirect_target, redirect_url};
 pub use create_payment::CreatePayment;
 pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, transition};
 pub use environment::Environment;

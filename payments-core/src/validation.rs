@@ -24,6 +24,11 @@ impl Invalid {
         instead
     }
 
+    /// Notes all that another part of the request has wrong.
+    pub fn append(&mut self, mut other: Self) {
+        self.sentences.append(&mut other.sentences);
+    }
+
     /// The value, if nothing was noted.
     ///
     /// # Errors
