@@ -1,0 +1,88 @@
+//! The administrative door: a Unix socket in the data directory, for the command line of the same machine.
+//!
+//! sled lets one process open a directory, so while the server runs the command line asks it; while it does not, the
+//! command line opens the store itself. A request is a line of JSON, and so is the reply. Whoever may read the data
+//! directory may use the socket, and nobody else: its mode is 0600.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream},
+};
+
+use crate::service::{AdminReply, AdminRequest, Service};
+
+/// The longest request that is read.
+const MAX_REQUEST_BYTES: u64 = 64 * 1024;
+
+fn socket_in(data_directory: &Path) -> PathBuf {
+    data_directory.join("admin.sock")
+}
+
+/// Begins to listen. The caller holds the store, so a socket that is there was left by a crash.
+pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
+    let path = socket_in(data_directory);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers the command line for as long as the server runs.
+pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let service = Arc::clone(&service);
+                tokio::spawn(async move {
+                    if let Err(error) = converse(stream, &service).await {
+                        tracing::warn!(%error, "an administrative request broke off");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an administrative connection was not accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: UnixStream, service: &Service) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(reader.take(MAX_REQUEST_BYTES)).read_line(&mut line).await?;
+    let reply = match serde_json::from_str(&line) {
+        Ok(request) => service.administer(request).await,
+        Err(error) => AdminReply::Error { error: format!("the running server does not know this verb: {error}") },
+    };
+    let mut json = serde_json::to_vec(&reply)?;
+    json.push(b'\n');
+    writer.write_all(&json).await
+}
+
+/// Asks the server that runs on this data directory. `None` if none does.
+pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> io::Result<Option<AdminReply>> {
+    let mut stream = match UnixStream::connect(socket_in(data_directory)).await {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut json = serde_json::to_vec(request)?;
+    json.push(b'\n');
+    stream.write_all(&json).await?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await?;
+    Ok(Some(serde_json::from_str(&line)?))
+}

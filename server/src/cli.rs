@@ -1,0 +1,138 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use payments_core::Environment;
+
+/// A payments server: hosted checkout, refunds, signed webhooks. Without a command it serves.
+#[derive(Debug, Parser)]
+#[command(name = "payments-server", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API and the checkout page.
+    Serve(ServeArgs),
+    /// Make workspaces, one for each merchant.
+    #[command(subcommand)]
+    Workspaces(WorkspacesCommand),
+    /// Make API keys.
+    #[command(subcommand)]
+    Keys(KeysCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Address to listen on; port 0 picks a free one.
+    #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR")]
+    pub(crate) listen: SocketAddr,
+    /// Where customers reach this server; the listening address unless given.
+    #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The word in the webhooks' header names, X-<WORD>-Signature.
+    #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
+    pub(crate) header_word: String,
+    /// How long a checkout session lives, in seconds.
+    #[arg(long, env = "PAYMENTS_SESSION_TTL", default_value_t = 3600, value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) session_ttl: u32,
+    /// The platform's fee in basis points: 500 are 5 %.
+    #[arg(long, env = "PAYMENTS_FEE_BPS", default_value_t = 500, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    pub(crate) fee_bps: u16,
+    /// Allow webhooks to http:// and to this machine, which a server that listens on loopback does anyway.
+    #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
+    pub(crate) allow_local_targets: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Directory of the store.
+    #[arg(long, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Print JSON.
+    #[arg(long, env = "PAYMENTS_JSON")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspacesCommand {
+    /// Make a workspace and print its id.
+    Create {
+        /// What customers read on the checkout page.
+        #[arg(long, env = "PAYMENTS_NAME")]
+        name: String,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make an API key and print it. It is shown this once and cannot be shown again.
+    Create {
+        /// The workspace's id.
+        #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
+        workspace: String,
+        /// live moves real money, test moves none.
+        #[arg(long, env = "PAYMENTS_ENVIRONMENT")]
+        environment: World,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}
+
+/// An environment, as it is typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum World {
+    Live,
+    Test,
+}
+
+impl From<World> for Environment {
+    fn from(world: World) -> Self {
+        match world {
+            World::Live => Self::Live,
+            World::Test => Self::Test,
+        }
+    }
+}
+
+/// One word that can stand in a header's name.
+fn header_word(text: &str) -> Result<String, String> {
+    let fits = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if fits { Ok(text.to_owned()) } else { Err("must be 1 to 32 ASCII letters, digits and hyphens".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_means_serve() {
+        let cli = Cli::try_parse_from(["payments-server", "--listen", "127.0.0.1:0"]).unwrap();
+        assert!(cli.command.is_none());
+        assert_eq!(cli.serve.listen.port(), 0);
+    }
+}

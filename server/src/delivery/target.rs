@@ -1,0 +1,229 @@
+//! Which addresses a webhook may be sent to.
+//!
+//! A merchant names the address and this server calls it, from inside its operator's network. So an address must be a
+//! public one, or the server would be a way into that network. A name is looked up when it is called and the
+//! connection goes to the very addresses that were judged, so a name cannot change its mind in between.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+/// Which addresses a webhook may be sent to: public ones by `https`, and where the operator allows it this machine's
+/// own, also by `http`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TargetPolicy {
+    /// Whether `http` and loopback addresses are allowed: for development, when the server itself listens on loopback.
+    pub(crate) allow_local: bool,
+}
+
+/// Why an address may not be called; follows the field's name in a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TargetFault {
+    #[error("must be an absolute URL")]
+    NotAUrl,
+    #[error("must use https")]
+    NotHttps,
+    #[error("must not hold a user name or password")]
+    Credentials,
+    #[error("must lead to a public address")]
+    NotPublic,
+}
+
+impl TargetPolicy {
+    /// Judges what can be judged without looking a name up.
+    pub(crate) fn check_url(self, text: &str) -> Result<Url, TargetFault> {
+        let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
+        match url.scheme() {
+            "https" => {}
+            "http" if self.allow_local => {}
+            _ => return Err(TargetFault::NotHttps),
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TargetFault::Credentials);
+        }
+        let allowed = match url.host().ok_or(TargetFault::NotAUrl)? {
+            Host::Ipv4(address) => self.allows(address.into()),
+            Host::Ipv6(address) => self.allows(address.into()),
+            Host::Domain(name) => self.allow_local || !is_local_name(name),
+        };
+        if allowed { Ok(url) } else { Err(TargetFault::NotPublic) }
+    }
+
+    fn allows(self, address: IpAddr) -> bool {
+        is_public(address) || (self.allow_local && address.is_loopback())
+    }
+}
+
+/// `localhost` and what is under it always mean this machine (RFC 6761, section 6.3).
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Looks names up for the HTTP client, and gives it none of the addresses if one of them may not be called.
+impl Resolve for TargetPolicy {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = *self;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            if found.is_empty() || !found.iter().all(|address| policy.allows(address.ip())) {
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, TargetFault::NotPublic).into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether an address is reachable from the internet at large (IANA's special-purpose address registries).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !matches!(
+        (a, b, c),
+        (0, _, _)                       // this network
+            | (10, _, _)                // private
+            | (100, 64..=127, _)        // carrier-grade NAT
+            | (127, _, _)               // loopback
+            | (169, 254, _)             // link-local, the clouds' metadata among it
+            | (172, 16..=31, _)         // private
+            | (192, 0, 0)               // protocol assignments
+            | (192, 0, 2)               // documentation
+            | (192, 88, 99)             // 6to4 relays, deprecated
+            | (192, 168, _)             // private
+            | (198, 18..=19, _)         // benchmarking
+            | (198, 51, 100)            // documentation
+            | (203, 0, 113)             // documentation
+            | (224..=255, _, _) // multicast, reserved, broadcast
+    )
+}
+
+/// Only 2000::/3 is global unicast, and of that not everything. An address that carries an IPv4 one is as good as that.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    if let Some(inner) = address.to_ipv4_mapped() {
+        return is_public_v4(inner);
+    }
+    let [a, b, c, ..] = address.segments();
+    let [.., w, x, y, z] = address.octets();
+    match (a, b, c) {
+        (0x64, 0xff9b, 0) => is_public_v4(Ipv4Addr::new(w, x, y, z)), // NAT64
+        (0x2002, high, low) => {
+            let [[w, x], [y, z]] = [high.to_be_bytes(), low.to_be_bytes()]; // 6to4
+            is_public_v4(Ipv4Addr::new(w, x, y, z))
+        }
+        (0x2001, 0..=0x1ff, _) => false,  // protocol assignments, Teredo among them
+        (0x2001, 0xdb8, _) => false,      // documentation
+        (0x3fff, 0..=0x0fff, _) => false, // documentation
+        (0x2000..=0x3fff, _, _) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PUBLIC: TargetPolicy = TargetPolicy { allow_local: false };
+    const LOCAL: TargetPolicy = TargetPolicy { allow_local: true };
+
+    #[test]
+    fn only_https_to_a_public_address_is_called() {
+        for url in [
+            "https://shop.example/hook",
+            "https://8.8.8.8/",
+            "https://[2606:4700::1111]/",
+            "https://shop.example:8443/",
+        ] {
+            assert!(PUBLIC.check_url(url).is_ok(), "{url}");
+        }
+        for (url, fault) in [
+            ("http://shop.example/hook", TargetFault::NotHttps),
+            ("ftp://shop.example/hook", TargetFault::NotHttps),
+            ("shop.example/hook", TargetFault::NotAUrl),
+            ("https://user:secret@shop.example/", TargetFault::Credentials),
+            ("https://localhost/", TargetFault::NotPublic),
+            ("https://LOCALHOST./", TargetFault::NotPublic),
+            ("https://a.localhost/", TargetFault::NotPublic),
+            ("https://127.0.0.1/", TargetFault::NotPublic),
+            ("https://2130706433/", TargetFault::NotPublic),
+            ("https://0x7f.1/", TargetFault::NotPublic),
+            ("https://[::ffff:127.0.0.1]/", TargetFault::NotPublic),
+            ("https://169.254.169.254/latest/meta-data", TargetFault::NotPublic),
+        ] {
+            assert_eq!(PUBLIC.check_url(url), Err(fault), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_development_server_may_call_this_machine_and_nothing_else_inside() {
+        for url in ["http://127.0.0.1:9000/hook", "http://localhost:9000/", "http://[::1]/", "https://shop.example/"] {
+            assert!(LOCAL.check_url(url).is_ok(), "{url}");
+        }
+        for url in ["http://10.0.0.1/", "http://192.168.1.1/", "http://169.254.169.254/"] {
+            assert_eq!(LOCAL.check_url(url), Err(TargetFault::NotPublic), "{url}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_every_special_range_are_not_public() {
+        for address in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "100.127.255.255",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:10.0.0.1",
+            "::7f00:1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "5f00::1",
+        ] {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in [
+            "1.1.1.1",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+        ] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What every keyed request passes before anything else is said about it: whose key is it, and has this very request
+//! been answered before?
+
+use payments_core::Invalid;
+use warp::{
+    http::{HeaderMap, StatusCode, header},
+    reply::Response,
+};
+
+use super::{
+    incoming::Incoming,
+    reply::{self, Problem},
+};
+use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
+
+/// Lets a request with a valid key through to its handler.
+pub(super) async fn keyed<F>(
+    service: &Service,
+    incoming: Incoming,
+    handler: impl FnOnce(Caller, Incoming) -> F,
+) -> Response
+where
+    F: Future<Output = Result<Response, Problem>>,
+{
+    let outcome = match authenticate(service, &incoming.headers).await {
+        Ok(caller) => handler(caller, incoming).await,
+        Err(problem) => Err(problem),
+    };
+    outcome.unwrap_or_else(Problem::into_response)
+}
+
+/// Runs a keyed POST: reads its body, and answers from what was kept if its idempotency key was used before.
+pub(super) async fn idempotent<F>(
+    service: &Service,
+    caller: Caller,
+    mut incoming: Incoming,
+    success: StatusCode,
+    handler: impl FnOnce(Caller, bytes::Bytes, Option<IdempotentRequest>) -> F,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<Answer, Refused>>,
+{
+    let key = idempotency_key(&incoming.headers)?;
+    let body = incoming.read_json().await?;
+    let request =
+        key.map(|key| IdempotentRequest::new(&caller.scope, incoming.method.as_str(), &incoming.path, &key, &body));
+    if let Some(request) = &request
+        && let Some(kept) = service.replay(request).await?
+    {
+        return Ok(reply::answer(success, kept));
+    }
+    Ok(reply::answer(success, handler(caller, body, request).await?))
+}
+
+/// The key is a Bearer token, or the value of `x-api-key` (API specification, "Authentication").
+async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let key = match headers.get(header::AUTHORIZATION) {
+        Some(value) => value.to_str().ok().and_then(bearer_token),
+        None => headers.get("x-api-key").and_then(|value| value.to_str().ok()),
+    };
+    let key = key.ok_or(Problem::Unauthorized(
+        "an API key is needed: send it as Authorization: Bearer <key>, or as x-api-key: <key>",
+    ))?;
+    let caller = service.caller(key.trim()).await?;
+    caller.ok_or(Problem::Unauthorized("this API key is not valid: it is unknown, malformed or revoked"))
+}
+
+/// The scheme's name is not case-sensitive (RFC 9110, section 11.1).
+fn bearer_token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// 1 to 255 visible ASCII characters, once.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value
+        .to_str()
+        .ok()
+        .filter(|text| (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()));
+    match (text, values.next()) {
+        (Some(text), None) => Ok(Some(text.to_owned())),
+        _ => Err(Invalid::new("Idempotency-Key must be 1 to 255 visible ASCII characters, given once")),
+    }
+}

@@ -1,0 +1,93 @@
+//! A request as the handlers see it: taken apart by warp, its body not yet read.
+
+use std::{convert::Infallible, pin::Pin, time::Duration};
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use payments_core::{Invalid, PageRequest};
+use tokio::time::timeout;
+use warp::{
+    Filter, Rejection,
+    http::{HeaderMap, Method, header},
+};
+
+use super::reply::Problem;
+
+/// The longest body that is read (413 beyond).
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// How long all of a body may take to arrive (408 after).
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
+
+type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
+
+/// A request whose path was matched.
+pub(super) struct Incoming {
+    /// The method; `HEAD` is answered as `GET`, whose body hyper then leaves out (RFC 9110, section 9.3.2).
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    query: String,
+    body: Body,
+}
+
+/// Takes a request apart. It never rejects: once a path was matched, its handler answers.
+pub(super) fn incoming() -> impl Filter<Extract = (Incoming,), Error = Rejection> + Clone {
+    warp::method()
+        .and(warp::path::full())
+        .and(warp::header::headers_cloned())
+        .and(warp::query::raw().or_else(|_| async { Ok::<_, Infallible>((String::new(),)) }))
+        .and(warp::body::stream())
+        .map(|method, path: warp::path::FullPath, headers, query, body| Incoming {
+            method: if method == Method::HEAD { Method::GET } else { method },
+            path: path.as_str().to_owned(),
+            headers,
+            query,
+            body: to_bytes(body),
+        })
+}
+
+fn to_bytes(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + 'static) -> Body {
+    Box::pin(body.map(|chunk| chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining()))))
+}
+
+impl Incoming {
+    /// Reads the body, at most so much and so long.
+    pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
+        let mut bytes = BytesMut::new();
+        let all = async {
+            while let Some(chunk) = self.body.next().await {
+                let chunk = chunk.map_err(|_| Invalid::new("the body broke off; send it again"))?;
+                if bytes.len() + chunk.len() > MAX_BODY_BYTES {
+                    return Err(Problem::BodyTooLarge);
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+            Ok(())
+        };
+        timeout(BODY_DEADLINE, all).await.map_err(|_| Problem::BodyTimeout)??;
+        Ok(bytes.freeze())
+    }
+
+    /// Reads a body that must be JSON, or may be missing where the handler makes do without.
+    pub(super) async fn read_json(&mut self) -> Result<Bytes, Problem> {
+        let body = self.read_body().await?;
+        let declared = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = declared.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+        if body.is_empty() || essence.eq_ignore_ascii_case("application/json") {
+            Ok(body)
+        } else {
+            Err(Invalid::new("Content-Type must be application/json").into())
+        }
+    }
+
+    /// Which page of a list is asked for.
+    pub(super) fn page(&self) -> Result<PageRequest, Invalid> {
+        PageRequest::from_query(self.query("page").as_deref(), self.query("limit").as_deref())
+    }
+
+    /// A parameter of the query, decoded; the first, if it is given several times.
+    pub(super) fn query(&self, name: &str) -> Option<String> {
+        let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
+        pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers: JSON, and the error body of the API specification's section "Errors".
+
+use payments_core::{ErrorBody, Invalid, Message, RawJson, Refusal};
+use serde::Serialize;
+use warp::{
+    http::{HeaderValue, StatusCode, header},
+    reply::Response,
+};
+
+use crate::service::{Answer, Refused};
+
+/// A success with a body.
+pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response, Problem> {
+    let body = serde_json::to_string(body).map_err(|error| Problem::Internal(error.to_string()))?;
+    Ok(with_json(status, body))
+}
+
+/// The answer to a request that may carry an idempotency key.
+pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
+    let mut response = raw_json(status, &answer.body);
+    if answer.replayed {
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn raw_json(status: StatusCode, body: &RawJson) -> Response {
+    with_json(status, body.as_str().to_owned())
+}
+
+fn with_json(status: StatusCode, body: String) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Answers are about one caller's money at one moment.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A request that was not done, as the caller reads it.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// 400, with a sentence for each fault.
+    Invalid(Invalid),
+    /// 401.
+    Unauthorized(&'static str),
+    /// 403.
+    Forbidden(String),
+    /// 404.
+    NotFound(String),
+    /// 405, with the methods that the path has.
+    MethodNotAllowed(&'static str),
+    /// 408: the body did not arrive in time.
+    BodyTimeout,
+    /// 409: the state forbids it.
+    Conflict(String),
+    /// 413.
+    BodyTooLarge,
+    /// 422.
+    Unprocessable(String),
+    /// 500. The text is for the log, not for the caller.
+    Internal(String),
+    /// 503, to be tried again.
+    Unavailable(String),
+}
+
+impl Problem {
+    /// The answer with its headers.
+    pub(super) fn into_response(self) -> Response {
+        let mut extra = None;
+        let (status, message) = match self {
+            Self::Invalid(invalid) => (StatusCode::BAD_REQUEST, Message::Many(invalid.into_sentences())),
+            Self::Unauthorized(message) => {
+                extra = Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+                (StatusCode::UNAUTHORIZED, Message::One(message.into()))
+            }
+            Self::Forbidden(message) => (StatusCode::FORBIDDEN, Message::One(message)),
+            Self::NotFound(message) => (StatusCode::NOT_FOUND, Message::One(message)),
+            Self::MethodNotAllowed(allowed) => {
+                extra = Some((header::ALLOW, HeaderValue::from_static(allowed)));
+                (StatusCode::METHOD_NOT_ALLOWED, Message::One(format!("this path takes {allowed}")))
+            }
+            Self::BodyTimeout => {
+                (StatusCode::REQUEST_TIMEOUT, Message::One("the body did not arrive in time; send it again".into()))
+            }
+            Self::Conflict(message) => (StatusCode::CONFLICT, Message::One(message)),
+            Self::BodyTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, Message::One("the body must be at most 65536 bytes".into()))
+            }
+            Self::Unprocessable(message) => (StatusCode::UNPROCESSABLE_ENTITY, Message::One(message)),
+            Self::Internal(cause) => {
+                tracing::error!(cause, "a request failed inside the server");
+                let message = "the server failed; its operator finds the cause in the log under this X-Request-Id";
+                (StatusCode::INTERNAL_SERVER_ERROR, Message::One(message.into()))
+            }
+            Self::Unavailable(message) => {
+                extra = Some((header::RETRY_AFTER, HeaderValue::from_static("1")));
+                (StatusCode::SERVICE_UNAVAILABLE, Message::One(message))
+            }
+        };
+        let reason = status.canonical_reason().unwrap_or_default();
+        let body = ErrorBody { status_code: status.as_u16(), message, error: reason.into() };
+        // Strings and a number always serialize.
+        let mut response = with_json(status, serde_json::to_string(&body).unwrap_or_default());
+        response.headers_mut().extend(extra);
+        response
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Invalid(invalid) => Self::Invalid(invalid),
+            Refused::NotFound { .. } => Self::NotFound(message),
+            Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
+            Refused::Payment(_) => Self::Conflict(message),
+            Refused::IdempotencyKeyReused | Refused::NoGateway(_) => Self::Unprocessable(message),
+            Refused::Unavailable(cause) => {
+                tracing::error!(%cause, "the store cannot answer");
+                Self::Unavailable(message)
+            }
+        }
+    }
+}

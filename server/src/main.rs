@@ -1,0 +1,37 @@
+//! The reference payments server.
+//!
+//! A request goes from the socket to the disk through `http::listener`, its resource's routes (`http::payments` and its
+//! neighbours), the use case in `service`, and the store's committer and journal in `store::sled`. On the way the gate
+//! (`http::gate`) says who is calling and `payments_core` what may happen. `delivery` reads the outbox and calls the
+//! merchants' endpoints, apart from any request.
+#![forbid(unsafe_code)]
+
+mod admin_socket;
+mod ambient;
+mod cli;
+mod delivery;
+mod http;
+mod run;
+mod service;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PAYMENTS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let outcome = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(run::run(cli::Cli::parse())),
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("payments-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

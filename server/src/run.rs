@@ -1,0 +1,160 @@
+//! What each command does: puts the parts together and takes them apart again.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use payments_core::FeeRate;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+use crate::{
+    admin_socket,
+    ambient::{Ambient, OperatingSystem},
+    cli::{AdminArgs, Cli, Command, KeysCommand, ServeArgs, WorkspacesCommand},
+    delivery::{Dispatcher, TargetPolicy},
+    http::{self, Limits, Listener},
+    service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
+    store::{Store, sled::SledStore},
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Does what the command line says.
+pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        None => serve(cli.serve).await,
+        Some(Command::Serve(args)) => serve(args).await,
+        Some(Command::Workspaces(WorkspacesCommand::Create { name, admin })) => {
+            administer(&admin, AdminRequest::CreateWorkspace { name }).await
+        }
+        Some(Command::Keys(KeysCommand::Create { workspace, environment, admin })) => {
+            administer(&admin, AdminRequest::CreateKey { workspace, environment: environment.into() }).await
+        }
+    }
+}
+
+async fn serve(args: ServeArgs) -> Result<(), Failure> {
+    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let listener = Listener::bind(args.listen, Limits::default())
+        .await
+        .map_err(|error| format!("cannot listen on {}: {error}; choose another with --listen", args.listen))?;
+    let address = listener.address()?;
+    let base_url = match args.base_url {
+        Some(text) => base_url(&text)?,
+        None => format!("http://{address}"),
+    };
+    let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
+
+    let (outbox, woken) = mpsc::unbounded_channel();
+    let (store, closing) = SledStore::open(&args.data.data_dir, outbox)?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let service = Arc::new(Service {
+        store: Arc::clone(&store),
+        ambient: Arc::clone(&ambient),
+        settings: Settings {
+            base_url,
+            session_ttl_seconds: args.session_ttl,
+            fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
+            targets,
+        },
+    });
+    service.prepare_sandbox().await?;
+    let dispatcher = Dispatcher::new(Arc::clone(&store), Arc::clone(&ambient), targets, &args.header_word)?;
+    let admin = admin_socket::bind(&args.data.data_dir)
+        .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("shutting down: no new connections, requests under way may end");
+    };
+    let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
+    let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
+    greet(&service.settings.base_url, address)?;
+    listener.serve(http::routes(&service), ambient, stop).await;
+
+    administering.abort();
+    dispatcher.close().await;
+    dispatching.abort();
+    // The committer ends when the last way to it is gone, after everything that was queued.
+    let _ = (administering.await, dispatching.await);
+    drop((service, dispatcher, store));
+    tokio::task::spawn_blocking(|| closing.wait()).await?;
+    tracing::info!("shut down");
+    Ok(())
+}
+
+/// The first line is for programs, the rest for whoever sees the server for the first time.
+fn greet(base_url: &str, address: std::net::SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening on http://{address}")?;
+    writeln!(
+        out,
+        "
+The sandbox is ready; its key moves no money. Make a payment, open its checkoutUrl, and read it again:
+
+  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {SANDBOX_KEY}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{{\"amount\": 750, \"success_url\": \"https://shop.example/paid\", \"cancel_url\": \"https://shop.example/cart\"}}'
+
+  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {SANDBOX_KEY}'
+"
+    )?;
+    out.flush()
+}
+
+/// An absolute http(s) address, without the slash at its end.
+fn base_url(text: &str) -> Result<String, Failure> {
+    let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    match url {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err(format!("--base-url {text} is not an absolute http or https address").into()),
+    }
+}
+
+/// Asks the running server, or without one opens the store and does it here.
+async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failure> {
+    let directory = &args.data.data_dir;
+    let reply = match admin_socket::ask(directory, &request).await {
+        Ok(Some(reply)) => reply,
+        Ok(None) => administer_offline(directory, request).await?,
+        Err(error) => return Err(format!("the server on {} does not answer: {error}", directory.display()).into()),
+    };
+    let mut out = io::stdout().lock();
+    match reply {
+        AdminReply::Error { error } => return Err(error.into()),
+        reply if args.json => writeln!(out, "{}", serde_json::to_string(&reply)?)?,
+        AdminReply::Workspace { id, .. } => writeln!(out, "{id}")?,
+        AdminReply::Key { key } => writeln!(out, "{key}")?,
+    }
+    Ok(())
+}
+
+async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
+    // Deliveries that are owed wait for the server.
+    let (outbox, _woken) = mpsc::unbounded_channel();
+    let (store, closing) = SledStore::open(directory, outbox)?;
+    let service = Service {
+        store: Arc::new(store),
+        ambient: Arc::new(OperatingSystem),
+        settings: Settings {
+            base_url: String::new(),
+            session_ttl_seconds: 0,
+            fee_rate: FeeRate::from_basis_points(0)?,
+            targets: TargetPolicy { allow_local: false },
+        },
+    };
+    let reply = service.administer(request).await;
+    drop(service);
+    tokio::task::spawn_blocking(|| closing.wait()).await?;
+    Ok(reply)
+}

@@ -1,0 +1,88 @@
+//! The use cases, one function each. They ask the core what may happen and the store to remember it; they know neither
+//! HTTP nor sled.
+
+mod admin;
+mod checkout;
+mod idempotency;
+mod keys;
+mod payments;
+mod webhooks;
+
+use std::sync::Arc;
+
+use payments_core::{Currency, FeeRate, Invalid, Refusal};
+
+use crate::{
+    ambient::Ambient,
+    delivery::TargetPolicy,
+    store::{CommitError, Conflict, Store, StoreError},
+};
+
+pub(crate) use admin::{AdminReply, AdminRequest};
+pub(crate) use idempotency::{Answer, IdempotentRequest};
+pub(crate) use keys::{Caller, SANDBOX_KEY};
+
+/// What the operator decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Where customers reach this server, without a slash at its end.
+    pub(crate) base_url: String,
+    /// How long a checkout session lives, in seconds.
+    pub(crate) session_ttl_seconds: u32,
+    /// The platform's share of each payment.
+    pub(crate) fee_rate: FeeRate,
+    /// Which addresses webhooks may be sent to.
+    pub(crate) targets: TargetPolicy,
+}
+
+/// The server apart from its door and its disk.
+pub(crate) struct Service {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) settings: Settings,
+}
+
+/// Why a use case did not do what was asked. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    /// The request does not validate.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// There is no such thing, or it belongs to someone else, which is the same to the caller.
+    #[error("no {what} has this id")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// The state of the payment forbids it.
+    #[error(transparent)]
+    Payment(#[from] Refusal),
+    /// The idempotency key belongs to another request.
+    #[error(
+        "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"
+    )]
+    IdempotencyKeyReused,
+    /// Nobody could take the customer's money.
+    #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
+    NoGateway(Currency),
+    /// The store cannot answer now.
+    #[error("the server cannot reach its store; try again in a moment")]
+    Unavailable(#[source] StoreError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Unavailable(error)
+    }
+}
+
+/// For changes whose conditions nobody else can break.
+impl From<CommitError> for Refused {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Store(error) => Self::Unavailable(error),
+            CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
+            CommitError::Conflict(conflict @ Conflict::PaymentMoved) => Self::Unavailable(StoreError::engine(conflict)),
+        }
+    }
+}

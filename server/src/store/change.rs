@@ -1,0 +1,71 @@
+//! One atomic commit and the conditions under which it may happen.
+
+use payments_core::{EventId, Posting, RawJson, Status};
+
+use super::records::{ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Session, Workspace};
+
+/// What is to become durable together, or not at all.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    /// Keeps a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
+    pub(crate) idempotency: Option<(IdempotencyKey, KeptResponse)>,
+    /// What is written.
+    pub(crate) writes: Vec<Write>,
+}
+
+impl Change {
+    /// A change of one record.
+    pub(crate) fn of(write: Write) -> Self {
+        Self { idempotency: None, writes: vec![write] }
+    }
+}
+
+/// One thing to write.
+#[derive(Debug)]
+pub(crate) enum Write {
+    /// A workspace, new or changed.
+    Workspace(Workspace),
+    /// An API key's record, new or changed, under its hash.
+    ApiKey(KeyHash, ApiKey),
+    /// A payment, with what its move posts to the ledger.
+    Payment(Box<PaymentWrite>),
+    /// An event, and a delivery of it for each endpoint that is to get it.
+    Event(EventWrite),
+    /// A webhook endpoint, new or changed.
+    Endpoint(Box<Endpoint>),
+    /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
+    DeliveryEnded(Box<Outgoing>),
+}
+
+/// A payment, new or moved.
+#[derive(Debug)]
+pub(crate) struct PaymentWrite {
+    /// The session as it is to be.
+    pub(crate) session: Session,
+    /// The public status it had; `None` for a new payment. A moved one must still be at the version before
+    /// `session.version`; else [`Conflict::PaymentMoved`].
+    pub(crate) was: Option<Status>,
+    /// What the ledger gets; sums to zero.
+    pub(crate) postings: Vec<Posting>,
+}
+
+/// An event in the outbox.
+#[derive(Debug)]
+pub(crate) struct EventWrite {
+    pub(crate) id: EventId,
+    /// The body that is sent.
+    pub(crate) envelope: RawJson,
+    /// One for each endpoint that is to get it.
+    pub(crate) deliveries: Vec<Outgoing>,
+}
+
+/// A condition of a change did not hold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Conflict {
+    /// Another request with this key was first. Its response is the answer to this one too, if it was the same request.
+    #[error("the idempotency key was used")]
+    IdempotencyKeyUsed(Box<KeptResponse>),
+    /// The payment has moved since this change was decided. Read it again and decide again.
+    #[error("the payment has moved meanwhile")]
+    PaymentMoved,
+}

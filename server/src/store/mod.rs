@@ -1,0 +1,100 @@
+//! What the server remembers, in this project's own verbs.
+//!
+//! A store writes only by [`Store::commit`]: one [`Change`], with the conditions under which it may happen, becomes
+//! durable as a whole or not at all. The conditions travel with the change because the store decides them: an embedded
+//! one in its committer, an SQL one in its statements. What a read returns is durable.
+
+mod change;
+mod records;
+pub(crate) mod sled;
+
+use async_trait::async_trait;
+use payments_core::{Delivery, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint, WebhookId};
+
+pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
+pub(crate) use records::{
+    ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Workspace,
+};
+
+/// Where payments, keys, endpoints and the outbox are kept.
+#[async_trait]
+pub(crate) trait Store: Send + Sync + 'static {
+    /// Makes a change durable, whole, if its conditions hold. When this returns `Ok`, no crash can undo it.
+    async fn commit(&self, change: Change) -> Result<(), CommitError>;
+
+    /// The API key with this hash, revoked or not.
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
+    /// A workspace by its id.
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError>;
+    /// The workspace of a developer.
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError>;
+
+    /// The response that was kept for an idempotency key, however old.
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
+
+    /// A payment with its session, whoever it belongs to.
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
+    /// A page of a developer's payments, newest first, of one public status or of all.
+    async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        page: PageRequest,
+    ) -> Result<Page<Payment>, StoreError>;
+
+    /// A webhook endpoint, whoever it belongs to.
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError>;
+    /// A developer's webhook endpoints, oldest first.
+    async fn endpoints(&self, scope: &Scope) -> Result<Vec<WebhookEndpoint>, StoreError>;
+    /// A page of a developer's deliveries, newest first, to one endpoint or to all.
+    async fn deliveries(
+        &self,
+        scope: &Scope,
+        endpoint: Option<&WebhookId>,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError>;
+
+    /// The oldest deliveries that an endpoint is still owed.
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<Outgoing>, StoreError>;
+    /// Every endpoint that is owed a delivery.
+    async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError>;
+}
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommitError {
+    /// A condition did not hold; nothing was changed.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The store could not say.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The store cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The engine failed.
+    #[error("the store failed: {0}")]
+    Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A record is not what was written.
+    #[error("the record {key} cannot be read: {source}")]
+    Record {
+        /// Which one.
+        key: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Nothing could be written, and nothing was: most often the disk is full.
+    #[error("the change could not be written")]
+    NotWritten,
+    /// The committer has stopped, and the server is about to.
+    #[error("the store has stopped")]
+    Stopped,
+}
+
+impl StoreError {
+    pub(crate) fn engine(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Engine(Box::new(error))
+    }
+}

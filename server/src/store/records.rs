@@ -1,0 +1,144 @@
+//! What is kept beside the resources of the API.
+
+use std::fmt;
+
+use payments_core::{
+    Delivery, DeveloperId, Environment, KeyId, Payment, RawJson, Timestamp, WebhookEndpoint, WorkspaceId,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Whose records, and in which of the two worlds. Nothing is ever read or written across a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Scope {
+    pub(crate) developer_id: DeveloperId,
+    pub(crate) environment: Environment,
+}
+
+/// A merchant: one workspace, one developer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Workspace {
+    pub(crate) id: WorkspaceId,
+    pub(crate) developer_id: DeveloperId,
+    pub(crate) name: String,
+    pub(crate) slug: String,
+    pub(crate) website: Option<String>,
+    pub(crate) status: String,
+    pub(crate) created_at: Timestamp,
+}
+
+/// The SHA-256 of an API key: all that is kept of it (API specification, "Authentication", rule 5).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KeyHash([u8; 32]);
+
+impl KeyHash {
+    pub(crate) fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(..)")
+    }
+}
+
+/// The record of an API key. The key itself was shown once and is kept nowhere.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ApiKey {
+    pub(crate) id: KeyId,
+    pub(crate) workspace_id: WorkspaceId,
+    pub(crate) scope: Scope,
+    pub(crate) last4: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) revoked_at: Option<Timestamp>,
+}
+
+/// A payment and what the server knows of its checkout session beyond it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Session {
+    /// How often the payment has changed: a change is made only to the version it was decided on.
+    pub(crate) version: u64,
+    /// When the session's life ends.
+    pub(crate) expires_at: Timestamp,
+    pub(crate) payment: Payment,
+}
+
+impl Session {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope { developer_id: self.payment.developer_id.clone(), environment: self.payment.environment }
+    }
+}
+
+/// A webhook endpoint and the environment whose events it gets.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Endpoint {
+    pub(crate) environment: Environment,
+    pub(crate) endpoint: WebhookEndpoint,
+}
+
+impl Endpoint {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope { developer_id: self.endpoint.developer_id.clone(), environment: self.environment }
+    }
+}
+
+/// A delivery and the environment it belongs to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Outgoing {
+    pub(crate) environment: Environment,
+    pub(crate) delivery: Delivery,
+}
+
+impl Outgoing {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
+    }
+}
+
+/// What makes an `Idempotency-Key` one key: the developer, the environment, the method, the path, and the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IdempotencyKey {
+    pub(crate) scope: Scope,
+    /// SHA-256 over method, path and the header's text.
+    pub(crate) digest: [u8; 32],
+}
+
+impl IdempotencyKey {
+    pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str) -> Self {
+        // None of the three can hold a newline, so no two of them run together.
+        let digest = Sha256::new()
+            .chain_update(method)
+            .chain_update("\n")
+            .chain_update(path)
+            .chain_update("\n")
+            .chain_update(text)
+            .finalize();
+        Self { scope: scope.clone(), digest: digest.into() }
+    }
+}
+
+/// How long a response is kept for its idempotency key (API specification, "Limits").
+const KEPT_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// The response that a key's first success got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptResponse {
+    /// SHA-256 of the request's body, in hex: the same key with another body is a mistake.
+    pub(crate) fingerprint: String,
+    /// When it was kept; it counts for 24 hours.
+    pub(crate) created_at: Timestamp,
+    /// The body of the response. Its status follows from the route.
+    pub(crate) body: RawJson,
+}
+
+impl KeptResponse {
+    /// Whether it still counts; after 24 hours the key is as good as new.
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
+        now.as_millis() - self.created_at.as_millis() < KEPT_FOR_MILLIS
+    }
+}

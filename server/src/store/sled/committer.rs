@@ -1,0 +1,155 @@
+//! The committer: the one thread that writes.
+//!
+//! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
+//! stroke: one entry in the journal, one sync, one batch in sled. Then it answers all. So changes have one order, each
+//! is whole or not there, and the cost of a sync is shared by everyone who waited for it.
+
+use std::{fs::File, path::Path, thread};
+
+use payments_core::WebhookId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    journal::{AppendError, Journal, Writes},
+    keys,
+    tables::View,
+};
+use crate::store::{Change, CommitError, StoreError, Write};
+
+/// How many changes may wait; who comes after waits for a place.
+const QUEUE: usize = 4096;
+/// How many changes become durable at one stroke. sled holds up readers while it applies a batch, so it has a bound.
+const MAX_BATCH: usize = 256;
+
+type Answer = oneshot::Sender<Result<(), CommitError>>;
+
+/// The way to the committer's thread.
+pub(super) struct Committer {
+    queue: mpsc::Sender<(Change, Answer)>,
+}
+
+impl Committer {
+    /// Starts the thread. `outbox` is told of each endpoint that is owed something new, once that is durable.
+    pub(super) fn start(
+        tree: sled::Db,
+        directory: &Path,
+        journal: Journal,
+        outbox: mpsc::UnboundedSender<WebhookId>,
+    ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let engine_file = File::open(directory.join("db"))?;
+        let worker = Worker { tree, engine_file, journal, outbox };
+        let thread = thread::Builder::new().name("committer".into()).spawn(move || worker.run(waiting))?;
+        Ok((Self { queue }, thread))
+    }
+
+    /// Makes a change durable. Once it is queued it will be decided, whether or not the caller still waits.
+    pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        let (answer, outcome) = oneshot::channel();
+        self.queue.send((change, answer)).await.map_err(|_| StoreError::Stopped)?;
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+struct Worker {
+    tree: sled::Db,
+    /// sled's own file, to sync what it only hands to the kernel.
+    engine_file: File,
+    journal: Journal,
+    outbox: mpsc::UnboundedSender<WebhookId>,
+}
+
+impl Worker {
+    /// Runs until every way to it is gone and everything that waited is done.
+    fn run(mut self, mut waiting: mpsc::Receiver<(Change, Answer)>) {
+        let mut batch = Vec::with_capacity(MAX_BATCH);
+        while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
+            self.commit(batch.drain(..));
+        }
+        if let Err(error) = self.tree.flush() {
+            tracing::warn!(%error, "sled could not be flushed; the journal has what it lacks");
+        }
+    }
+
+    fn commit(&mut self, batch: impl Iterator<Item = (Change, Answer)>) {
+        let mut view = View::new(&self.tree);
+        let mut owed = Vec::new();
+        let mut answers = Vec::new();
+        for (change, answer) in batch {
+            let endpoints = endpoints_owed(&change);
+            let outcome = view.take(change);
+            if outcome.is_ok() {
+                owed.extend(endpoints);
+            }
+            answers.push((answer, outcome));
+        }
+        let durable = self.make_durable(view.into_writes());
+        for (answer, outcome) in answers {
+            // A conflict with another change of this batch counts only if that change is durable, so it waits too.
+            let outcome = if durable { outcome } else { Err(StoreError::NotWritten.into()) };
+            // Whoever no longer waits will read it.
+            let _ = answer.send(outcome);
+        }
+        if durable {
+            for endpoint in owed {
+                let _ = self.outbox.send(endpoint);
+            }
+        }
+    }
+
+    /// Journal first, then sled: what a reader can see is durable. False if nothing was written.
+    fn make_durable(&mut self, mut writes: Writes) -> bool {
+        if writes.is_empty() {
+            return true;
+        }
+        match self.journal.append(&writes) {
+            Ok(number) => {
+                writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+                apply(&self.tree, writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
+            }
+            Err(AppendError::NotWritten(error)) => {
+                tracing::error!(%error, "a batch was refused because the journal could not be written; is the disk full?");
+                return false;
+            }
+            // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
+            Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
+        }
+        if self.journal.is_long() {
+            self.rotate();
+        }
+        true
+    }
+
+    /// Makes sled durable for once, so that the journal so far is no longer needed.
+    fn rotate(&mut self) {
+        self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
+        self.engine_file.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
+        self.journal.rotate().unwrap_or_else(|error| stop("the journal could not be rotated", &error));
+    }
+}
+
+/// Applies a batch to the tree, whole or not at all.
+pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error> {
+    let mut batch = sled::Batch::default();
+    for (key, value) in writes {
+        match value {
+            Some(value) => batch.insert(key, value),
+            None => batch.remove(key),
+        }
+    }
+    tree.apply_batch(batch)
+}
+
+fn endpoints_owed(change: &Change) -> Vec<WebhookId> {
+    let deliveries = change.writes.iter().filter_map(|write| match write {
+        Write::Event(event) => Some(&event.deliveries),
+        _ => None,
+    });
+    deliveries.flatten().map(|outgoing| outgoing.delivery.webhook_id.clone()).collect()
+}
+
+/// Going on would mean answering for something nobody knows. A restart reads the journal and knows.
+fn stop(what: &str, error: &dyn std::error::Error) -> ! {
+    tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
+    std::process::exit(74)
+}

@@ -1,0 +1,359 @@
+//! The journal: an append-only file of committed batches, synced before anyone is told of them.
+//!
+//! sled 0.34.7 does not sync what it calls flushed (`sync_file_range` neither waits for the drive nor covers the
+//! file's metadata), so a power cut could take back what was acknowledged. The journal is what durability rests on:
+//! a batch is appended here and synced with `fdatasync`, only then applied to sled, and only then answered. What a
+//! reader finds in sled is therefore durable, and after a crash the end of the journal that sled had not yet written
+//! is applied again.
+//!
+//! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
+//! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files; a file is named for
+//! its first. An entry that the crash cut short is the end of the journal: nobody was told of it.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// What a batch writes: each key's new value, or `None` where it is removed.
+pub(super) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+const MAGIC: &[u8; 8] = b"PAYJRNL1";
+const ENTRY_HEAD_BYTES: usize = 8;
+const SUFFIX: &str = ".journal";
+/// When a file is this long, a new one is begun and those that sled has written in full are removed.
+const ROTATE_AT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The journal's last file, open for appending.
+pub(super) struct Journal {
+    directory: PathBuf,
+    file: File,
+    length: u64,
+    last: u64,
+    buffer: Vec<u8>,
+}
+
+impl Journal {
+    /// Opens the journal in a directory and hands over, in order, every entry after number `applied`.
+    pub(super) fn open(
+        directory: &Path,
+        applied: u64,
+        mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    ) -> Result<Self, JournalError> {
+        fs::create_dir_all(directory)?;
+        let mut files = files_in(directory)?;
+        let current = files.pop();
+        let mut last = match (files.first().or(current.as_ref()), applied) {
+            (Some((first, path)), _) if *first > applied + 1 => {
+                return Err(JournalError::Gap { path: path.clone(), after: applied, found: *first });
+            }
+            (Some((first, _)), _) => first - 1,
+            (None, _) => applied,
+        };
+        for (_, path) in &files {
+            let mut file = File::open(path)?;
+            let end = read_entries(&mut file, path, &mut last, applied, &mut replay)?;
+            if end != file.metadata()?.len() {
+                // Only the last file can have been cut short by a crash.
+                return Err(JournalError::Damaged { path: path.clone(), offset: end });
+            }
+        }
+        let Some((_, path)) = current else {
+            let (file, length) = begin_file(directory, applied + 1)?;
+            return Ok(Self { directory: directory.to_owned(), file, length, last: applied, buffer: Vec::new() });
+        };
+        let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
+        let torn = file.metadata()?.len() - length;
+        if torn > 0 {
+            tracing::warn!(
+                torn,
+                "the last journal entry was cut short by a crash; nobody was told of it, it is dropped"
+            );
+            file.set_len(length)?;
+            file.sync_all()?;
+        }
+        file.seek(SeekFrom::Start(length))?;
+        if last < applied {
+            return Err(JournalError::Behind { path, last, applied });
+        }
+        Ok(Self { directory: directory.to_owned(), file, length, last, buffer: Vec::new() })
+    }
+
+    /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
+    ///
+    /// # Errors
+    /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
+    /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it anew.
+    pub(super) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
+        let number = self.last + 1;
+        encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            self.file.set_len(self.length).map_err(AppendError::NotSynced)?;
+            self.file.seek(SeekFrom::Start(self.length)).map_err(AppendError::NotSynced)?;
+            return Err(AppendError::NotWritten(error));
+        }
+        self.file.sync_data().map_err(AppendError::NotSynced)?;
+        self.length += self.buffer.len() as u64;
+        self.last = number;
+        Ok(number)
+    }
+
+    /// Whether it is time to [`rotate`](Self::rotate).
+    pub(super) fn is_long(&self) -> bool {
+        self.length > ROTATE_AT_BYTES
+    }
+
+    /// Begins a new file and removes the earlier ones. Only when everything so far is durable elsewhere.
+    pub(super) fn rotate(&mut self) -> Result<(), JournalError> {
+        let old = files_in(&self.directory)?;
+        (self.file, self.length) = begin_file(&self.directory, self.last + 1)?;
+        for (_, path) in old {
+            fs::remove_file(path)?;
+        }
+        sync_directory(&self.directory)?;
+        Ok(())
+    }
+}
+
+/// The journal's files with the number of their first entry, oldest first.
+fn files_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some(number) = name.strip_suffix(SUFFIX).and_then(|digits| digits.parse().ok()) {
+            files.push((number, path));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn begin_file(directory: &Path, first: u64) -> io::Result<(File, u64)> {
+    let path = directory.join(format!("{first:020}{SUFFIX}"));
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.write_all(MAGIC)?;
+    file.sync_all()?;
+    sync_directory(directory)?;
+    Ok((file, MAGIC.len() as u64))
+}
+
+/// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Reads a file's entries and hands over those after `applied`. Returns where the last whole entry ends.
+fn read_entries(
+    file: &mut File,
+    path: &Path,
+    last: &mut u64,
+    applied: u64,
+    replay: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    // A crash between creating a file and writing its first bytes leaves a beginning of the magic.
+    let Some(entries) = bytes.strip_prefix(MAGIC) else {
+        if MAGIC.starts_with(&bytes) {
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(MAGIC)?;
+            file.sync_all()?;
+            return Ok(MAGIC.len() as u64);
+        }
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });
+    };
+    let mut rest = entries;
+    while let Some((number, writes, after)) = decode(rest) {
+        if number != *last + 1 {
+            return Err(JournalError::Gap { path: path.to_owned(), after: *last, found: number });
+        }
+        if number > applied {
+            replay(number, writes)?;
+        }
+        *last = number;
+        rest = after;
+    }
+    Ok((bytes.len() - rest.len()) as u64)
+}
+
+fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::Result<()> {
+    let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a batch of more than 4 GiB");
+    buffer.clear();
+    buffer.extend_from_slice(&[0; ENTRY_HEAD_BYTES]);
+    buffer.extend_from_slice(&number.to_le_bytes());
+    for (key, value) in writes {
+        buffer.extend_from_slice(&u32::try_from(key.len()).map_err(too_long)?.to_le_bytes());
+        buffer.extend_from_slice(key);
+        match value {
+            Some(value) => {
+                buffer.push(1);
+                buffer.extend_from_slice(&u32::try_from(value.len()).map_err(too_long)?.to_le_bytes());
+                buffer.extend_from_slice(value);
+            }
+            None => buffer.push(0),
+        }
+    }
+    let length = u32::try_from(buffer.len() - ENTRY_HEAD_BYTES).map_err(too_long)?;
+    let checksum = crc32fast::hash(&buffer[ENTRY_HEAD_BYTES..]);
+    buffer[..4].copy_from_slice(&length.to_le_bytes());
+    buffer[4..ENTRY_HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    Ok(())
+}
+
+/// The next entry and what follows it, or `None` where no whole one stands.
+fn decode(bytes: &[u8]) -> Option<(u64, Writes, &[u8])> {
+    let (length, rest) = take_u32(bytes)?;
+    let (checksum, rest) = take_u32(rest)?;
+    let (entry, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    if crc32fast::hash(entry) != checksum {
+        return None;
+    }
+    let (number, mut rest) = entry.split_first_chunk::<8>()?;
+    let mut writes = Writes::new();
+    while !rest.is_empty() {
+        let (key, tagged) = take_bytes(rest)?;
+        let (tag, tail) = tagged.split_first()?;
+        let (value, tail) = match tag {
+            0 => (None, tail),
+            _ => take_bytes(tail).map(|(value, tail)| (Some(value.to_vec()), tail))?,
+        };
+        writes.insert(key.to_vec(), value);
+        rest = tail;
+    }
+    Some((u64::from_le_bytes(*number), writes, after))
+}
+
+fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    bytes.split_first_chunk::<4>().map(|(number, rest)| (u32::from_le_bytes(*number), rest))
+}
+
+fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = take_u32(bytes)?;
+    rest.split_at_checked(usize::try_from(length).ok()?)
+}
+
+/// The journal cannot be read or begun.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalError {
+    #[error("the journal cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+    #[error("the journal {path} is damaged at byte {offset}; restore it from a backup", path = path.display())]
+    Damaged { path: PathBuf, offset: u64 },
+    #[error("the journal {path} goes on with entry {found} after {after}; a file is missing, restore it from a backup",
+        path = path.display())]
+    Gap { path: PathBuf, after: u64, found: u64 },
+    #[error("the journal {path} ends at entry {last}, but the store already holds {applied}; restore it from a backup",
+        path = path.display())]
+    Behind { path: PathBuf, last: u64, applied: u64 },
+    #[error("an entry cannot be applied: {0}")]
+    Apply(#[from] sled::Error),
+}
+
+/// A batch was not appended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AppendError {
+    #[error("the batch could not be written: {0}")]
+    NotWritten(#[source] io::Error),
+    #[error("the journal could not be synced: {0}")]
+    NotSynced(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(key: &str, value: Option<&str>) -> Writes {
+        Writes::from([(key.as_bytes().to_vec(), value.map(|value| value.as_bytes().to_vec()))])
+    }
+
+    fn entries_after(directory: &Path, applied: u64) -> Result<Vec<(u64, Writes)>, JournalError> {
+        let mut entries = Vec::new();
+        Journal::open(directory, applied, |number, writes| {
+            entries.push((number, writes));
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    fn three_entries(directory: &Path) -> PathBuf {
+        let mut journal = Journal::open(directory, 0, |_, _| unreachable!("a new journal is empty")).unwrap();
+        journal.append(&batch("a", Some("1"))).unwrap();
+        journal.append(&batch("b", None)).unwrap();
+        journal.append(&batch("c", Some("3"))).unwrap();
+        files_in(directory).unwrap().remove(0).1
+    }
+
+    #[test]
+    fn what_was_appended_is_read_again_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        three_entries(directory.path());
+        let all = vec![(1, batch("a", Some("1"))), (2, batch("b", None)), (3, batch("c", Some("3")))];
+        assert_eq!(entries_after(directory.path(), 0).unwrap(), all);
+        assert_eq!(entries_after(directory.path(), 2).unwrap(), all[2..]);
+        assert_eq!(entries_after(directory.path(), 3).unwrap(), []);
+    }
+
+    #[test]
+    fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = three_entries(directory.path());
+        let whole = fs::read(&path).unwrap();
+        let mut kept = Vec::new();
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            let entries = entries_after(directory.path(), 0).unwrap();
+            kept.push(entries.len());
+            let mut journal = Journal::open(directory.path(), 0, |_, _| Ok(())).unwrap();
+            journal.append(&batch("new", Some("x"))).unwrap();
+            let entries = entries_after(directory.path(), 0).unwrap();
+            assert_eq!(entries.len(), kept[length] + 1);
+            assert_eq!(entries[kept[length]].1, batch("new", Some("x")));
+        }
+        assert!(kept.is_sorted());
+        assert_eq!((kept[0], kept[whole.len() - 1]), (0, 2));
+    }
+
+    #[test]
+    fn a_flipped_bit_is_never_read_as_an_entry() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = three_entries(directory.path());
+        let whole = fs::read(&path).unwrap();
+        let entries = entries_after(directory.path(), 0).unwrap();
+        for bit in MAGIC.len() * 8..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &flipped).unwrap();
+            if let Ok(read) = entries_after(directory.path(), 0) {
+                assert_eq!(read, entries[..read.len()], "bit {bit}");
+                assert!(read.len() < 3, "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_rotation_numbers_go_on_and_the_old_files_are_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        three_entries(directory.path());
+        let mut journal = Journal::open(directory.path(), 3, |_, _| Ok(())).unwrap();
+        journal.rotate().unwrap();
+        assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
+        drop(journal);
+        assert_eq!(files_in(directory.path()).unwrap().len(), 1);
+        assert_eq!(entries_after(directory.path(), 3).unwrap(), [(4, batch("d", Some("4")))]);
+    }
+
+    #[test]
+    fn a_journal_that_does_not_reach_the_store_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        three_entries(directory.path());
+        assert!(matches!(entries_after(directory.path(), 4), Err(JournalError::Behind { last: 3, applied: 4, .. })));
+        let directory = tempfile::tempdir().unwrap();
+        begin_file(directory.path(), 9).unwrap();
+        assert!(matches!(entries_after(directory.path(), 4), Err(JournalError::Gap { after: 4, found: 9, .. })));
+    }
+}

@@ -1,0 +1,127 @@
+//! Where each record lies: one sled tree, one key prefix for each kind of record.
+//!
+//! sled applies a batch atomically to one tree only, so everything is in one. Identifiers hold no `/`, so the parts of
+//! a key cannot run together.
+
+use payments_core::{
+    Account, Currency, DeliveryId, DeveloperId, EventId, KeyId, PaymentId, Status, WebhookId, WorkspaceId,
+};
+
+use crate::store::{IdempotencyKey, KeyHash, Scope};
+
+/// The number of the last journal entry that the tree holds.
+pub(super) const APPLIED: &[u8] = b"meta/applied";
+/// The version of this layout.
+pub(super) const FORMAT: &[u8] = b"meta/format";
+
+pub(super) fn workspace(id: &str) -> Vec<u8> {
+    format!("workspace/{id}").into_bytes()
+}
+
+pub(super) fn workspace_of(developer: &DeveloperId) -> Vec<u8> {
+    format!("workspace-of/{developer}").into_bytes()
+}
+
+pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
+    [b"key/", hash.as_bytes().as_slice()].concat()
+}
+
+/// From a key's id to its hash, among the keys of its workspace.
+pub(super) fn api_key_id(workspace: &WorkspaceId, id: &KeyId) -> Vec<u8> {
+    format!("key-of/{workspace}/{id}").into_bytes()
+}
+
+pub(super) fn session(id: &PaymentId) -> Vec<u8> {
+    format!("payment/{id}").into_bytes()
+}
+
+pub(super) fn event(id: &EventId) -> Vec<u8> {
+    format!("event/{id}").into_bytes()
+}
+
+pub(super) fn endpoint(id: &WebhookId) -> Vec<u8> {
+    format!("endpoint/{id}").into_bytes()
+}
+
+pub(super) fn endpoints_of(scope: &Scope) -> Vec<u8> {
+    format!("endpoint-of/{}/{}/", scope.developer_id, scope.environment).into_bytes()
+}
+
+pub(super) fn endpoint_of(scope: &Scope, id: &WebhookId) -> Vec<u8> {
+    [endpoints_of(scope).as_slice(), id.as_str().as_bytes()].concat()
+}
+
+pub(super) fn delivery(id: &DeliveryId) -> Vec<u8> {
+    format!("delivery/{id}").into_bytes()
+}
+
+/// All of the outbox.
+pub(super) const OUTBOX: &[u8] = b"outbox/";
+
+/// What an endpoint is owed.
+pub(super) fn outbox_of(endpoint: &WebhookId) -> Vec<u8> {
+    format!("outbox/{endpoint}/").into_bytes()
+}
+
+pub(super) fn outbox(endpoint: &WebhookId, delivery: &DeliveryId) -> Vec<u8> {
+    format!("outbox/{endpoint}/{delivery}").into_bytes()
+}
+
+pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
+    let scope = format!("idempotency/{}/{}/", key.scope.developer_id, key.scope.environment);
+    [scope.as_bytes(), key.digest.as_slice()].concat()
+}
+
+/// The postings of one change of a payment.
+pub(super) fn postings(payment: &PaymentId, version: u64) -> Vec<u8> {
+    format!("posting/{payment}/{version:020}").into_bytes()
+}
+
+pub(super) fn balance(scope: &Scope, currency: Currency, account: Account) -> Vec<u8> {
+    let account = match account {
+        Account::GatewayClearing => "gateway_clearing",
+        Account::Merchant => "merchant",
+        Account::PlatformFee => "platform_fee",
+    };
+    format!("balance/{}/{}/{currency}/{account}", scope.developer_id, scope.environment).into_bytes()
+}
+
+/// A list in the order of time: each entry has a place, counted from 0, that it keeps.
+pub(super) struct List(String);
+
+impl List {
+    pub(super) fn payments(scope: &Scope) -> Self {
+        Self::of(scope, "payments")
+    }
+
+    pub(super) fn payments_with(scope: &Scope, status: &Status) -> Self {
+        Self::of(scope, &format!("payments.{status}"))
+    }
+
+    pub(super) fn deliveries(scope: &Scope) -> Self {
+        Self::of(scope, "deliveries")
+    }
+
+    pub(super) fn deliveries_to(scope: &Scope, endpoint: &WebhookId) -> Self {
+        Self::of(scope, &format!("deliveries.{endpoint}"))
+    }
+
+    fn of(scope: &Scope, name: &str) -> Self {
+        Self(format!("{}/{}/{name}", scope.developer_id, scope.environment))
+    }
+
+    /// How many entries it has.
+    pub(super) fn count(&self) -> Vec<u8> {
+        format!("count/{}", self.0).into_bytes()
+    }
+
+    /// What the keys of all its entries begin with.
+    pub(super) fn entries(&self) -> Vec<u8> {
+        format!("list/{}/", self.0).into_bytes()
+    }
+
+    /// One entry. Places sort as numbers.
+    pub(super) fn entry(&self, place: u64) -> Vec<u8> {
+        [self.entries().as_slice(), place.to_be_bytes().as_slice()].concat()
+    }
+}

@@ -1,0 +1,293 @@
+//! The store on sled: one directory, one process.
+//!
+//! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
+//! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
+
+mod committer;
+mod journal;
+mod keys;
+mod tables;
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+    thread,
+};
+
+use async_trait::async_trait;
+use payments_core::{
+    Delivery, DeliveryId, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint, WebhookId,
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use self::{committer::Committer, journal::Journal, keys::List, tables::Placed};
+use super::{
+    ApiKey, Change, CommitError, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Store,
+    StoreError, Workspace,
+};
+
+/// The layout of `keys`. A store of another number is not opened.
+const FORMAT: u32 = 1;
+/// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
+const CACHE_BYTES: u64 = 128 * 1024 * 1024;
+/// A page of more than a quarter of a segment goes to a file of its own that sled never syncs. With segments of 8 MiB
+/// no page of ours is that large.
+const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// A store in a directory.
+pub(crate) struct SledStore {
+    tree: sled::Db,
+    committer: Committer,
+}
+
+/// Waits for the committer to finish, once the store itself is gone.
+pub(crate) struct Closing(thread::JoinHandle<()>);
+
+impl Closing {
+    pub(crate) fn wait(self) {
+        if self.0.join().is_err() {
+            tracing::error!("the committer panicked; what was answered is in the journal");
+        }
+    }
+}
+
+impl SledStore {
+    /// Opens the store of a directory, or makes one where the directory is missing or empty. `outbox` is told of each
+    /// endpoint that is owed a new delivery.
+    pub(crate) fn open(
+        directory: &Path,
+        outbox: mpsc::UnboundedSender<WebhookId>,
+    ) -> Result<(Self, Closing), OpenError> {
+        // Webhook secrets lie in there in clear, so it is nobody else's to read.
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let engine_directory = directory.join("sled");
+        let journal_directory = directory.join("journal");
+        if journal_directory.exists() && !engine_directory.exists() {
+            return Err(OpenError::HalfAStore { missing: engine_directory });
+        }
+        remove_unfinished_snapshots(&engine_directory)?;
+        let tree = open_engine(&engine_directory)?;
+        check_format(&tree)?;
+        let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
+        if applied > 0 && !journal_directory.exists() {
+            return Err(OpenError::HalfAStore { missing: journal_directory });
+        }
+        let mut replayed = 0_u64;
+        let journal = Journal::open(&journal_directory, applied, |number, mut writes| {
+            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+            replayed += 1;
+            Ok(committer::apply(&tree, writes)?)
+        })
+        .map_err(|error| OpenError::Journal(Box::new(error)))?;
+        if replayed > 0 {
+            tracing::warn!(replayed, "the server did not shut down cleanly; the journal brought the store up to date");
+        }
+        for made in [&engine_directory, &journal_directory, directory] {
+            journal::sync_directory(made)?;
+        }
+        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox)?;
+        Ok((Self { tree, committer }, Closing(thread)))
+    }
+
+    fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        tables::read(&self.tree, key)
+    }
+
+    /// A page of a list, newest first, with whatever its entries name.
+    fn page<T>(
+        &self,
+        list: &List,
+        request: PageRequest,
+        mut item: impl FnMut(&str) -> Result<Option<T>, StoreError>,
+    ) -> Result<Page<T>, StoreError> {
+        let total = self.get(&list.count())?.unwrap_or_default();
+        let skip = usize::try_from(request.skipped()).unwrap_or(usize::MAX);
+        let mut items = Vec::new();
+        if request.skipped() < total {
+            let entries = self.tree.scan_prefix(list.entries()).values().rev();
+            for id in entries.skip(skip).take(usize::try_from(request.limit()).unwrap_or(usize::MAX)) {
+                let id = id.map_err(StoreError::engine)?;
+                items.extend(item(&String::from_utf8_lossy(&id))?);
+            }
+        }
+        Ok(Page { items, total, page: request.page(), limit: request.limit() })
+    }
+}
+
+/// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest
+/// and, if it is torn, refuse for ever. Until it is renamed a snapshot was never begun, so it may go.
+fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            tracing::warn!(snapshot = name, "a crash during start-up left an unfinished snapshot; it is removed");
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// sled panics on some kinds of damage where it should say so.
+fn open_engine(directory: &Path) -> Result<sled::Db, OpenError> {
+    let config = sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).segment_size(SEGMENT_BYTES);
+    match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
+        Ok(Ok(tree)) => Ok(tree),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
+            Err(OpenError::InUse { directory: directory.to_owned() })
+        }
+        Ok(Err(error)) => Err(OpenError::Damaged { directory: directory.to_owned(), what: error.to_string() }),
+        Err(_) => Err(OpenError::Damaged {
+            directory: directory.to_owned(),
+            what: "the engine panicked while opening".into(),
+        }),
+    }
+}
+
+fn check_format(tree: &sled::Tree) -> Result<(), OpenError> {
+    match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
+        Some(FORMAT) => Ok(()),
+        Some(found) => Err(OpenError::Format { found }),
+        // Without its mark a store that holds anything is not one of ours.
+        None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
+        None => {
+            tree.insert(keys::FORMAT, FORMAT.to_string().as_bytes()).map_err(StoreError::engine)?;
+            tree.flush().map_err(StoreError::engine)?;
+            Ok(())
+        }
+    }
+}
+
+/// A store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("the data directory cannot be used: {0}")]
+    Io(#[from] io::Error),
+    #[error("another process has {directory} open; stop it, or use another --data-dir", directory = directory.display())]
+    InUse { directory: std::path::PathBuf },
+    #[error("the store in {directory} is damaged and was not opened: {what}; restore it from a backup",
+        directory = directory.display())]
+    Damaged { directory: std::path::PathBuf, what: String },
+    #[error("{missing} is missing, the other half of the store is there; it was not opened, restore it from a backup",
+        missing = missing.display())]
+    HalfAStore { missing: std::path::PathBuf },
+    #[error("{0}")]
+    Journal(Box<dyn std::error::Error + Send + Sync>),
+    #[error("the store has format {found} and this server reads {FORMAT}; use the version that wrote it")]
+    Format { found: u32 },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[async_trait]
+impl Store for SledStore {
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.committer.commit(change).await
+    }
+
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
+        self.get(&keys::api_key(hash))
+    }
+
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
+        self.get(&keys::workspace(id))
+    }
+
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
+        match self.get::<String>(&keys::workspace_of(developer))? {
+            Some(id) => self.get(&keys::workspace(&id)),
+            None => Ok(None),
+        }
+    }
+
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
+        self.get(&keys::idempotency(key))
+    }
+
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
+        Ok(self.get::<Placed>(&keys::session(id))?.map(|placed| placed.session))
+    }
+
+    async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        page: PageRequest,
+    ) -> Result<Page<Payment>, StoreError> {
+        let list = match status {
+            Some(status) => List::payments_with(scope, status),
+            None => List::payments(scope),
+        };
+        self.page(&list, page, |id| {
+            let Ok(id) = id.parse() else { return Ok(None) };
+            Ok(self.get::<Placed>(&keys::session(&id))?.map(|placed| placed.session.payment))
+        })
+    }
+
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
+        self.get(&keys::endpoint(id))
+    }
+
+    async fn endpoints(&self, scope: &Scope) -> Result<Vec<WebhookEndpoint>, StoreError> {
+        let prefix = keys::endpoints_of(scope);
+        let mut endpoints = Vec::new();
+        for key in self.tree.scan_prefix(&prefix).keys() {
+            let key = key.map_err(StoreError::engine)?;
+            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse();
+            let endpoint = id.ok().map(|id| self.get::<Endpoint>(&keys::endpoint(&id))).transpose()?.flatten();
+            endpoints.extend(endpoint.map(|endpoint| endpoint.endpoint));
+        }
+        Ok(endpoints)
+    }
+
+    async fn deliveries(
+        &self,
+        scope: &Scope,
+        endpoint: Option<&WebhookId>,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError> {
+        let list = match endpoint {
+            Some(endpoint) => List::deliveries_to(scope, endpoint),
+            None => List::deliveries(scope),
+        };
+        self.page(&list, page, |id| {
+            let Ok(id) = id.parse::<DeliveryId>() else { return Ok(None) };
+            Ok(self.get::<Outgoing>(&keys::delivery(&id))?.map(|outgoing| outgoing.delivery))
+        })
+    }
+
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<Outgoing>, StoreError> {
+        let prefix = keys::outbox_of(endpoint);
+        let mut owed = Vec::new();
+        for key in self.tree.scan_prefix(&prefix).keys().take(at_most) {
+            let key = key.map_err(StoreError::engine)?;
+            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse::<DeliveryId>();
+            let outgoing = id.ok().map(|id| self.get(&keys::delivery(&id))).transpose()?.flatten();
+            owed.extend(outgoing);
+        }
+        Ok(owed)
+    }
+
+    async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError> {
+        let mut endpoints = Vec::new();
+        // One step for each endpoint, not for each delivery: go on after the last key an endpoint can have.
+        let mut from = keys::OUTBOX.to_vec();
+        while let Some(entry) = self.tree.range(from.clone()..).keys().next() {
+            let key = entry.map_err(StoreError::engine)?;
+            let Some(rest) = key.strip_prefix(keys::OUTBOX) else { break };
+            let id = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
+            let Ok(id) = String::from_utf8_lossy(id).parse() else { break };
+            from = keys::outbox_of(&id);
+            from.push(0xff);
+            endpoints.push(id);
+        }
+        Ok(endpoints)
+    }
+}

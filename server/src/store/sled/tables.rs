@@ -1,0 +1,196 @@
+//! What each write of a change does to the tree.
+
+use std::collections::BTreeMap;
+
+use payments_core::DeliveryStatus;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    journal::Writes,
+    keys::{self, List},
+};
+use crate::store::{Change, CommitError, Conflict, EventWrite, KeptResponse, PaymentWrite, Session, StoreError, Write};
+
+/// The tree as it will be once the batch under way is applied.
+pub(super) struct View<'t> {
+    tree: &'t sled::Tree,
+    batch: Writes,
+    change: Writes,
+}
+
+/// A session and its place in its developer's list of payments.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Placed {
+    pub(super) place: u64,
+    pub(super) session: Session,
+}
+
+impl<'t> View<'t> {
+    pub(super) fn new(tree: &'t sled::Tree) -> Self {
+        Self { tree, batch: BTreeMap::new(), change: BTreeMap::new() }
+    }
+
+    /// The writes of all changes that were taken.
+    pub(super) fn into_writes(self) -> Writes {
+        self.batch
+    }
+
+    /// Takes a change into the batch if its conditions hold; otherwise nothing of it.
+    pub(super) fn take(&mut self, change: Change) -> Result<(), CommitError> {
+        let outcome = self.apply(change);
+        let writes = std::mem::take(&mut self.change);
+        if outcome.is_ok() {
+            self.batch.extend(writes);
+        }
+        outcome
+    }
+
+    fn apply(&mut self, change: Change) -> Result<(), CommitError> {
+        if let Some((key, response)) = change.idempotency {
+            let at = keys::idempotency(&key);
+            match self.read::<KeptResponse>(&at)? {
+                Some(kept) if kept.is_fresh(response.created_at) => {
+                    return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
+                }
+                _ => self.put(at, &response)?,
+            }
+        }
+        change.writes.into_iter().try_for_each(|write| self.write(write))
+    }
+
+    fn write(&mut self, write: Write) -> Result<(), CommitError> {
+        match write {
+            Write::Workspace(workspace) => {
+                let id = workspace.id.to_string();
+                self.put(keys::workspace_of(&workspace.developer_id), &id)?;
+                self.put(keys::workspace(&id), &workspace)?;
+            }
+            Write::ApiKey(hash, key) => {
+                self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.as_bytes().to_vec());
+                self.put(keys::api_key(&hash), &key)?;
+            }
+            Write::Payment(write) => self.payment(*write)?,
+            Write::Event(event) => self.event(event)?,
+            Write::Endpoint(endpoint) => {
+                self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
+                self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
+            }
+            Write::DeliveryEnded(ended) => {
+                debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
+                self.change.insert(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id), None);
+                self.put(keys::delivery(&ended.delivery.id), &ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
+        let PaymentWrite { session, was, postings } = write;
+        let scope = session.scope();
+        let at = keys::session(&session.payment.id);
+        let stored = self.read::<Placed>(&at)?;
+        let place = match (&was, stored) {
+            (None, None) => {
+                let id = session.payment.id.as_str().as_bytes().to_vec();
+                let place = self.append(&List::payments(&scope), id)?;
+                self.enter(&List::payments_with(&scope, &session.payment.status), place, &session)?;
+                place
+            }
+            (Some(was), Some(stored)) if stored.session.version + 1 == session.version => {
+                if *was != session.payment.status {
+                    self.leave(&List::payments_with(&scope, was), stored.place)?;
+                    self.enter(&List::payments_with(&scope, &session.payment.status), stored.place, &session)?;
+                }
+                stored.place
+            }
+            _ => return Err(Conflict::PaymentMoved.into()),
+        };
+        if !postings.is_empty() {
+            for posting in &postings {
+                let at = keys::balance(&scope, session.payment.currency, posting.account);
+                let balance: i128 = self.read(&at)?.unwrap_or_default();
+                self.put(at, &(balance + i128::from(posting.minor)))?;
+            }
+            self.put(keys::postings(&session.payment.id, session.version), &postings)?;
+        }
+        self.put(at, &Placed { place, session })?;
+        Ok(())
+    }
+
+    fn event(&mut self, event: EventWrite) -> Result<(), StoreError> {
+        self.set(keys::event(&event.id), event.envelope.as_str().as_bytes().to_vec());
+        for outgoing in event.deliveries {
+            let scope = outgoing.scope();
+            let delivery = &outgoing.delivery;
+            let id = delivery.id.as_str().as_bytes().to_vec();
+            self.append(&List::deliveries(&scope), id.clone())?;
+            self.append(&List::deliveries_to(&scope, &delivery.webhook_id), id)?;
+            self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
+            self.put(keys::delivery(&delivery.id), &outgoing)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry at the end of a list and returns its place. For lists that nothing leaves: there the count is the
+    /// next place.
+    fn append(&mut self, list: &List, value: Vec<u8>) -> Result<u64, StoreError> {
+        let place = self.count(list, |count| count + 1)?;
+        self.set(list.entry(place), value);
+        Ok(place)
+    }
+
+    fn enter(&mut self, list: &List, place: u64, session: &Session) -> Result<(), StoreError> {
+        self.count(list, |count| count + 1)?;
+        self.set(list.entry(place), session.payment.id.as_str().as_bytes().to_vec());
+        Ok(())
+    }
+
+    fn leave(&mut self, list: &List, place: u64) -> Result<(), StoreError> {
+        self.count(list, |count| count.saturating_sub(1))?;
+        self.change.insert(list.entry(place), None);
+        Ok(())
+    }
+
+    /// Changes how many entries a list has; returns how many it had.
+    fn count(&mut self, list: &List, change: impl FnOnce(u64) -> u64) -> Result<u64, StoreError> {
+        let at = list.count();
+        let before = self.read(&at)?.unwrap_or_default();
+        self.put(at, &change(before))?;
+        Ok(before)
+    }
+
+    fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.change.insert(key, Some(value));
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: &impl Serialize) -> Result<(), StoreError> {
+        let json = serde_json::to_vec(value).map_err(|source| unreadable(&key, source))?;
+        self.set(key, json);
+        Ok(())
+    }
+
+    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        match self.change.get(key).or_else(|| self.batch.get(key)) {
+            Some(Some(json)) => parse(key, json).map(Some),
+            Some(None) => Ok(None),
+            None => read(self.tree, key),
+        }
+    }
+}
+
+/// Reads a record, if there is one.
+pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result<Option<T>, StoreError> {
+    match tree.get(key).map_err(StoreError::engine)? {
+        Some(json) => parse(key, &json).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn parse<T: DeserializeOwned>(key: &[u8], json: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(json).map_err(|source| unreadable(key, source))
+}
+
+/// The beginning of a key tells its kind; the rest of some is a hash.
+fn unreadable(key: &[u8], source: serde_json::Error) -> StoreError {
+    StoreError::Record { key: String::from_utf8_lossy(key).escape_debug().to_string(), source }
+}
