@@ -1,0 +1,72 @@
+//! A webhook receiver: verifies each request and prints the event.
+//!
+//! ```sh
+//! cargo run -p examples --bin webhook-receiver
+//! ```
+//!
+//! It subscribes itself at the sandbox on this machine; `PAYMENTS_URL` and `PAYMENTS_KEY` name another server and key.
+//! A receiver in production is told its secret instead: set `WEBHOOK_SECRET`.
+#![forbid(unsafe_code)]
+
+use std::{env, error::Error, net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use payments_client::{
+    Client, CreateWebhook, Event, Subscription,
+    webhook::{Secret, Verifier},
+};
+use warp::{Filter, http::StatusCode};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let listen: SocketAddr = env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into()).parse()?;
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    let address = listener.local_addr()?;
+    let secret = match env::var("WEBHOOK_SECRET") {
+        Ok(secret) => Secret::new(&secret)?,
+        Err(_) => subscribe(&format!("http://{address}/webhooks")).await?,
+    };
+    let verifier = Arc::new(Verifier::new(secret));
+    println!("waiting for events on http://{address}/webhooks");
+
+    // The raw bytes are what was signed: no JSON filter here.
+    let receive = warp::path!("webhooks")
+        .and(warp::post())
+        .and(warp::body::content_length_limit(256 * 1024))
+        .and(warp::header::<String>("x-service-signature"))
+        .and(warp::body::bytes())
+        .map(move |signature: String, body: Bytes| match receive(&verifier, &signature, &body) {
+            Ok(()) => StatusCode::OK,
+            Err(error) => {
+                eprintln!("refused: {error}");
+                StatusCode::BAD_REQUEST
+            }
+        });
+    warp::serve(receive).incoming(listener).run().await;
+    Ok(())
+}
+
+/// Finds this endpoint's secret, or makes the endpoint.
+async fn subscribe(address: &str) -> Result<Secret, Box<dyn Error>> {
+    let key = env::var("PAYMENTS_KEY").unwrap_or_else(|_| "sk_test_demo".into());
+    let url = env::var("PAYMENTS_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
+    let client = Client::builder(key).base_url(url).build()?;
+    let known = client.webhooks().list().await?.into_iter().find(|endpoint| endpoint.url == address);
+    let endpoint = match known {
+        Some(endpoint) => endpoint,
+        None => client.webhooks().create(CreateWebhook::new(address, Subscription::All)).await?,
+    };
+    Ok(Secret::new(endpoint.secret.reveal())?)
+}
+
+/// Answer quickly and do the work elsewhere; the same event may come twice, its id tells.
+fn receive(verifier: &Verifier, signature: &str, body: &[u8]) -> Result<(), Box<dyn Error>> {
+    let event = Event::from_verified(verifier.verify(signature, body)?)?;
+    match event.payment() {
+        Ok(payment) => {
+            println!("{} {} {} {} {}", event.id(), event.kind(), payment.id, payment.amount, payment.currency)
+        }
+        Err(_) => println!("{} {}", event.id(), event.kind()),
+    }
+    Ok(())
+}
