@@ -1,0 +1,88 @@
+//! The examples as their reader would run them: server, shop and receiver on one machine, and a customer who buys.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+/// A program that is stopped when the test is over.
+struct Running {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, output }
+    }
+
+    /// The next line it prints.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The address in the next line it prints.
+    fn address(&mut self) -> String {
+        let line = self.line();
+        line.split_whitespace()
+            .find(|word| word.starts_with("http://"))
+            .unwrap_or_else(|| panic!("{line:?}"))
+            .to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The server's binary lies beside the examples' once the workspace is built.
+fn server_binary() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_shop")).with_file_name("payments-server");
+    assert!(path.exists(), "build the server first: cargo build -p payments-server");
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_buys_a_cup_and_the_receiver_hears_of_it() {
+    let data = tempfile::tempdir().unwrap();
+    let mut server =
+        Running::start(Command::new(server_binary()).args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(data.path()));
+    let api = server.address();
+    let mut receiver = Running::start(
+        Command::new(env!("CARGO_BIN_EXE_webhook-receiver"))
+            .env("PAYMENTS_URL", &api)
+            .env("RECEIVER_LISTEN", "127.0.0.1:0")
+            .env_remove("WEBHOOK_SECRET"),
+    );
+    let endpoint = receiver.address();
+    let mut shop = Running::start(
+        Command::new(env!("CARGO_BIN_EXE_shop")).env("PAYMENTS_URL", &api).env("SHOP_LISTEN", "127.0.0.1:0"),
+    );
+    let shop = shop.address();
+
+    let browser = reqwest::Client::new();
+    let checkout = browser.post(format!("{shop}/buy")).send().await.unwrap();
+    assert!(checkout.url().as_str().starts_with(&format!("{api}/checkout/pay_")), "{}", checkout.url());
+    let pay = browser.post(checkout.url().clone()).header("content-type", "application/x-www-form-urlencoded");
+    let thanks = pay.body("action=success").send().await.unwrap().text().await.unwrap();
+    assert!(thanks.starts_with("Thank you. Your cup is on its way (pay_"), "{thanks}");
+
+    let heard = [receiver.line(), receiver.line()];
+    assert!(heard.iter().any(|line| line.contains(" payment.created pay_")), "{heard:?}");
+    assert!(
+        heard.iter().any(|line| line.contains(" payment.completed pay_") && line.ends_with(" 750 BDT")),
+        "{heard:?}"
+    );
+
+    let forged = browser.post(endpoint).header("x-service-signature", "t=1,v1=00").body("{}").send().await.unwrap();
+    assert_eq!(forged.status(), 400);
+}
