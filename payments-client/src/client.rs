@@ -139,3 +139,53 @@ fn is_loopback(url: &Url) -> bool {
         None => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(key: &str, url: &str) -> Result<Client> {
+        Client::builder(key).base_url(url).build()
+    }
+
+    #[test]
+    fn a_live_key_goes_over_plain_http_to_this_machine_only() {
+        for (key, url, fits) in [
+            ("sk_live_1", "https://pay.example", true),
+            ("sk_live_1", "http://127.0.0.1:8080", true),
+            ("sk_live_1", "http://[::1]:8080", true),
+            ("sk_live_1", "http://localhost:8080", true),
+            ("sk_live_1", "http://pay.example", false),
+            ("sk_live_1", "http://localhost.example", false),
+            ("sk_test_1", "http://pay.example", true),
+            ("sk_test_1", "ftp://pay.example", false),
+            ("sk_test_1", "pay.example", false),
+            ("sk_test_", "https://pay.example", false),
+            ("pk_test_1", "https://pay.example", false),
+            ("sk_test_a b", "https://pay.example", false),
+        ] {
+            assert_eq!(built(key, url).is_ok(), fits, "{key} {url}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let client = built("sk_test_verysecret", "https://pay.example").unwrap();
+        let builder = Client::builder("sk_test_verysecret");
+        let request = client.request(Method::GET, &["payments"]);
+        for text in [format!("{client:?}"), format!("{builder:?}"), format!("{request:?}")] {
+            assert!(!text.contains("verysecret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_encoded_below_the_base() {
+        for (base, url) in [
+            ("https://pay.example", "https://pay.example/api/v1/payments/a%2Fb"),
+            ("https://pay.example/sub/", "https://pay.example/sub/api/v1/payments/a%2Fb"),
+        ] {
+            let request = built("sk_test_1", base).unwrap().request(Method::GET, &["payments", "a/b"]);
+            assert_eq!(request.build().unwrap().url().as_str(), url);
+        }
+    }
+}

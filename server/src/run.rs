@@ -79,7 +79,10 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
-    greet(&service.settings.base_url, address)?;
+    if let Err(error) = greet(&service.settings.base_url, address) {
+        // Whoever started the server may have closed its output; that is no reason not to serve.
+        tracing::debug!(%error, "nobody reads the standard output");
+    }
     listener.serve(http::routes(&service), ambient, stop).await;
 
     administering.abort();

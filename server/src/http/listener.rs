@@ -136,3 +136,69 @@ async fn respond(
     }
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use warp::Filter;
+
+    use super::*;
+    use crate::{
+        ambient::OperatingSystem,
+        http::incoming::{Incoming, incoming},
+    };
+
+    async fn listening_with(limits: Limits) -> SocketAddr {
+        let panics =
+            warp::path!("panic").and(incoming()).then(async |_: Incoming| -> Response { panic!("on purpose") });
+        let works = warp::path!("works").and(incoming()).then(async |_: Incoming| Response::new("yes".into()));
+        let routes = panics.or(works).unify().boxed();
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
+        let address = listener.address().unwrap();
+        tokio::spawn(listener.serve(routes, Arc::new(OperatingSystem), std::future::pending()));
+        address
+    }
+
+    async fn ask(stream: &mut TcpStream, request: &str) -> String {
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_with_500_and_the_connection_goes_on() {
+        let mut stream = TcpStream::connect(listening_with(Limits::default()).await).await.unwrap();
+        let answer = ask(&mut stream, "GET /panic HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 500 Internal Server Error"), "{answer}");
+        assert!(answer.contains("x-request-id: req_") && answer.contains(r#""statusCode":500"#), "{answer}");
+        assert!(!answer.contains("on purpose"), "{answer}");
+        let answer = ask(&mut stream, "GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_is_closed() {
+        let limits = Limits { head: Duration::from_millis(100), ..Limits::default() };
+        let address = listening_with(limits).await;
+        for beginning in ["", "GET /works HTTP/1.1\r\nhost"] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(beginning.as_bytes()).await.unwrap();
+            let mut rest = Vec::new();
+            timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await.expect("still open").unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn beyond_the_limit_of_connections_the_next_waits_for_a_place() {
+        let address = listening_with(Limits { connections: 1, ..Limits::default() }).await;
+        let mut first = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut first, "GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await.contains("yes"));
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let waiting = tokio::spawn(async move { ask(&mut second, "GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await });
+        sleep(Duration::from_millis(100)).await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        assert!(timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap().contains("yes"));
+    }
+}

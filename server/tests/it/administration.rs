@@ -1,0 +1,123 @@
+//! The command line, with and without a running server; and that nobody sees another's records.
+
+use payments_client::{Client, CreatePayment, CreateWebhook, Subscription};
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::server::{BINARY, Server};
+
+fn line(output: &std::process::Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text:?}");
+    text.trim_end().to_owned()
+}
+
+fn client(server: &Server, key: &str) -> Client {
+    Client::builder(key).base_url(&server.url).build().unwrap()
+}
+
+fn order() -> CreatePayment {
+    CreatePayment::new("5".parse().unwrap(), "https://a.example/ok", "https://a.example/no")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workspaces_and_keys_are_made_while_the_server_runs_and_while_it_does_not() {
+    let mut server = Server::start();
+    let running = line(&server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]));
+    let key = line(&server.administer(&["keys", "create", "--workspace", &running, "--environment", "test"]));
+    assert!(key.starts_with("sk_test_"));
+    let payment = client(&server, &key).payments().create(order()).await.unwrap();
+    let page = server.keyless(Method::GET, &format!("/checkout/{}", payment.id)).send().await.unwrap();
+    assert!(page.text().await.unwrap().contains("Rahim &#38; Sons"));
+
+    assert!(server.terminate().success());
+    let stopped = server.administer(&["workspaces", "create", "--name", "Offline", "--json"]);
+    let stopped: Value = serde_json::from_str(&line(&stopped)).unwrap();
+    let arguments = ["keys", "create", "--workspace", stopped["id"].as_str().unwrap(), "--environment", "test"];
+    let offline_key = line(&server.administer(&arguments));
+    server.restart();
+    assert_eq!(client(&server, &offline_key).payments().list().await.unwrap().total, 0);
+    assert_eq!(client(&server, &key).payments().list().await.unwrap().total, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistake_on_the_command_line_says_what_to_do() {
+    let server = Server::start();
+    for (arguments, status, said) in [
+        (&["keys", "create", "--workspace", "ws_none", "--environment", "test"][..], 1, "no workspace has this id"),
+        (&["workspaces", "create", "--name", " "], 1, "the name must be 1 to 200 bytes long"),
+        (&["keys", "create", "--workspace", "ws_none", "--environment", "prod"], 2, "possible values: live, test"),
+        (&["serve", "--listen", "127.0.0.1:0"], 1, "another process has"),
+    ] {
+        let output = server.administer(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(text.contains(said), "{text}");
+        assert!(output.stdout.is_empty());
+    }
+    let taken = server.url.strip_prefix("http://").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut second = std::process::Command::new(BINARY);
+    let second = second.args(["--listen", taken, "--data-dir"]).arg(elsewhere.path()).output().unwrap();
+    assert!(String::from_utf8_lossy(&second.stderr).contains("choose another with --listen"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_developer_and_no_environment_sees_anothers_records() {
+    let server = Server::start();
+    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Other"]));
+    let create = |environment| {
+        line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", environment]))
+    };
+    let (test, live) = (create("test"), create("live"));
+    let owner = server.client();
+    let payment = owner.payments().create(order()).await.unwrap();
+    let endpoint = owner.webhooks().create(CreateWebhook::new("http://127.0.0.1:9/", Subscription::All)).await.unwrap();
+    let own = client(&server, &test).payments().create(order()).await.unwrap();
+    for stranger in [&test, &live] {
+        let client = client(&server, stranger);
+        assert!(client.payments().retrieve(&payment.id).await.unwrap_err().is_not_found());
+        assert!(client.webhooks().list().await.unwrap().is_empty());
+        let deliveries = format!("/api/v1/webhooks/deliveries?webhookId={}", endpoint.id);
+        let answer = server.keyless(Method::GET, &deliveries).bearer_auth(stranger).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    }
+    // The live key of the same developer does not see test payments either.
+    let live = client(&server, &live);
+    assert!(live.payments().retrieve(&own.id).await.unwrap_err().is_not_found());
+    assert_eq!(live.payments().list().await.unwrap().total, 0);
+    assert_eq!(owner.payments().list().await.unwrap().total, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_payment_without_a_gateway_is_refused_when_it_is_created() {
+    let server = Server::start();
+    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Live"]));
+    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]));
+    let refused = client(&server, &key).payments().create(order()).await.unwrap_err();
+    assert_eq!(refused.status(), Some(422));
+    assert!(refused.to_string().contains("no gateway for live BDT payments"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_kept_nowhere_in_clear_neither_on_disk_nor_in_the_log() {
+    let mut server = Server::start();
+    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Quiet"]));
+    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));
+    client(&server, &key).payments().create(order()).await.unwrap();
+    assert!(server.terminate().success());
+    let secret = key.strip_prefix("sk_test_").unwrap().as_bytes();
+    let mut files = vec![server.directory.path().to_owned()];
+    let mut read = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read >= 3);
+}

@@ -1,0 +1,115 @@
+//! Webhook deliveries: what goes wrong at one endpoint is logged and is nobody else's affair.
+
+use std::time::{Duration, Instant};
+
+use payments_client::EventKind;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{Server, eventually, payment_of},
+};
+
+async fn create_payment(server: &Server) -> Value {
+    let answer = server.request(Method::POST, "/payments").json(&payment_of(&json!(5))).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    answer.json().await.unwrap()
+}
+
+async fn ended_deliveries(server: &Server, count: usize) -> Vec<Value> {
+    eventually("the deliveries to end", || async {
+        let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
+        let log: Value = log.json().await.unwrap();
+        let ended: Vec<Value> =
+            log["items"].as_array().unwrap().iter().filter(|item| item["status"] != "pending").cloned().collect();
+        (ended.len() == count).then_some(ended)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_carries_the_headers_of_the_spec_and_the_operators_word() {
+    let server = Server::start_with(&["--header-word", "Dhaka"]);
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    create_payment(&server).await;
+    let delivery = &ended_deliveries(&server, 1).await[0];
+    let request = receiver.received().remove(0);
+    assert_eq!(request.headers["content-type"], "application/json");
+    assert_eq!(request.headers["x-dhaka-event"], "payment.created");
+    assert_eq!(request.headers["x-dhaka-delivery"], delivery["id"].as_str().unwrap());
+    assert!(request.headers["x-dhaka-signature"].to_str().unwrap().starts_with("t="));
+    assert_eq!(delivery["payload"], serde_json::from_slice::<Value>(&request.body).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_is_logged_with_its_status_and_the_beginning_of_its_body_and_not_tried_again() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
+    receiver.subscribe(&server.client()).await;
+    create_payment(&server).await;
+    let delivery = &ended_deliveries(&server, 1).await[0];
+    assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(500)));
+    assert_eq!(delivery["responseBody"], "অ".repeat(341));
+    assert_eq!((&delivery["attempts"], &delivery["attemptNumber"]), (&json!(1), &json!(1)));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_not_followed() {
+    let server = Server::start();
+    let elsewhere = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Manner::Redirect(elsewhere.url())).await;
+    receiver.subscribe(&server.client()).await;
+    create_payment(&server).await;
+    let delivery = &ended_deliveries(&server, 1).await[0];
+    assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(302)));
+    assert!(elsewhere.received().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_hangs_delays_nobody_else_and_is_given_up_after_8_seconds() {
+    let server = Server::start();
+    let hanging = Receiver::start(Manner::Hang).await;
+    let answering = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    hanging.subscribe(&server.client()).await;
+    let secret = answering.subscribe(&server.client()).await;
+    let begun = Instant::now();
+    for _ in 0..20 {
+        create_payment(&server).await;
+    }
+    eventually("the answering endpoint's events", || async { (answering.received().len() == 20).then_some(()) }).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
+    assert!(answering.received().iter().all(|one| one.verified_with(&secret).kind() == &EventKind::PaymentCreated));
+    let given_up = eventually("the hanging endpoint to be given up", || async {
+        let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
+        let log: Value = log.json().await.unwrap();
+        log["items"].as_array().unwrap().iter().find(|item| item["status"] == "failed").cloned()
+    });
+    assert_eq!(given_up.await["responseStatus"], Value::Null);
+    assert!(begun.elapsed() >= Duration::from_secs(8));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
+    let mut server = Server::start();
+    let hanging = Receiver::start(Manner::Hang).await;
+    let secret = hanging.subscribe(&server.client()).await;
+    create_payment(&server).await;
+    eventually("the first attempt", || async { (hanging.received().len() == 1).then_some(()) }).await;
+    let address = hanging.url().strip_prefix("http://").unwrap().strip_suffix("/hook").unwrap().to_owned();
+    let first = hanging.received().remove(0);
+    server.kill();
+    drop(hanging);
+    let healed =
+        eventually("the port to be free", || async { tokio::net::TcpListener::bind(&address).await.ok() }).await;
+    drop(healed);
+    let healed = Receiver::start_at(&address, Manner::Answer(StatusCode::OK, String::new())).await;
+    server.restart();
+    let again = eventually("the second attempt", || async { healed.received().into_iter().next() }).await;
+    assert_eq!(again.verified_with(&secret).id(), first.verified_with(&secret).id());
+    assert_eq!(again.body, first.body);
+    assert_eq!(ended_deliveries(&server, 1).await[0]["status"], "success");
+}

@@ -1,0 +1,82 @@
+//! One `Idempotency-Key`, one effect.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::server::{Server, payment_of};
+
+async fn create(server: &Server, key: &str, body: &Value) -> (StatusCode, bool, String) {
+    let request = server.request(Method::POST, "/payments").header("idempotency-key", key).json(body);
+    let answer = request.send().await.unwrap();
+    let replayed = answer.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
+    (answer.status(), replayed, answer.text().await.unwrap())
+}
+
+async fn total(server: &Server) -> Value {
+    let list = server.request(Method::GET, "/payments").send().await.unwrap();
+    list.json::<Value>().await.unwrap()["total"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_gets_the_first_answer_again_even_after_a_crash_and_a_change() {
+    let mut server = Server::start();
+    let (status, replayed, first) = create(&server, "key-1", &payment_of(&json!(10))).await;
+    assert_eq!((status, replayed), (StatusCode::CREATED, false));
+    let id = serde_json::from_str::<Value>(&first).unwrap()["id"].as_str().unwrap().to_owned();
+    server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/simulate")).send().await.unwrap();
+    server.crash_and_restart();
+    assert_eq!(create(&server, "key-1", &payment_of(&json!(10))).await, (StatusCode::CREATED, true, first));
+    assert_eq!(total(&server).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_used_with_another_request_is_422_and_says_so() {
+    let server = Server::start();
+    create(&server, "key-1", &payment_of(&json!(10))).await;
+    let (status, replayed, body) = create(&server, "key-1", &payment_of(&json!(11))).await;
+    assert_eq!((status, replayed), (StatusCode::UNPROCESSABLE_ENTITY, false));
+    assert!(body.contains("Idempotency-Key"), "{body}");
+    assert_eq!(total(&server).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_requests_with_one_key_at_once_one_has_the_effect_and_all_get_its_answer() {
+    let server = Server::start();
+    let body = payment_of(&json!(10));
+    let answers = futures_util::future::join_all((0..40).map(|_| create(&server, "key-1", &body))).await;
+    assert_eq!(answers.iter().filter(|(_, replayed, _)| !replayed).count(), 1);
+    for (status, _, text) in &answers {
+        assert_eq!((*status, text), (StatusCode::CREATED, &answers[0].2));
+    }
+    assert_eq!(total(&server).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_not_kept_so_the_key_may_try_again() {
+    let server = Server::start();
+    let (status, _, _) = create(&server, "key-1", &payment_of(&json!(-1))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let (status, replayed, _) = create(&server, "key-1", &payment_of(&json!(1))).await;
+    assert_eq!((status, replayed), (StatusCode::CREATED, false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_on_another_path_is_another_key() {
+    let server = Server::start();
+    create(&server, "key-1", &payment_of(&json!(1))).await;
+    let webhook = json!({"url": "http://127.0.0.1:9/", "events": "*"});
+    let request = server.request(Method::POST, "/webhooks").header("idempotency-key", "key-1").json(&webhook);
+    assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_1_to_255_visible_ascii_characters() {
+    let server = Server::start();
+    let longest = "k".repeat(255);
+    assert_eq!(create(&server, &longest, &payment_of(&json!(1))).await.0, StatusCode::CREATED);
+    for key in ["", "a b", &"k".repeat(256)] {
+        let (status, _, body) = create(&server, key, &payment_of(&json!(1))).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{key:?}");
+        assert!(body.contains("Idempotency-Key"), "{body}");
+    }
+}

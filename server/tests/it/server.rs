@@ -1,0 +1,133 @@
+//! A running `payments-server`, and what a test says to it.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use payments_client::Client;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_payments-server");
+pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
+
+/// A server process on a data directory of its own. Its log is in `server.log` beside the store.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) directory: TempDir,
+    pub(crate) url: String,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with further arguments of `serve`.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let arguments = arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (process, url) = spawn(directory.path(), "127.0.0.1:0", &arguments);
+        Self { process, directory, url, arguments }
+    }
+
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// `kill -9`, then a new start on the same data and port.
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.kill();
+        self.restart();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub(crate) fn restart(&mut self) {
+        let address = self.url.strip_prefix("http://").unwrap();
+        (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);
+    }
+
+    /// SIGTERM, and how the process ended.
+    pub(crate) fn terminate(&mut self) -> ExitStatus {
+        Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
+        self.process.wait().unwrap()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("server.log")).unwrap()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::builder(SANDBOX_KEY).base_url(&self.url).build().unwrap()
+    }
+
+    /// A request to a path below `/api/v1` with the sandbox's key.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.keyless(method, &format!("/api/v1{path}")).bearer_auth(SANDBOX_KEY)
+    }
+
+    /// A request without a key.
+    pub(crate) fn keyless(&self, method: Method, path: &str) -> RequestBuilder {
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
+        http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// An administrative verb on this server's data directory.
+    pub(crate) fn administer(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new(BINARY).args(arguments).arg("--data-dir").arg(self.data()).output().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
+    let log = File::options().create(true).append(true).open(directory.join("server.log")).unwrap();
+    let mut process = Command::new(BINARY)
+        .args(["serve", "--listen", address, "--data-dir"])
+        .arg(directory.join("data"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let url = first.trim().strip_prefix("listening on ").map(str::to_owned);
+    let url = url.unwrap_or_else(|| {
+        let log = std::fs::read_to_string(directory.join("server.log")).unwrap_or_default();
+        panic!("the server did not start: {log}")
+    });
+    (process, url)
+}
+
+/// The body of a valid payment.
+pub(crate) fn payment_of(amount: &Value) -> Value {
+    json!({"amount": amount, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart"})
+}
+
+/// Asks again and again until there is an answer, for at most ten seconds.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,117 @@
+//! The main job, end to end: a merchant creates a payment, a customer settles it on the checkout page, the merchant's
+//! endpoint gets signed webhooks and verifies them, and all of it is there after a crash between any two steps.
+
+use payments_client::{
+    CreatePayment, CreateWebhook, Customer, EventKind, IdempotencyKey, Metadata, RawStatus, Status, Subscription,
+};
+use reqwest::{Method, StatusCode};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{Server, eventually},
+};
+
+/// How many steps the story has: a crash can come before each but the first, and after the last.
+const STEPS: usize = 6;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_story_of_a_first_payment() {
+    play(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_story_survives_kill_9_between_any_two_of_its_steps() {
+    for step in 1..=STEPS {
+        play(Some(step)).await;
+    }
+}
+
+async fn play(crash_after: Option<usize>) {
+    let mut server = Server::start();
+    let client = server.client();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, "thanks".into())).await;
+    let mut step = 0;
+    let mut next = |server: &mut Server| {
+        step += 1;
+        if crash_after == Some(step) {
+            server.crash_and_restart();
+        }
+    };
+
+    // 1. The merchant subscribes an endpoint.
+    let subscription = CreateWebhook::new(receiver.url(), Subscription::All);
+    let endpoint = client.webhooks().create(subscription).await.unwrap();
+    let secret = endpoint.secret.reveal();
+    next(&mut server);
+
+    // 2. The merchant creates a payment.
+    let metadata = r#"{"order":"A-17", "big":123456789012345678901234567890,"rate":1.10}"#;
+    let params =
+        CreatePayment::new("1250.5".parse().unwrap(), "https://shop.example/paid?a=1", "https://shop.example/cart")
+            .description("Two <b>cups</b>")
+            .customer(Customer { name: Some("আশা".into()), ..Customer::default() })
+            .metadata(Metadata::new(metadata).unwrap());
+    let key = IdempotencyKey::new("order-A-17").unwrap();
+    let created = client.payments().create(params.clone()).idempotency_key(key.clone()).await.unwrap();
+    assert_eq!((created.status.clone(), created.raw_status.clone()), (Status::Pending, RawStatus::Created));
+    assert_eq!(created.metadata.as_str(), metadata);
+    assert_eq!(created.platform_fee_amount.to_string(), "62.53");
+    assert_eq!(created.net_amount.to_string(), "1187.97");
+    next(&mut server);
+
+    // 3. The merchant's program crashed too and repeats its request: still one payment.
+    let again = client.payments().create(params).idempotency_key(key).await.unwrap();
+    assert_eq!(again, created);
+    assert_eq!(client.payments().list().await.unwrap().total, 1);
+    next(&mut server);
+
+    // 4. The customer opens the checkout page.
+    let path = created.checkout_url.strip_prefix(&server.url).unwrap().to_owned();
+    let page = server.keyless(Method::GET, &path).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("৳1,250.50") && page.contains("Two &#60;b&#62;cups&#60;/b&#62;"), "{page}");
+    next(&mut server);
+
+    // 5. The customer presses the button that pays, and goes back to the shop.
+    let form = [("action", "success")];
+    let answer = server.keyless(Method::POST, &path).header("content-type", "application/x-www-form-urlencoded");
+    let answer = answer.body(format!("{}={}", form[0].0, form[0].1)).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let back = format!("https://shop.example/paid?a=1&payment_id={}&status=completed", created.id);
+    assert_eq!(answer.headers()["location"], back.as_str());
+    next(&mut server);
+
+    // 6. The merchant's endpoint has heard of both, each from the same bytes that the API answers with.
+    let both = eventually("both events", || async {
+        let events: Vec<_> = receiver.received().iter().map(|received| received.verified_with(secret)).collect();
+        let of = |kind| events.iter().find(|event| event.kind() == &kind).cloned();
+        Some((of(EventKind::PaymentCreated)?, of(EventKind::PaymentCompleted)?))
+    });
+    let (payment_created, payment_completed) = both.await;
+    assert_eq!(payment_created.payment().unwrap(), created);
+    let paid = server.request(Method::GET, &format!("/payments/{}", created.id)).send().await.unwrap();
+    assert_eq!(payment_completed.data().as_str(), paid.text().await.unwrap());
+    next(&mut server);
+
+    // And all of it is still there.
+    let paid = client.payments().retrieve(&created.id).await.unwrap();
+    assert_eq!((&paid.status, &paid.raw_status), (&Status::Completed, &RawStatus::Paid));
+    assert!(paid.paid_at.is_some());
+    assert_eq!(paid.metadata.as_str(), metadata);
+    let completed = client.payments().list().status(Status::Completed).await.unwrap();
+    assert_eq!((completed.total, &completed.items[..]), (1, &[paid][..]));
+    assert_eq!(client.payments().list().status(Status::Pending).await.unwrap().total, 0);
+    assert_eq!(client.webhooks().list().await.unwrap(), [endpoint]);
+    let logged = eventually("both deliveries in the log", || async {
+        let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
+        let log: serde_json::Value = log.json().await.unwrap();
+        let items = log["items"].as_array().unwrap().clone();
+        items.iter().all(|item| item["status"] != "pending").then_some(items)
+    });
+    for delivery in logged.await {
+        assert_eq!(delivery["responseStatus"], 200);
+        assert_eq!(delivery["statusCode"], 200);
+        assert_eq!(delivery["responseBody"], "thanks");
+        assert_eq!(delivery["status"], "success");
+    }
+    assert!(server.terminate().success());
+}
