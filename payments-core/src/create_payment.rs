@@ -159,20 +159,13 @@ fn customer(fields: &mut Fields<'_>) -> Option<Customer> {
 
 /// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
 fn redirect_url(fields: &mut Fields<'_>, name: &str, environment: Environment) -> String {
-    let text = fields.required_text(name, MAX_URL_BYTES);
-    if text.is_empty() {
-        return match fields.raw(name) {
-            Some("\"\"") => fields.fault(name, "must be an absolute URL", text),
-            _ => text,
-        };
-    }
-    match web_url(&text) {
-        None => fields.fault(name, "must be an absolute URL", text),
+    fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
+        None => Err("must be an absolute URL"),
         Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {
-            fields.fault(name, "must use https in live mode (http is allowed for localhost)", text)
+            Err("must use https in live mode (http is allowed for localhost)")
         }
-        Some(_) => text,
-    }
+        Some(_) => Ok(()),
+    })
 }
 
 /// An absolute http or https address with a host, written without control characters or white space.

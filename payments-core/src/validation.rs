@@ -105,12 +105,21 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// A text that must be given.
-    pub fn required_text(&mut self, name: &str, max_bytes: usize) -> String {
+    /// A text that must be given and pass a check, which says what it must be otherwise.
+    pub fn required_text(
+        &mut self,
+        name: &str,
+        max_bytes: usize,
+        check: impl FnOnce(&str) -> Result<(), &'static str>,
+    ) -> String {
         if self.raw(name).is_none() {
             return self.fault(name, "must be given", String::new());
         }
-        self.text(name, max_bytes).unwrap_or_default()
+        let Some(text) = self.text(name, max_bytes) else { return String::new() };
+        match check(&text) {
+            Ok(()) => text,
+            Err(fault) => self.fault(name, fault, text),
+        }
     }
 
     /// Reads the entries of a nested object, naming them `outer.entry`. A missing one has no entries.
@@ -184,11 +193,18 @@ mod tests {
         fields.text("a", 10);
         fields.text("b", 3);
         fields.nested("c", |c| c.text("d", 10));
-        fields.required_text("e", 10);
+        fields.required_text("e", 10, |_| Ok(()));
+        fields.required_text("b", 10, |_| Err("must be short"));
         let sentences = fields.finish(()).unwrap_err().into_sentences();
         assert_eq!(
             sentences,
-            ["a must be a string", "b must be at most 3 bytes long", "c.d must be a string", "e must be given"]
+            [
+                "a must be a string",
+                "b must be at most 3 bytes long",
+                "c.d must be a string",
+                "e must be given",
+                "b must be short"
+            ]
         );
     }
 

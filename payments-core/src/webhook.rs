@@ -198,10 +198,8 @@ impl CreateWebhook {
     /// One sentence for each fault of the body.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(body)?;
-        let mut url = fields.required_text("url", MAX_URL_BYTES);
-        if fields.raw("url").is_some() && web_url(&url).is_none() {
-            url = fields.fault("url", "must be an absolute URL", url);
-        }
+        let url =
+            fields.required_text("url", MAX_URL_BYTES, |text| web_url(text).map(drop).ok_or("must be an absolute URL"));
         let events = subscription(&mut fields);
         let app_id = fields.text("appId", MAX_URL_BYTES).and_then(|text| match text.parse() {
             Ok(id) => Some(id),

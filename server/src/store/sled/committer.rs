@@ -4,7 +4,12 @@
 //! stroke: one entry in the journal, one sync, one batch in sled. Then it answers all. So changes have one order, each
 //! is whole or not there, and the cost of a sync is shared by everyone who waited for it.
 
-use std::{fs::File, path::Path, thread};
+use std::{
+    fs::File,
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+    thread,
+};
 
 use payments_core::WebhookId;
 use tokio::sync::{mpsc, oneshot};
@@ -39,7 +44,12 @@ impl Committer {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let engine_file = File::open(directory.join("db"))?;
         let worker = Worker { tree, engine_file, journal, outbox };
-        let thread = thread::Builder::new().name("committer".into()).spawn(move || worker.run(waiting))?;
+        let thread = thread::Builder::new().name("committer".into()).spawn(move || {
+            // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
+            if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
+                stop("the committer panicked", &StoreError::Stopped);
+            }
+        })?;
         Ok((Self { queue }, thread))
     }
 
@@ -124,7 +134,9 @@ impl Worker {
     fn rotate(&mut self) {
         self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
         self.engine_file.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
-        self.journal.rotate().unwrap_or_else(|error| stop("the journal could not be rotated", &error));
+        if let Err(error) = self.journal.rotate() {
+            tracing::warn!(%error, "no new journal file could be begun; the old one goes on");
+        }
     }
 }
 

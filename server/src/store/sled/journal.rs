@@ -32,6 +32,8 @@ pub(super) struct Journal {
     file: File,
     length: u64,
     last: u64,
+    /// The length at which a new file is due.
+    rotate_at: u64,
     buffer: Vec<u8>,
 }
 
@@ -62,7 +64,7 @@ impl Journal {
         }
         let Some((_, path)) = current else {
             let (file, length) = begin_file(directory, applied + 1)?;
-            return Ok(Self { directory: directory.to_owned(), file, length, last: applied, buffer: Vec::new() });
+            return Ok(Self::of_file(directory, file, length, applied));
         };
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
@@ -79,7 +81,11 @@ impl Journal {
         if last < applied {
             return Err(JournalError::Behind { path, last, applied });
         }
-        Ok(Self { directory: directory.to_owned(), file, length, last, buffer: Vec::new() })
+        Ok(Self::of_file(directory, file, length, last))
+    }
+
+    fn of_file(directory: &Path, file: File, length: u64, last: u64) -> Self {
+        Self { directory: directory.to_owned(), file, length, last, rotate_at: ROTATE_AT_BYTES, buffer: Vec::new() }
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -103,14 +109,17 @@ impl Journal {
 
     /// Whether it is time to [`rotate`](Self::rotate).
     pub(super) fn is_long(&self) -> bool {
-        self.length > ROTATE_AT_BYTES
+        self.length > self.rotate_at
     }
 
-    /// Begins a new file and removes the earlier ones. Only when everything so far is durable elsewhere.
+    /// Begins a new file and removes the earlier ones. Only when everything so far is durable elsewhere. Where that
+    /// fails the present file goes on, and it is tried again when that has grown as much once more.
     pub(super) fn rotate(&mut self) -> Result<(), JournalError> {
+        self.rotate_at = self.length + ROTATE_AT_BYTES;
         let old = files_in(&self.directory)?;
         (self.file, self.length) = begin_file(&self.directory, self.last + 1)?;
-        for (_, path) in old {
+        self.rotate_at = ROTATE_AT_BYTES;
+        for (_, path) in old.into_iter().filter(|(first, _)| *first <= self.last) {
             fs::remove_file(path)?;
         }
         sync_directory(&self.directory)?;
