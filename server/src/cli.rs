@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     /// Where customers reach this server; the listening address unless given.
     #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The word in the webhooks' header names, X-<WORD>-Signature.
+    /// The word in the webhooks' header names, X-WORD-Signature.
     #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
     pub(crate) header_word: String,
     /// How long a checkout session lives, in seconds.

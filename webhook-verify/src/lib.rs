@@ -30,7 +30,8 @@
 //!   called with a body that passed.
 //!
 //! The core needs neither `std` nor an allocator. The feature `std` (on by default) adds the clock behind
-//! [`Verifier::verify`] and [`Signer::sign_now`].
+//! [`Verifier::verify`] and [`Signer::sign_now`], the guard against replays ([`replay`]) and the requests for a
+//! receiver's own tests ([`testing`]); `sled` adds claims that survive a restart.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -40,8 +41,12 @@ extern crate std;
 
 mod failure;
 mod header;
+#[cfg(feature = "std")]
+pub mod replay;
 mod secret;
 mod signer;
+#[cfg(feature = "std")]
+pub mod testing;
 mod tolerance;
 mod verifier;
 
