@@ -80,11 +80,15 @@ impl Listener {
                 let place = Arc::clone(&places).acquire_owned().await;
                 (self.socket.accept().await, place)
             };
-            let (stream, place) = tokio::select! {
+            let (accepted, place) = tokio::select! {
                 () = &mut stop => break,
-                (Ok((stream, _)), place) = accepted => (stream, place),
-                else => {
+                accepted = accepted => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
                     // Most often the process has no file descriptor left; one will be free in a moment.
+                    tracing::warn!(%error, "a connection was not accepted");
                     sleep(Duration::from_millis(50)).await;
                     continue;
                 }

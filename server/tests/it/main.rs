@@ -4,6 +4,7 @@
 mod administration;
 mod delivery;
 mod idempotency;
+mod lists;
 mod page;
 mod readme;
 mod receiver;

@@ -37,6 +37,17 @@ impl Server {
         Self { process, directory, url, arguments }
     }
 
+    /// Starts a server that may have so many files and sockets open.
+    pub(crate) fn start_limited(descriptors: u32) -> Self {
+        let mut server = Self::start();
+        server.kill();
+        let address = server.url.strip_prefix("http://").unwrap().to_owned();
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), BINARY]);
+        (server.process, server.url) = launch(command, server.directory.path(), &address, &[]);
+        server
+    }
+
     pub(crate) fn data(&self) -> std::path::PathBuf {
         self.directory.path().join("data")
     }
@@ -96,8 +107,12 @@ impl Drop for Server {
 }
 
 fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
+    launch(Command::new(BINARY), directory, address, arguments)
+}
+
+fn launch(mut command: Command, directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
     let log = File::options().create(true).append(true).open(directory.join("server.log")).unwrap();
-    let mut process = Command::new(BINARY)
+    let mut process = command
         .args(["serve", "--listen", address, "--data-dir"])
         .arg(directory.join("data"))
         .args(arguments)

@@ -87,37 +87,41 @@ pub(super) fn balance(scope: &Scope, currency: Currency, account: Account) -> Ve
 }
 
 /// A list in the order of time: each entry has a place, counted from 0, that it keeps.
-pub(super) struct List(String);
+pub(super) struct List {
+    name: String,
+    /// Nothing ever leaves it, so its places have no gap and its count is the next place.
+    pub(super) is_dense: bool,
+}
 
 impl List {
     pub(super) fn payments(scope: &Scope) -> Self {
-        Self::of(scope, "payments")
+        Self::dense(scope, "payments")
     }
 
     pub(super) fn payments_with(scope: &Scope, status: &Status) -> Self {
-        Self::of(scope, &format!("payments.{status}"))
+        Self { is_dense: false, ..Self::dense(scope, &format!("payments.{status}")) }
     }
 
     pub(super) fn deliveries(scope: &Scope) -> Self {
-        Self::of(scope, "deliveries")
+        Self::dense(scope, "deliveries")
     }
 
     pub(super) fn deliveries_to(scope: &Scope, endpoint: &WebhookId) -> Self {
-        Self::of(scope, &format!("deliveries.{endpoint}"))
+        Self::dense(scope, &format!("deliveries.{endpoint}"))
     }
 
-    fn of(scope: &Scope, name: &str) -> Self {
-        Self(format!("{}/{}/{name}", scope.developer_id, scope.environment))
+    fn dense(scope: &Scope, name: &str) -> Self {
+        Self { name: format!("{}/{}/{name}", scope.developer_id, scope.environment), is_dense: true }
     }
 
     /// How many entries it has.
     pub(super) fn count(&self) -> Vec<u8> {
-        format!("count/{}", self.0).into_bytes()
+        format!("count/{}", self.name).into_bytes()
     }
 
     /// What the keys of all its entries begin with.
     pub(super) fn entries(&self) -> Vec<u8> {
-        format!("list/{}/", self.0).into_bytes()
+        format!("list/{}/", self.name).into_bytes()
     }
 
     /// One entry. Places sort as numbers.

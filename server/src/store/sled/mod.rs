@@ -103,11 +103,14 @@ impl SledStore {
         request: PageRequest,
         mut item: impl FnMut(&str) -> Result<Option<T>, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let total = self.get(&list.count())?.unwrap_or_default();
-        let skip = usize::try_from(request.skipped()).unwrap_or(usize::MAX);
+        let total: u64 = self.get(&list.count())?.unwrap_or_default();
         let mut items = Vec::new();
-        if request.skipped() < total {
-            let entries = self.tree.scan_prefix(list.entries()).values().rev();
+        if let Some(before) = total.checked_sub(request.skipped()).filter(|before| *before > 0) {
+            // In a dense list the page begins at a known place; in another one it must be walked to. Either way it is
+            // made of what `total` counted: an entry that came meanwhile has a later place.
+            let (end, skip) = if list.is_dense { (before, 0) } else { (u64::MAX, total - before) };
+            let entries = self.tree.range(list.entry(0)..list.entry(end)).values().rev();
+            let skip = usize::try_from(skip).unwrap_or(usize::MAX);
             for id in entries.skip(skip).take(usize::try_from(request.limit()).unwrap_or(usize::MAX)) {
                 let id = id.map_err(StoreError::engine)?;
                 items.extend(item(&String::from_utf8_lossy(&id))?);

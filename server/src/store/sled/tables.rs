@@ -131,9 +131,9 @@ impl<'t> View<'t> {
         Ok(())
     }
 
-    /// Adds an entry at the end of a list and returns its place. For lists that nothing leaves: there the count is the
-    /// next place.
+    /// Adds an entry at the end of a dense list and returns its place.
     fn append(&mut self, list: &List, value: Vec<u8>) -> Result<u64, StoreError> {
+        debug_assert!(list.is_dense, "only a dense list knows its next place");
         let place = self.count(list, |count| count + 1)?;
         self.set(list.entry(place), value);
         Ok(place)
