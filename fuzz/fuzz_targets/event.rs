@@ -1,0 +1,11 @@
+//! An authentic body may still hold anything: reading an event out of it never panics.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use payments_core::Event;
+
+fuzz_target!(|body: &[u8]| {
+    if let Ok(event) = Event::from_unverified_for_tests(body) {
+        let _ = event.payment();
+    }
+});
