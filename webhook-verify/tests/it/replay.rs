@@ -1,6 +1,4 @@
 //! Handling an event once: in memory and on sled, by one contract.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::{
     Barrier,
@@ -12,7 +10,8 @@ use webhook_verify::{
     replay::{Claim, ClaimStore, MemoryClaims, ReplayError, ReplayGuard},
 };
 
-const NOW: u64 = 1_700_000_000;
+use crate::NOW;
+
 const EVENT: &str = r#"{"id":"evt_1"}"#;
 
 fn verified(body: &'static str) -> Verified<&'static [u8]> {

@@ -1,0 +1,66 @@
+//! The header as a whole.
+
+use webhook_verify::{Failure, HeaderFault};
+
+use crate::{NOW, digest, refusal, verify};
+
+/// Case 31, where no framework stands before it.
+#[test]
+fn an_empty_header_counts_as_missing_and_has_its_own_reason() {
+    let failure = verify("").unwrap_err();
+    assert_eq!(failure, Failure::MalformedHeader(HeaderFault::Missing));
+    assert_eq!(failure.to_string(), "the signature header is malformed: it is missing");
+}
+
+/// Case 33. A proxy that folds lines puts a space there.
+#[test]
+fn white_space_around_parts_is_dropped() {
+    for header in [
+        format!("t={NOW}, v1={}", digest()),
+        format!("  t={NOW}\t,\t v1={}  ", digest()),
+        format!("t={NOW} , foo=bar , v1={}", digest()),
+    ] {
+        assert!(verify(header).is_ok());
+    }
+}
+
+/// Case 34.
+#[test]
+fn empty_parts_are_passed_over() {
+    for header in [
+        format!(",t={NOW},v1={}", digest()),
+        format!("t={NOW},v1={},", digest()),
+        format!(",,t={NOW},, ,v1={},,", digest()),
+    ] {
+        assert!(verify(header).is_ok());
+    }
+    assert_eq!(refusal(",,,"), "malformed_header");
+}
+
+/// Case 35. CVE-2023-50728: an unusual header crashed the receiver.
+#[test]
+fn bytes_that_are_not_ascii_do_not_panic() {
+    for header in [&b"\xff\xfe"[..], b"t=\xff,v1=\xff", "তারিখ=1,v1=২".as_bytes(), b"\0"] {
+        assert_eq!(refusal(header), "malformed_header");
+    }
+    let mut beside = format!("t={NOW},v1={},", digest()).into_bytes();
+    beside.extend(b"\xff\xfe=\xff");
+    assert!(verify(beside).is_ok());
+}
+
+#[test]
+fn unknown_parts_are_passed_over_so_that_a_later_scheme_can_stand_beside_this_one() {
+    assert!(verify(format!("alg=2,t={NOW},v2=abc,v1={},kid=7", digest())).is_ok());
+}
+
+#[test]
+fn a_header_without_a_time_or_a_signature_says_which() {
+    let fault = |header: &str| match verify(header).unwrap_err() {
+        Failure::MalformedHeader(fault) => fault,
+        other => panic!("{other}"),
+    };
+    assert_eq!(fault(&format!("v1={}", digest())), HeaderFault::NoTimestamp);
+    assert_eq!(fault(&format!("t={NOW}")), HeaderFault::NoSignature);
+    assert_eq!(fault("nonsense"), HeaderFault::NoTimestamp);
+    assert_eq!(fault(&format!("T={NOW},v1={}", digest())), HeaderFault::NoTimestamp);
+}

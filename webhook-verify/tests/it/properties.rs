@@ -1,0 +1,91 @@
+//! What holds for every secret, time, body and header.
+
+use proptest::prelude::*;
+use webhook_verify::{Failure, Secret, Signer, Tolerance, Verifier};
+
+use crate::independent::hmac_sha256_hex;
+
+fn secrets() -> impl Strategy<Value = String> {
+    "[!-~][ -~]{0,150}[!-~]".prop_filter("a bare prefix is no secret", |text| text != "whsec_")
+}
+
+proptest! {
+    #[test]
+    fn what_is_signed_verifies_and_is_the_hmac_of_the_rfc(
+        secret in secrets(), time: u64, body in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let header = Signer::new(Secret::new(&secret).unwrap()).sign_at(&body, time);
+        let text = [time.to_string().as_bytes(), b".", &body].concat();
+        prop_assert_eq!(header.as_str(), format!("t={time},v1={}", hmac_sha256_hex(secret.as_bytes(), &text)));
+        let verified = Verifier::new(Secret::new(&secret).unwrap()).verify_at(&header, &body, time).unwrap();
+        prop_assert_eq!((verified.timestamp(), verified.into_body()), (time, &body[..]));
+    }
+
+    #[test]
+    fn any_flipped_bit_of_body_secret_or_digest_fails(
+        secret in secrets(), time: u64, body in prop::collection::vec(any::<u8>(), 1..300), at: prop::sample::Index, bit in 0..8_u8,
+    ) {
+        let verifier = Verifier::new(Secret::new(&secret).unwrap());
+        let header = Signer::new(Secret::new(&secret).unwrap()).sign_at(&body, time);
+
+        let mut changed = body.clone();
+        changed[at.index(body.len())] ^= 1 << bit;
+        prop_assert_eq!(verifier.verify_at(&header, &changed, time).unwrap_err(), Failure::SignatureMismatch);
+
+        let mut other = secret.clone().into_bytes();
+        other[at.index(secret.len())] ^= 1 << (bit % 7);
+        if let Some(other) = String::from_utf8(other).ok().and_then(|text| Secret::new(&text).ok()) {
+            prop_assert_eq!(Verifier::new(other).verify_at(&header, &body, time).unwrap_err(), Failure::SignatureMismatch);
+        }
+
+        let (head, digest) = header.as_str().split_once(",v1=").unwrap();
+        let mut digits = digest.as_bytes().to_vec();
+        let place = at.index(digits.len());
+        let value = char::from(digits[place]).to_digit(16).unwrap() ^ (1 << (bit % 4));
+        digits[place] = u8::try_from(char::from_digit(value, 16).unwrap()).unwrap();
+        let flipped = format!("{head},v1={}", String::from_utf8(digits).unwrap());
+        prop_assert_eq!(verifier.verify_at(flipped, &body, time).unwrap_err(), Failure::SignatureMismatch);
+    }
+
+    #[test]
+    fn any_other_time_in_the_header_fails(time: u64, other: u64, body in prop::collection::vec(any::<u8>(), 0..100)) {
+        prop_assume!(time != other);
+        let secret = || Secret::new("whsec_test").unwrap();
+        let header = Signer::new(secret()).sign_at(&body, time).as_str().replacen(&time.to_string(), &other.to_string(), 1);
+        let verifier = Verifier::new(secret()).tolerance(Tolerance::OFF);
+        prop_assert_eq!(verifier.verify_at(header, &body, time).unwrap_err(), Failure::SignatureMismatch);
+    }
+
+    #[test]
+    fn where_a_body_is_cut_makes_no_difference(
+        body in prop::collection::vec(any::<u8>(), 0..2000), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let secret = || Secret::new("whsec_test").unwrap();
+        let header = Signer::new(secret()).sign_at(&body, 7);
+        let verifier = Verifier::new(Secret::new("whsec_other").unwrap()).also_accept(secret()).unwrap();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len() + 1)).collect();
+        cuts.extend([0, body.len()]);
+        cuts.sort_unstable();
+        let mut verification = verifier.begin_at(&header, 7).unwrap();
+        cuts.windows(2).for_each(|cut| verification.update(&body[cut[0]..cut[1]]));
+        prop_assert_eq!(verification.finish().unwrap().matched_secret(), 1);
+
+        let mut short = verifier.begin_at(&header, 7).unwrap();
+        short.update(&body[..body.len() / 2]);
+        prop_assert_eq!(short.finish().is_ok(), body.is_empty());
+    }
+
+    #[test]
+    fn no_header_panics_and_none_is_valid_unless_it_was_signed(header in prop::collection::vec(any::<u8>(), 0..300), now: u64) {
+        let verifier = Verifier::new(Secret::new("whsec_test").unwrap());
+        prop_assert!(verifier.verify_at(&header, b"[]", now).is_err());
+    }
+
+    #[test]
+    fn no_header_of_likely_parts_panics(
+        parts in prop::collection::vec("(t=[0-9]{0,22}|v1=[0-9a-fA-F]{62,66}|v1=|t|v1|v0=x| |[a-z]=[a-z])", 0..30), now: u64,
+    ) {
+        let verifier = Verifier::new(Secret::new("whsec_test").unwrap());
+        prop_assert!(verifier.verify_at(parts.join(","), b"[]", now).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Signatures that are none. Each case is a fault that a published verifier shipped.
+
+use webhook_verify::{MAX_SIGNATURES, Secret, Verifier};
+
+use crate::{BODY, NOW, digest, refusal, verify};
+
+fn bogus() -> String {
+    "0".repeat(64)
+}
+
+/// Case 8. RUSTSEC-2024-0010: only a prefix was compared.
+#[test]
+fn a_truncated_or_empty_signature_matches_nothing() {
+    for length in [0, 1, 2, 32, 62, 63] {
+        assert_eq!(refusal(format!("t={NOW},v1={}", &digest()[..length])), "signature_mismatch", "{length}");
+    }
+}
+
+/// Case 9.
+#[test]
+fn a_signature_of_another_length_than_64_digits_matches_nothing() {
+    let digest = digest();
+    for signature in [&digest[..62], &digest[..63], &format!("{digest}0"), &format!("{digest}00"), &digest.repeat(2)] {
+        assert_eq!(refusal(format!("t={NOW},v1={signature}")), "signature_mismatch", "{}", signature.len());
+    }
+}
+
+/// Case 10.
+#[test]
+fn hex_counts_in_either_case() {
+    let mixed: String =
+        digest().char_indices().map(|(at, c)| if at % 2 == 0 { c.to_ascii_uppercase() } else { c }).collect();
+    for signature in [digest().to_uppercase(), mixed] {
+        assert!(verify(format!("t={NOW},v1={signature}")).is_ok());
+    }
+}
+
+/// Case 11.
+#[test]
+fn what_is_not_hex_not_ascii_or_nul_matches_nothing_and_does_not_panic() {
+    for signature in ["g".repeat(64), "é".repeat(32), "\0".repeat(64), format!("{}\0", &digest()[..63])] {
+        assert_eq!(refusal(format!("t={NOW},v1={signature}")), "signature_mismatch");
+    }
+    let mut raw = format!("t={NOW},v1=").into_bytes();
+    raw.extend([0xff; 64]);
+    assert_eq!(refusal(raw), "signature_mismatch");
+}
+
+/// Case 12. stripe-node throws another kind of error here.
+#[test]
+fn a_v1_without_its_equals_sign_is_malformed() {
+    for header in [format!("t={NOW},v1"), format!("t={NOW},v1{}", digest()), format!("t={NOW},v1:{}", digest())] {
+        assert_eq!(refusal(header), "malformed_header");
+    }
+}
+
+/// Case 13.
+#[test]
+fn another_scheme_alone_is_malformed() {
+    assert_eq!(refusal(format!("t={NOW},v0={}", digest())), "malformed_header");
+    assert_eq!(refusal(format!("t={NOW},v1a={0},V1={0},v11={0}", digest())), "malformed_header");
+}
+
+/// Case 14.
+#[test]
+fn one_good_signature_among_bogus_ones_is_enough_wherever_it_stands() {
+    for header in [
+        format!("t={NOW},v1={},v1={}", digest(), bogus()),
+        format!("t={NOW},v1={},v1={}", bogus(), digest()),
+        format!("t={NOW},v1={0},v1={1},v1={0}", bogus(), digest()),
+    ] {
+        assert!(verify(header).is_ok());
+    }
+    assert_eq!(refusal(format!("t={NOW},v1={0},v1={0}", bogus())), "signature_mismatch");
+}
+
+/// Case 15.
+#[test]
+fn a_signature_that_cannot_be_decoded_does_not_spoil_a_good_one() {
+    for other in ["", "zz", "é", &"g".repeat(64)] {
+        assert!(verify(format!("t={NOW},v1={other},v1={}", digest())).is_ok());
+        assert!(verify(format!("t={NOW},v1={},v1={other}", digest())).is_ok());
+    }
+}
+
+/// Case 16. One HMAC for each secret whatever the header holds; the registry's webhook-verify hashes for each.
+#[test]
+fn sixteen_signatures_are_looked_at_and_ten_thousand_are_refused_unread() {
+    let many = |count: usize| format!(",v1={}", bogus()).repeat(count);
+    assert!(verify(format!("t={NOW}{},v1={}", many(MAX_SIGNATURES - 1), digest())).is_ok());
+    assert_eq!(refusal(format!("t={NOW}{},v1={}", many(MAX_SIGNATURES), digest())), "signature_mismatch");
+    assert_eq!(refusal(format!("t={NOW},v1={}{}", digest(), many(10_000))), "malformed_header");
+    // Short ones fill a header of 4 KiB and are still only sixteen.
+    let short = ",v1=".repeat(900);
+    assert_eq!(refusal(format!("t={NOW}{short},v1={}", digest())), "signature_mismatch");
+    assert!(verify(format!("t={NOW},v1={}{short}", digest())).is_ok());
+}
+
+/// Case 17.
+#[test]
+fn a_header_of_a_mebibyte_is_refused_unread_and_4096_bytes_are_read() {
+    assert_eq!(refusal("x".repeat(1 << 20)), "malformed_header");
+    let good = format!("t={NOW},v1={}", digest());
+    let padded = |length: usize| format!("{good},{}", "x".repeat(length - good.len() - 1));
+    assert!(verify(padded(4096)).is_ok());
+    assert_eq!(refusal(padded(4097)), "malformed_header");
+}
+
+/// Case 18.
+#[test]
+fn base64_for_hex_matches_nothing() {
+    for signature in ["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC0Is0V1sFbDwCgg=", "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC0Is0V1sFbDwCgg"] {
+        assert_eq!(refusal(format!("t={NOW},v1={signature}")), "signature_mismatch");
+    }
+}
+
+/// Case 19.
+#[test]
+fn a_bare_digest_without_its_name_is_malformed() {
+    assert_eq!(refusal(digest()), "malformed_header");
+    assert_eq!(refusal(format!("t={NOW},{}", digest())), "malformed_header");
+    assert_eq!(refusal(format!("sha256={}", digest())), "malformed_header");
+}
+
+#[test]
+fn a_signature_by_another_secret_matches_nothing() {
+    let verifier = Verifier::new(Secret::new("whsec_other").unwrap());
+    let header = format!("t={NOW},v1={}", digest());
+    assert_eq!(verifier.verify_at(header, BODY, NOW).unwrap_err().code(), "signature_mismatch");
+}
