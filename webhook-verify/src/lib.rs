@@ -41,6 +41,7 @@ extern crate std;
 
 mod failure;
 mod header;
+mod hex;
 #[cfg(feature = "std")]
 pub mod replay;
 mod secret;

@@ -4,7 +4,7 @@ use core::fmt;
 
 use hmac::Mac as _;
 
-use crate::{Secret, secret::Mac};
+use crate::{Secret, hex::HexDigest, secret::Mac};
 
 /// Signs webhook bodies: what the platform does for each delivery, and what a receiver's tests need.
 ///
@@ -45,23 +45,36 @@ impl Signer {
     pub fn sign_at(&self, body: &[u8], unix_seconds: u64) -> SignatureHeader {
         let mut header = SignatureHeader::with_time(unix_seconds);
         let mut mac = self.secret.mac();
-        start(&mut mac, header.timestamp_text());
-        mac.update(body);
+        begin(&mut mac, header.timestamp_text(), body);
         header.push(b",v1=");
-        for byte in mac.finalize().into_bytes() {
-            header.push(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        }
+        header.push(HexDigest::new(&mac.finalize().into_bytes().into()).digits());
         header
     }
 }
 
-/// Feeds what stands before the body in the signed text: the time as written, and a dot.
-pub(crate) fn start(mac: &mut Mac, timestamp_text: &[u8]) {
-    mac.update(timestamp_text);
-    mac.update(b".");
+/// Feeds the beginning of the signed text: the time as written, a dot, and as much of the body as is there.
+///
+/// Where they fit, the first bytes are put together to exactly one block of SHA-256, so that the rest of the body is
+/// hashed from where it lies.
+#[inline]
+pub(crate) fn begin(mac: &mut Mac, timestamp_text: &[u8], body: &[u8]) {
+    let mut block = [0; 64];
+    let before_body = timestamp_text.len() + 1;
+    if before_body < block.len() && before_body + body.len() >= block.len() {
+        let (head, tail) = block.split_at_mut(before_body);
+        let (first, rest) = body.split_at(tail.len());
+        head[..timestamp_text.len()].copy_from_slice(timestamp_text);
+        head[timestamp_text.len()] = b'.';
+        tail.copy_from_slice(first);
+        mac.update(&block);
+        mac.update(rest);
+    } else {
+        mac.update(timestamp_text);
+        mac.update(b".");
+        mac.update(body);
+    }
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
 const TIME_PREFIX: &[u8] = b"t=";
 /// `t=` and up to 20 digits, `,v1=` and 64.
 const CAPACITY: usize = 2 + 20 + 4 + 64;
@@ -80,7 +93,7 @@ impl SignatureHeader {
         let mut rest = unix_seconds;
         loop {
             first -= 1;
-            digits[first] = HEX[(rest % 10) as usize];
+            digits[first] = b"0123456789"[(rest % 10) as usize];
             rest /= 10;
             if rest == 0 {
                 break;

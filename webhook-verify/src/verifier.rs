@@ -3,9 +3,11 @@
 use core::fmt;
 
 use hmac::Mac as _;
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable};
 
-use crate::{Failure, Secret, SecretError, Tolerance, header::SignatureParts, secret::Mac, signer::start};
+use crate::{
+    Failure, Secret, SecretError, Tolerance, header::SignatureParts, hex::HexDigest, secret::Mac, signer::begin,
+};
 
 /// How many secrets a verifier takes at most: enough for any rotation, few enough that a request stays cheap.
 pub const MAX_SECRETS: usize = 8;
@@ -25,7 +27,8 @@ pub const MAX_SECRETS: usize = 8;
 /// ```
 #[derive(Clone)]
 pub struct Verifier {
-    secrets: [Option<Secret>; MAX_SECRETS],
+    first: Secret,
+    others: [Option<Secret>; MAX_SECRETS - 1],
     tolerance: Tolerance,
 }
 
@@ -33,9 +36,7 @@ impl Verifier {
     /// A verifier with this secret and the default tolerance of 300 seconds.
     #[must_use]
     pub fn new(secret: Secret) -> Self {
-        let mut secrets = [const { None }; MAX_SECRETS];
-        secrets[0] = Some(secret);
-        Self { secrets, tolerance: Tolerance::default() }
+        Self { first: secret, others: [const { None }; MAX_SECRETS - 1], tolerance: Tolerance::default() }
     }
 
     /// A verifier with the secrets of a list, in its order, such as a configuration names them during a rotation.
@@ -60,7 +61,7 @@ impl Verifier {
     /// # Errors
     /// When there are [`MAX_SECRETS`] already.
     pub fn also_accept(mut self, secret: Secret) -> Result<Self, SecretError> {
-        let free = self.secrets.iter_mut().find(|slot| slot.is_none()).ok_or(SecretError::TooMany)?;
+        let free = self.others.iter_mut().find(|slot| slot.is_none()).ok_or(SecretError::TooMany)?;
         *free = Some(secret);
         Ok(self)
     }
@@ -92,9 +93,26 @@ impl Verifier {
         body: &'b [u8],
         now_unix_seconds: u64,
     ) -> Result<Verified<&'b [u8]>, Failure> {
-        let mut verification = self.begin_at(header.as_ref(), now_unix_seconds)?;
-        verification.update(body);
-        verification.finish_with(body)
+        let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
+        let mut matches = Matches::none();
+        for secret in self.secrets() {
+            let mut mac = secret.mac();
+            begin(&mut mac, parts.timestamp_text, body);
+            matches.look_for(mac, &parts);
+        }
+        matches.prove(body, &parts)
+    }
+
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        core::iter::once(&self.first).chain(self.others.iter().map_while(Option::as_ref))
+    }
+
+    /// What can be judged before the body is there.
+    #[inline]
+    fn read_header<'h>(&self, header: &'h [u8], now: u64) -> Result<SignatureParts<'h>, Failure> {
+        let parts = SignatureParts::parse(header)?;
+        check_age(parts.timestamp, now, self.tolerance)?;
+        Ok(parts)
     }
 
     /// Begins with a body that arrives in pieces, by the system's clock. Header and time are judged at once, so a
@@ -116,15 +134,13 @@ impl Verifier {
         header: &'v (impl AsRef<[u8]> + ?Sized),
         now_unix_seconds: u64,
     ) -> Result<Verification<'v>, Failure> {
-        let parts = SignatureParts::parse(header.as_ref())?;
-        check_age(parts.timestamp, now_unix_seconds, self.tolerance)?;
-        let macs = self.secrets.each_ref().map(|slot| {
-            slot.as_ref().map(|secret| {
-                let mut mac = secret.mac();
-                start(&mut mac, parts.timestamp_text);
-                mac
-            })
-        });
+        let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
+        let mut macs = [const { None }; MAX_SECRETS];
+        for (slot, secret) in macs.iter_mut().zip(self.secrets()) {
+            let mut mac = secret.mac();
+            begin(&mut mac, parts.timestamp_text, b"");
+            *slot = Some(mac);
+        }
         Ok(Verification { parts, macs })
     }
 }
@@ -132,7 +148,7 @@ impl Verifier {
 impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier")
-            .field("secrets", &self.secrets.iter().flatten().count())
+            .field("secrets", &self.secrets().count())
             .field("tolerance", &self.tolerance)
             .finish()
     }
@@ -191,22 +207,45 @@ impl Verification<'_> {
         self.finish_with(())
     }
 
-    /// Every signature is compared with every secret's digest, whatever matched before, and the outcomes are OR-ed:
-    /// the time taken tells how many there are, which the sender knows, and nothing else.
+    /// Ends the body, which the caller has kept.
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
-        let mut any = Choice::from(0);
-        let mut matched_secret = 0_u8;
-        for (index, mac) in (0_u8..).zip(self.macs.into_iter().flatten()) {
-            let expected = mac.finalize().into_bytes();
-            let mut this = Choice::from(0);
-            for digest in self.parts.digests() {
-                this |= expected.as_slice().ct_eq(digest);
-            }
-            matched_secret.conditional_assign(&index, this & !any);
-            any |= this;
+        let mut matches = Matches::none();
+        for mac in self.macs.into_iter().map_while(|mac| mac) {
+            matches.look_for(mac, &self.parts);
         }
-        if bool::from(any) {
-            Ok(Verified { body, timestamp: self.parts.timestamp, matched_secret: usize::from(matched_secret) })
+        matches.prove(body, &self.parts)
+    }
+}
+
+/// What has matched so far. Every signature is compared with every secret's digest, whatever matched before, and the
+/// outcomes are OR-ed: the time taken tells how many there are, which the sender knows, and nothing else.
+struct Matches {
+    any: Choice,
+    /// The first secret that matched.
+    secret: u8,
+    looked_for: u8,
+}
+
+impl Matches {
+    fn none() -> Self {
+        Self { any: Choice::from(0), secret: 0, looked_for: 0 }
+    }
+
+    #[inline]
+    fn look_for(&mut self, mac: Mac, parts: &SignatureParts<'_>) {
+        let expected = HexDigest::new(&mac.finalize().into_bytes().into());
+        let mut this = Choice::from(0);
+        for digest in parts.digests() {
+            this |= expected.ct_eq(digest);
+        }
+        self.secret.conditional_assign(&self.looked_for, this & !self.any);
+        self.any |= this;
+        self.looked_for += 1;
+    }
+
+    fn prove<B>(self, body: B, parts: &SignatureParts<'_>) -> Result<Verified<B>, Failure> {
+        if bool::from(self.any) {
+            Ok(Verified { body, timestamp: parts.timestamp, matched_secret: usize::from(self.secret) })
         } else {
             Err(Failure::SignatureMismatch)
         }
