@@ -39,6 +39,8 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "http")]
+pub mod adapters;
 mod failure;
 mod header;
 mod hex;

@@ -1,0 +1,19 @@
+//! A webhook receiver on axum.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use axum::{Router, routing::post};
+use webhook_verify::adapters::axum::VerifiedBody;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let app = Router::new().route("/webhooks", post(webhook)).with_state(receivers::receiver()?);
+    let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;
+    receivers::greet(listener.local_addr()?);
+    Ok(axum::serve(listener, app).await?)
+}
+
+async fn webhook(VerifiedBody(verified): VerifiedBody) {
+    receivers::handle(verified);
+}

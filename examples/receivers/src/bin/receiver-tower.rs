@@ -1,0 +1,53 @@
+//! A webhook receiver on hyper, through the tower layer.
+#![forbid(unsafe_code)]
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    future::{Ready, ready},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
+use tower_layer::Layer;
+use tower_service::Service;
+use webhook_verify::{Verified, adapters::tower::VerifyLayer};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let service = VerifyLayer::new(receivers::receiver()?).layer(Webhook);
+    let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;
+    receivers::greet(listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service.clone()));
+        tokio::spawn(connection);
+    }
+}
+
+/// Gets verified requests only.
+#[derive(Clone)]
+struct Webhook;
+
+impl Service<Request<Full<Bytes>>> for Webhook {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Full<Bytes>>) -> Self::Future {
+        if let Some(verified) = request.extensions_mut().remove::<Verified<Bytes>>() {
+            receivers::handle(verified);
+        }
+        ready(Ok(Response::default()))
+    }
+}

@@ -1,0 +1,23 @@
+//! A webhook receiver on warp.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use warp::{Filter, Reply, http::StatusCode};
+use webhook_verify::adapters::warp::verified;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let webhook =
+        warp::path!("webhooks").and(warp::post()).and(verified(receivers::receiver()?)).map(|body| match body {
+            Ok(verified) => {
+                receivers::handle(verified);
+                StatusCode::OK.into_response()
+            }
+            Err(refusal) => Reply::into_response(refusal),
+        });
+    let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;
+    receivers::greet(listener.local_addr()?);
+    warp::serve(webhook).incoming(listener).run().await;
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Each framework's receiver, started for real, against requests that published receivers got wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use reqwest::{Body, Client, Response};
+use webhook_verify::testing::Sender;
+
+const SECRET: &str = "whsec_test";
+const HEADER: &str = "x-service-signature";
+const BODY: &str = r#"{"id":"evt_1","event":"payment.created","created_at":"2026-03-01T03:30:00.000Z","data":{}}"#;
+const RECEIVERS: [&str; 4] = [
+    env!("CARGO_BIN_EXE_receiver-axum"),
+    env!("CARGO_BIN_EXE_receiver-actix"),
+    env!("CARGO_BIN_EXE_receiver-warp"),
+    env!("CARGO_BIN_EXE_receiver-tower"),
+];
+
+struct Receiver {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl Receiver {
+    fn start(binary: &str) -> Self {
+        let mut command = Command::new(binary);
+        // An old secret beside the one in use: a rotation is under way.
+        command.env("WEBHOOK_SECRET", format!("whsec_old,{SECRET}")).env("RECEIVER_LISTEN", "127.0.0.1:0");
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+        Self { process, output, url }
+    }
+
+    async fn post(&self, signatures: &[&[u8]], body: impl Into<Body>) -> Response {
+        let mut request = Client::new().post(&self.url).timeout(Duration::from_secs(10)).body(body);
+        for signature in signatures {
+            request = request.header(HEADER, *signature);
+        }
+        request.send().await.unwrap()
+    }
+
+    /// What the handler printed next.
+    fn handled(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn refused(response: Response, status: u16, reason: &str) {
+    assert_eq!(response.status(), status, "{reason}");
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let body = response.text().await.unwrap();
+    assert!(body.starts_with(&format!(r#"{{"statusCode":{status},"message":""#)) && body.contains(reason), "{body}");
+}
+
+/// A body in pieces, without a Content-Length.
+fn chunked(body: Vec<u8>) -> Body {
+    let chunks: Vec<Result<Vec<u8>, std::io::Error>> = body.chunks(1000).map(|chunk| Ok(chunk.to_vec())).collect();
+    Body::wrap_stream(futures_util::stream::iter(chunks))
+}
+
+#[tokio::test]
+async fn a_genuine_request_reaches_the_handler_with_its_raw_bytes_whole_or_chunked() {
+    for binary in RECEIVERS {
+        let mut receiver = Receiver::start(binary);
+        let sender = Sender::new(SECRET).unwrap();
+        let good = receiver.post(&[sender.good(BODY.as_bytes()).as_ref()], BODY).await;
+        assert_eq!(good.status(), 200, "{binary}");
+        assert_eq!(receiver.handled(), format!("evt_1 payment.created in {} bytes", BODY.len()));
+
+        let mut long = BODY.as_bytes().to_vec();
+        long.extend(std::iter::repeat_n(b' ', 50_000));
+        let good = receiver.post(&[sender.good(&long).as_ref()], chunked(long.clone())).await;
+        assert_eq!(good.status(), 200, "{binary}");
+        assert_eq!(receiver.handled(), format!("evt_1 payment.created in {} bytes", long.len()));
+
+        let not_utf8 = b"\xff\xfe".to_vec();
+        let good = receiver.post(&[sender.good(&not_utf8).as_ref()], not_utf8).await;
+        assert_eq!(good.status(), 200, "{binary}");
+        assert_eq!(receiver.handled(), "not an event, in 2 bytes");
+
+        let empty = receiver.post(&[sender.good(b"").as_ref()], "").await;
+        assert_eq!(empty.status(), 200, "{binary}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_forged_stale_from_the_future_or_changed_is_refused_with_a_reason() {
+    for binary in RECEIVERS {
+        let receiver = Receiver::start(binary);
+        let (sender, body) = (Sender::new(SECRET).unwrap(), BODY.as_bytes());
+        refused(receiver.post(&[sender.forged(body).as_ref()], BODY).await, 401, "no signature matches").await;
+        refused(receiver.post(&[sender.good(b"{}").as_ref()], BODY).await, 401, "no signature matches").await;
+        refused(receiver.post(&[sender.stale(body).as_ref()], BODY).await, 400, "tolerance").await;
+        refused(receiver.post(&[sender.from_the_future(body).as_ref()], BODY).await, 400, "tolerance").await;
+    }
+}
+
+/// Cases 31, 32 and 35: headers that are missing, doubled, or not ASCII.
+#[tokio::test]
+async fn a_signature_header_that_is_missing_repeated_or_no_text_has_a_reason_of_its_own() {
+    for binary in RECEIVERS {
+        let receiver = Receiver::start(binary);
+        let good = Sender::new(SECRET).unwrap().good(BODY.as_bytes());
+        let good = good.as_ref();
+        refused(receiver.post(&[], BODY).await, 400, "it is missing").await;
+        refused(receiver.post(&[b""], BODY).await, 400, "it is missing").await;
+        refused(receiver.post(&[good, good], BODY).await, 400, "more than once").await;
+        refused(receiver.post(&[good, b"t=1,v1=00"], BODY).await, 400, "more than once").await;
+        refused(receiver.post(&[b"\xff\xfe"], BODY).await, 400, "no time").await;
+    }
+}
+
+/// Cases 41 and 42: bodies over the limit, announced or not.
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_before_it_is_read_announced_or_chunked() {
+    const LIMIT: usize = 256 * 1024;
+    for binary in RECEIVERS {
+        let receiver = Receiver::start(binary);
+        let sender = Sender::new(SECRET).unwrap();
+        let fits = vec![b' '; LIMIT];
+        assert_eq!(receiver.post(&[sender.good(&fits).as_ref()], fits).await.status(), 200, "{binary}");
+        let over = vec![b' '; LIMIT + 1];
+        let signature = sender.good(&over);
+        refused(receiver.post(&[signature.as_ref()], chunked(over)).await, 413, "longer than 262144 bytes").await;
+
+        // Announced, and never sent: the answer must not wait for it.
+        let address = receiver.url.strip_prefix("http://").unwrap().strip_suffix("/webhooks").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let head = format!(
+            "POST /webhooks HTTP/1.1\r\nhost: x\r\n{HEADER}: {}\r\ncontent-length: {}\r\n\r\n",
+            signature.as_str(),
+            LIMIT + 1
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 413", "{binary}");
+    }
+}
+
+#[test]
+fn without_a_secret_no_receiver_starts() {
+    for binary in RECEIVERS {
+        for secret in [None, Some(""), Some("whsec_a,")] {
+            let mut command = Command::new(binary);
+            command.env_remove("WEBHOOK_SECRET").env("RECEIVER_LISTEN", "127.0.0.1:0").stderr(Stdio::null());
+            command.envs(secret.map(|secret| ("WEBHOOK_SECRET", secret)));
+            assert!(!command.status().unwrap().success(), "{binary}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! An actix-web extractor.
+//!
+//! ```
+//! use actix_web::{HttpResponse, Responder};
+//! use webhook_verify::adapters::actix_web::VerifiedBody;
+//!
+//! // With `App::new().app_data(receiver.clone()).route("/webhooks", web::post().to(handle))`:
+//! async fn handle(body: VerifiedBody) -> impl Responder {
+//!     println!("{} genuine bytes", body.0.body().len());
+//!     HttpResponse::Ok()
+//! }
+//! ```
+
+use core::{future::Future, pin::Pin};
+use std::boxed::Box;
+
+use actix_web::{
+    FromRequest, HttpRequest, HttpResponse, ResponseError,
+    dev::Payload,
+    http::{StatusCode, header},
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::{Receiver, Refusal, announced_length, only};
+use crate::{Failure, SecretError, Verified};
+
+/// The verified raw body of a request. Where a handler asks for it, it runs only for genuine requests; others are
+/// answered with a [`Refusal`]. The application's data must hold a [`Receiver`]; without one every request is answered
+/// with 500, as if the secret were missing.
+#[derive(Debug, Clone)]
+pub struct VerifiedBody(pub Verified<Bytes>);
+
+impl FromRequest for VerifiedBody {
+    type Error = Refusal;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Refusal>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let receiver = request.app_data::<Receiver>();
+            let receiver = receiver.ok_or(Failure::MissingSecret(SecretError::NoneGiven))?;
+            let headers = request.headers();
+            let signature = only(headers.get_all(receiver.header.as_str()).map(header::HeaderValue::as_bytes))?;
+            let announced = announced_length(headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes));
+            let mut intake = receiver.begin(signature, announced)?;
+            while let Some(chunk) = payload.next().await {
+                intake.take(&chunk.map_err(|_| Refusal::Broken)?)?;
+            }
+            intake.finish().map(Self)
+        })
+    }
+}
+
+impl ResponseError for Refusal {
+    fn status_code(&self) -> StatusCode {
+        // Another `http` crate's status than ours, by the same number.
+        StatusCode::from_u16(self.status().as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::build(self.status_code()).content_type("application/json").body(self.to_json())
+    }
+}
