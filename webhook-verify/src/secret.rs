@@ -85,3 +85,17 @@ pub enum SecretError {
     #[error("more than 8 were given; drop those that are out of use")]
     TooMany,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_secret_is_wiped_when_it_is_dropped() {
+        // HMAC is made of two states of the hash and a block that is not full yet. Each wipes itself, by the feature
+        // `zeroize` of hmac and sha2; this does not compile without it.
+        fn is_wiped<T: zeroize::ZeroizeOnDrop>() {}
+        is_wiped::<Sha256>();
+        assert!(core::mem::needs_drop::<Secret>());
+    }
+}

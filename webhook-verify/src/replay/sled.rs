@@ -5,7 +5,7 @@ use std::{string::ToString, vec::Vec};
 use super::{ClaimStore, Held, Lifetimes, Ticket};
 use crate::Tolerance;
 
-/// Claims in a [`sled`](https://docs.rs/sled/0.34.7) tree of their own: they survive a restart of the process.
+/// Claims in a sled 0.34 tree of their own: they survive a restart of the process.
 ///
 /// A committed claim is handed to the kernel before `commit` returns, so it survives the process; sled does not promise
 /// that it survives a power cut. Where that matters, keep the claim with the order in your own database.

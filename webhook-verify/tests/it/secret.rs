@@ -4,13 +4,13 @@ use webhook_verify::{Failure, MAX_SECRETS, Secret, SecretError, Signer, Verifier
 
 use crate::{BODY, NOW, SECRET, refusal, secret, verifier};
 
-/// Case 1. standardwebhooks 1.0.1, async-stripe-webhook rc.10 and async-openai 0.43 take it.
+/// standardwebhooks 1.0.1, async-stripe-webhook rc.10 and async-openai 0.43 take it.
 #[test]
 fn an_empty_secret_is_refused() {
     assert_eq!(Secret::new("").unwrap_err(), SecretError::Empty);
 }
 
-/// Case 2. stripe-node #2885.
+/// stripe-node #2885.
 #[test]
 fn a_secret_of_white_space_only_is_refused() {
     for blank in [" ", "\t", "\r", "\n", "\x0c", "\x0b", " \r\n\t ", "\u{a0}", "\u{3000}"] {
@@ -18,14 +18,13 @@ fn a_secret_of_white_space_only_is_refused() {
     }
 }
 
-/// Case 3.
 #[test]
 fn a_bare_prefix_is_refused() {
     assert_eq!(Secret::new("whsec_").unwrap_err(), SecretError::BarePrefix);
     assert_eq!(Secret::new(" whsec_\n").unwrap_err(), SecretError::BarePrefix);
 }
 
-/// Case 4. A newline from a file becomes part of the key, and nothing ever matches.
+/// A newline from a file becomes part of the key, and nothing ever matches.
 #[test]
 fn white_space_around_a_secret_is_refused_and_not_trimmed_in_silence() {
     for text in ["whsec_a\n", "\nwhsec_a", "whsec_a\r\n", " whsec_a", "whsec_a\t"] {
@@ -34,7 +33,6 @@ fn white_space_around_a_secret_is_refused_and_not_trimmed_in_silence() {
     assert!(Secret::new("inner space").is_ok());
 }
 
-/// Case 5.
 #[test]
 fn an_empty_entry_in_a_rotation_list_is_refused() {
     let refused = Verifier::from_secrets(["whsec_new", ""]).unwrap_err();
@@ -42,7 +40,7 @@ fn an_empty_entry_in_a_rotation_list_is_refused() {
     assert_eq!(refused.code(), "missing_secret");
 }
 
-/// Case 6. Several advisories of 2026: a variable that is not set meant "skip the check".
+/// Several advisories of 2026: a variable that is not set meant "skip the check".
 #[test]
 fn an_unset_secret_never_means_to_skip() {
     let unset: Option<&str> = None;
@@ -50,7 +48,6 @@ fn an_unset_secret_never_means_to_skip() {
     assert_eq!(refused, Failure::MissingSecret(SecretError::NoneGiven));
 }
 
-/// Case 7.
 #[test]
 fn a_forgery_signed_with_the_empty_key_is_refused() {
     let digest = crate::independent::hmac_sha256_hex(b"", &[NOW.to_string().as_bytes(), b".", BODY].concat());
@@ -88,7 +85,6 @@ fn a_verifier_takes_eight_secrets_and_no_ninth() {
     assert_eq!(verifier.also_accept(secret()).unwrap_err(), SecretError::TooMany);
 }
 
-/// Case 49.
 #[test]
 fn no_debug_and_no_error_holds_the_secret_the_digest_or_the_body() {
     let (secret_text, body) = ("whsec_5ecre7", b"a-customers-name");

@@ -113,7 +113,7 @@ async fn what_is_forged_stale_from_the_future_or_changed_is_refused_with_a_reaso
     }
 }
 
-/// Cases 31, 32 and 35: headers that are missing, doubled, or not ASCII.
+/// headers that are missing, doubled, or not ASCII.
 #[tokio::test]
 async fn a_signature_header_that_is_missing_repeated_or_no_text_has_a_reason_of_its_own() {
     for binary in RECEIVERS {
@@ -128,7 +128,7 @@ async fn a_signature_header_that_is_missing_repeated_or_no_text_has_a_reason_of_
     }
 }
 
-/// Cases 41 and 42: bodies over the limit, announced or not.
+/// bodies over the limit, announced or not.
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_before_it_is_read_announced_or_chunked() {
     const LIMIT: usize = 256 * 1024;
