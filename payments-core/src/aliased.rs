@@ -4,7 +4,7 @@
 //! `responseStatus` and `statusCode` (API specification, sections "Resources" and "Versioning"). A resource declares
 //! its names once, next to the field, the current one first:
 //!
-//! ```ignore
+//! ```text
 //! aliased_resource! {
 //!     /// A payment.
 //!     pub struct Payment {
