@@ -30,10 +30,12 @@ impl Secret {
     /// Takes a secret and prepares HMAC's key state with it.
     ///
     /// # Errors
-    /// A text that cannot be a secret: empty, blank, a bare `whsec_`, or one with white space around it, which is how
-    /// a newline from a file or a variable sneaks into a key.
+    /// A text that cannot be a secret: empty, blank, a bare `whsec_`, or one with white space or zero bytes around it,
+    /// which is how a newline from a file or a variable sneaks into a key.
     pub fn new(text: &str) -> Result<Self, SecretError> {
-        let trimmed = text.trim();
+        // HMAC fills a short key up with zeros (RFC 2104, section 2), so zeros at its end are no part of it: a secret of
+        // nothing else would be the empty key.
+        let trimmed = text.trim_matches(|char: char| char.is_whitespace() || char == '\0');
         if text.is_empty() {
             Err(SecretError::Empty)
         } else if trimmed.is_empty() {
@@ -69,13 +71,13 @@ pub enum SecretError {
     /// The text is empty: most often a variable that is not set.
     #[error("it is empty; set it to the secret that creating the endpoint returned")]
     Empty,
-    /// The text is nothing but white space.
+    /// The text is nothing but white space or zero bytes.
     #[error("it is blank; set it to the secret that creating the endpoint returned")]
     Blank,
     /// The text is the prefix `whsec_` and nothing after it.
     #[error("it is only the prefix whsec_; the rest was cut off")]
     BarePrefix,
-    /// White space stands before or after it; the signer's key has none, so nothing would ever match.
+    /// White space or a zero byte stands before or after it; the signer's key has none.
     #[error("white space stands before or after it; trim it where it is read")]
     SurroundedByWhitespace,
     /// A [`Verifier`](crate::Verifier) was asked for with no secret at all.

@@ -18,6 +18,16 @@ fn a_secret_of_white_space_only_is_refused() {
     }
 }
 
+/// HMAC fills a short key up with zeros, so this would be the empty key, and anyone could sign.
+#[test]
+fn a_secret_of_zero_bytes_is_refused_and_zero_bytes_around_one_too() {
+    assert_eq!(Secret::new("\0").unwrap_err(), SecretError::Blank);
+    assert_eq!(Secret::new(&"\0".repeat(64)).unwrap_err(), SecretError::Blank);
+    assert_eq!(Secret::new("\0 \n").unwrap_err(), SecretError::Blank);
+    assert_eq!(Secret::new("whsec_\0").unwrap_err(), SecretError::BarePrefix);
+    assert_eq!(Secret::new("whsec_a\0").unwrap_err(), SecretError::SurroundedByWhitespace);
+}
+
 #[test]
 fn a_bare_prefix_is_refused() {
     assert_eq!(Secret::new("whsec_").unwrap_err(), SecretError::BarePrefix);
