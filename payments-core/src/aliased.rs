@@ -49,6 +49,14 @@ impl UnknownFields {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
+    /// Adds a field, or replaces one.
+    pub fn insert(&mut self, name: &str, value: RawJson) {
+        match self.0.iter_mut().find(|(known, _)| **known == *name) {
+            Some((_, kept)) => *kept = value,
+            None => self.0.push((name.into(), value)),
+        }
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -58,10 +66,7 @@ impl UnknownFields {
     #[doc(hidden)]
     pub fn read<'de, M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
         let value = map.next_value()?;
-        match self.0.iter_mut().find(|(known, _)| **known == *name) {
-            Some((_, kept)) => *kept = value,
-            None => self.0.push((name.into(), value)),
-        }
+        self.insert(name, value);
         Ok(())
     }
 

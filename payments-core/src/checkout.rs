@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, Currency, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Status, Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Status,
+    Timestamp,
     aliased::aliased_resource,
+    create_payment,
     validation::{Fields, Invalid},
 };
 
@@ -130,6 +132,103 @@ impl Simulation {
         }
     }
 }
+
+/// The parameters of a payment that the customer begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pay {
+    /// How to pay; mobile money unless said otherwise. Dollars are always paid by card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_method: Option<PaymentMethod>,
+    /// The phone number of the mobile wallet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+    /// Where the customer wishes to come back to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_url: Option<String>,
+}
+
+impl Pay {
+    /// Reads the body of a request; without one nothing is said.
+    ///
+    /// # Errors
+    /// One sentence for each field that is wrong.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut fields = Fields::of_body(body)?;
+        let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
+        let payment_method = method.and_then(|word| match PaymentMethod::known(&word) {
+            Some(method) => Some(method),
+            None => fields.fault("paymentMethod", "must be one of mfs, card, test", None),
+        });
+        let phone_number = fields.text("phoneNumber", MAX_TEXT_BYTES);
+        let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES);
+        fields.finish(Self { payment_method, phone_number, redirect_url })
+    }
+}
+
+/// The parameters of a demo session: a test session that anyone may make, in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoSession {
+    /// The payment to make.
+    pub params: CreatePayment,
+}
+
+impl DemoSession {
+    /// Reads the body of a request. `amount` is 100 and `currency` BDT unless said otherwise.
+    ///
+    /// # Errors
+    /// One sentence for each field that is wrong.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?;
+        let amount = match fields.raw("amount") {
+            None => Amount::from_minor(10_000),
+            Some(_) => create_payment::amount(&mut fields),
+        };
+        let mut params = CreatePayment::new(amount, "", "").currency(create_payment::currency(&mut fields));
+        params.description = fields.text("description", MAX_TEXT_BYTES);
+        let customer = Customer {
+            name: fields.text("customerName", MAX_TEXT_BYTES),
+            email: fields.text("customerEmail", MAX_TEXT_BYTES),
+            phone: None,
+        };
+        fields.finish(Self { params: params.customer(customer) })
+    }
+}
+
+aliased_resource! {
+    /// A demo session, and where its checkout page is.
+    pub struct DemoCheckout {
+        /// The payment's id, `test_pay_…`.
+        id: PaymentId = "id",
+        /// What is to be paid.
+        amount: Amount = "amount",
+        /// Its currency.
+        currency: Currency = "currency",
+        /// What it is for.
+        description: Option<String> = "description",
+        /// Who pays.
+        customer_name: Option<String> = "customerName",
+        /// Their e-mail address.
+        customer_email: Option<String> = "customerEmail",
+        /// Where the payment stands.
+        status: RawStatus = "status",
+        /// Always `test`.
+        environment: Environment = "environment",
+        /// Always true.
+        is_simulated: bool = "isSimulated",
+        /// The checkout page, relative to this server.
+        checkout_path: String = "checkoutUrl",
+        /// The checkout page, absolute.
+        checkout_url: String = "checkout_url",
+        /// When the session's life ends.
+        expires_at: Timestamp = "expiresAt",
+    }
+}
+
+const MAX_TEXT_BYTES: usize = 2000;
 
 /// Where the customer goes once a payment is over: `success_url` if it is paid, else `cancel_url`, with `payment_id`
 /// and the public `status` added to its query. What the query held is kept.

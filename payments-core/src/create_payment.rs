@@ -125,7 +125,7 @@ impl CreatePayment {
     }
 }
 
-fn amount(fields: &mut Fields<'_>) -> Amount {
+pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
     let read = match fields.raw("amount") {
         None => Err(AmountError::NotANumber),
         Some(json) => json
@@ -135,7 +135,7 @@ fn amount(fields: &mut Fields<'_>) -> Amount {
     read.unwrap_or_else(|error| fields.fault("amount", error, Amount::ZERO))
 }
 
-fn currency(fields: &mut Fields<'_>) -> Currency {
+pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
     let Some(json) = fields.raw("currency") else { return Currency::default() };
     match serde_json::from_str(json) {
         Ok(currency) => currency,

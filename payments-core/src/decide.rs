@@ -359,7 +359,7 @@ mod tests {
                 merchant += decision
                     .postings
                     .iter()
-                    .filter(|posting| posting.account == crate::Account::Merchant)
+                    .filter(|posting| posting.account == crate::LedgerAccount::Merchant)
                     .map(|posting| posting.minor)
                     .sum::<i64>();
                 payment = decision.payment;

@@ -10,7 +10,7 @@ use crate::{Amount, Payment};
 /// An account of the ledger. Each developer has one of each kind for each currency and environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Account {
+pub enum LedgerAccount {
     /// What the gateway owes the platform: negative, since it is where the money came from.
     GatewayClearing,
     /// What the platform owes the merchant: the merchant's balance.
@@ -23,7 +23,7 @@ pub enum Account {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posting {
     /// The account it changes.
-    pub account: Account,
+    pub account: LedgerAccount,
     /// By how many minor units (paisa, cents) of the payment's currency.
     pub minor: i64,
 }
@@ -42,8 +42,8 @@ fn entry(payment: &Payment, direction: i64) -> Vec<Posting> {
     // An amount is below 10^14 minor units, so it fits.
     let signed = |amount: Amount| direction * i64::try_from(amount.as_minor()).unwrap_or(i64::MAX);
     vec![
-        Posting { account: Account::GatewayClearing, minor: -signed(payment.amount) },
-        Posting { account: Account::Merchant, minor: signed(payment.net_amount) },
-        Posting { account: Account::PlatformFee, minor: signed(payment.platform_fee_amount) },
+        Posting { account: LedgerAccount::GatewayClearing, minor: -signed(payment.amount) },
+        Posting { account: LedgerAccount::Merchant, minor: signed(payment.net_amount) },
+        Posting { account: LedgerAccount::PlatformFee, minor: signed(payment.platform_fee_amount) },
     ]
 }

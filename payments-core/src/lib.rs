@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod account;
 pub mod aliased;
 mod checkout;
 mod create_payment;
@@ -45,7 +46,11 @@ mod timestamp;
 mod validation;
 mod webhook;
 
-pub use checkout::{CheckoutSession, Simulate, SimulateOutcome, Simulation, redirect_target, redirect_url};
+pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
+pub use checkout::{
+    CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
+    redirect_url,
+};
 pub use create_payment::CreatePayment;
 pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, transition};
 pub use environment::Environment;
@@ -54,7 +59,7 @@ pub use event::{Envelope, Event, EventKind, EventParseError};
 pub use id::{
     AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, WebhookId, WorkspaceId,
 };
-pub use ledger::{Account, Posting};
+pub use ledger::{LedgerAccount, Posting};
 pub use money::{Amount, AmountError, Currency, FeeRate, UnknownCurrency};
 pub use page::{Page, PageRequest};
 pub use payment::{Customer, Payment, PaymentMethod};

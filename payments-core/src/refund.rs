@@ -1,6 +1,11 @@
 //! The refund of a payment.
 
-use crate::{Amount, Currency, RefundId, Timestamp, aliased::aliased_resource, open_enum::open_enum};
+use crate::{
+    Amount, Currency, RefundId, Timestamp,
+    aliased::aliased_resource,
+    open_enum::open_enum,
+    validation::{Fields, Invalid},
+};
 
 aliased_resource! {
     /// The refund of a whole payment (API specification, "Refund").
@@ -21,6 +26,18 @@ aliased_resource! {
         created_at: Timestamp = "createdAt",
         /// When the money had gone back.
         settled_at: Option<Timestamp> = "settledAt",
+    }
+}
+
+impl Refund {
+    /// Reads `reason` (optional, at most 2000 bytes) from the body of a request; there may be no body.
+    ///
+    /// # Errors
+    /// A reason that is no text, or too long a one.
+    pub fn reason_from_json(body: &[u8]) -> Result<Option<String>, Invalid> {
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?;
+        let reason = fields.text("reason", 2000);
+        fields.finish(reason)
     }
 }
 

@@ -22,9 +22,12 @@ pub(crate) enum Command {
     /// Make workspaces, one for each merchant.
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
-    /// Make API keys.
+    /// Make, list, revoke and rotate API keys.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Make developer apps.
+    #[command(subcommand)]
+    Apps(AppsCommand),
 }
 
 #[derive(Debug, Args)]
@@ -48,6 +51,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_FEE_BPS", default_value_t = 500, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub(crate) fee_bps: u16,
+    /// Requests a minute for each API key; 0 is no limit.
+    #[arg(long, env = "PAYMENTS_RATE_LIMIT", default_value_t = 120, value_name = "N")]
+    pub(crate) rate_limit: u32,
+    /// Requests a minute for each address, on routes without a key; 0 is no limit.
+    #[arg(long, env = "PAYMENTS_KEYLESS_RATE_LIMIT", default_value_t = 300, value_name = "N")]
+    pub(crate) keyless_rate_limit: u32,
+    /// A network of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be given several times.
+    #[arg(long = "trusted-proxy", env = "PAYMENTS_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
+    pub(crate) trusted_proxies: Vec<ipnet::IpNet>,
     /// Allow webhooks to http:// and to this machine, which a server that listens on loopback does anyway.
     #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
     pub(crate) allow_local_targets: bool,
@@ -91,6 +103,46 @@ pub(crate) enum KeysCommand {
         /// live moves real money, test moves none.
         #[arg(long, env = "PAYMENTS_ENVIRONMENT")]
         environment: World,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, made, revoked.
+    List {
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Revoke a key. From then on it is answered with 401.
+    Revoke {
+        /// The key's id, as the list shows it.
+        id: String,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Make a new key in place of one, revoke that, and print the new one, this once.
+    Rotate {
+        /// The old key's id, as the list shows it.
+        id: String,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AppsCommand {
+    /// Make a developer app and print its id.
+    Create {
+        /// The workspace's id.
+        #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
+        workspace: String,
+        /// The app's name.
+        #[arg(long, env = "PAYMENTS_NAME")]
+        name: String,
+        /// Where customers may be sent back to; may be given several times.
+        #[arg(long = "redirect-uri", env = "PAYMENTS_REDIRECT_URI", value_delimiter = ',', value_name = "U")]
+        redirect_uris: Vec<String>,
+        /// Where the app gets its webhooks.
+        #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U")]
+        webhook_url: Option<String>,
         #[command(flatten)]
         admin: AdminArgs,
     },

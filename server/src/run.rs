@@ -15,9 +15,9 @@ use tokio::{
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
-    cli::{AdminArgs, Cli, Command, KeysCommand, ServeArgs, WorkspacesCommand},
-    delivery::{Dispatcher, TargetPolicy},
-    http::{self, Limits, Listener},
+    cli::{AdminArgs, AppsCommand, Cli, Command, KeysCommand, ServeArgs, WorkspacesCommand},
+    delivery::{Dispatcher, Sender, TargetPolicy},
+    http::{self, Edge, Limits, Listener, RateLimits, TrustedProxies},
     service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
     store::{Store, sled::SledStore},
 };
@@ -34,6 +34,16 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         }
         Some(Command::Keys(KeysCommand::Create { workspace, environment, admin })) => {
             administer(&admin, AdminRequest::CreateKey { workspace, environment: environment.into() }).await
+        }
+        Some(Command::Keys(KeysCommand::List { admin })) => administer(&admin, AdminRequest::ListKeys).await,
+        Some(Command::Keys(KeysCommand::Revoke { id, admin })) => {
+            administer(&admin, AdminRequest::RevokeKey { id }).await
+        }
+        Some(Command::Keys(KeysCommand::Rotate { id, admin })) => {
+            administer(&admin, AdminRequest::RotateKey { id }).await
+        }
+        Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
+            administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }
     }
 }
@@ -53,9 +63,11 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let (outbox, woken) = mpsc::unbounded_channel();
     let (store, closing) = SledStore::open(&args.data.data_dir, outbox)?;
     let store: Arc<dyn Store> = Arc::new(store);
+    let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
     let service = Arc::new(Service {
         store: Arc::clone(&store),
         ambient: Arc::clone(&ambient),
+        sender: Arc::clone(&sender),
         settings: Settings {
             base_url,
             session_ttl_seconds: args.session_ttl,
@@ -64,7 +76,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         },
     });
     service.prepare_sandbox().await?;
-    let dispatcher = Dispatcher::new(Arc::clone(&store), Arc::clone(&ambient), targets, &args.header_word)?;
+    let dispatcher = Dispatcher::new(Arc::clone(&store), sender);
     let admin = admin_socket::bind(&args.data.data_dir)
         .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
 
@@ -83,7 +95,12 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         // Whoever started the server may have closed its output; that is no reason not to serve.
         tracing::debug!(%error, "nobody reads the standard output");
     }
-    listener.serve(http::routes(&service), ambient, stop).await;
+    let proxies = TrustedProxies::new(args.trusted_proxies);
+    let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies));
+    let server = http::Server { service: Arc::clone(&service), limits: Arc::clone(&limits) };
+    let edge = Edge { routes: http::routes(&server), ambient, limits };
+    drop(server);
+    listener.serve(edge, stop).await;
 
     administering.abort();
     dispatcher.close().await;
@@ -138,6 +155,18 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
         reply if args.json => writeln!(out, "{}", serde_json::to_string(&reply)?)?,
         AdminReply::Workspace { id, .. } => writeln!(out, "{id}")?,
         AdminReply::Key { key } => writeln!(out, "{key}")?,
+        AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
+        AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
+        AdminReply::Keys { keys } => {
+            for key in keys {
+                let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());
+                writeln!(
+                    out,
+                    "{} {} {} ...{} {} {revoked}",
+                    key.id, key.workspace, key.environment, key.last4, key.created_at
+                )?;
+            }
+        }
     }
     Ok(())
 }
@@ -146,14 +175,17 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
     // Deliveries that are owed wait for the server.
     let (outbox, _woken) = mpsc::unbounded_channel();
     let (store, closing) = SledStore::open(directory, outbox)?;
+    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let targets = TargetPolicy { allow_local: false };
     let service = Service {
         store: Arc::new(store),
-        ambient: Arc::new(OperatingSystem),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service")?),
+        ambient,
         settings: Settings {
             base_url: String::new(),
             session_ttl_seconds: 0,
             fee_rate: FeeRate::from_basis_points(0)?,
-            targets: TargetPolicy { allow_local: false },
+            targets,
         },
     };
     let reply = service.administer(request).await;

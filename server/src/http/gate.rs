@@ -1,5 +1,5 @@
-//! What every keyed request passes before anything else is said about it: whose key is it, and has this very request
-//! been answered before?
+//! What every request passes before its handler: whose key is it, is it one too many, and has this very request been
+//! answered before?
 
 use payments_core::Invalid;
 use warp::{
@@ -8,25 +8,48 @@ use warp::{
 };
 
 use super::{
+    Server,
     incoming::Incoming,
+    limit::Verdict,
     reply::{self, Problem},
 };
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
-/// Lets a request with a valid key through to its handler.
+/// Lets a request with a valid key through to its handler, so many times a minute.
 pub(super) async fn keyed<F>(
-    service: &Service,
+    server: &Server,
     incoming: Incoming,
     handler: impl FnOnce(Caller, Incoming) -> F,
 ) -> Response
 where
     F: Future<Output = Result<Response, Problem>>,
 {
-    let outcome = match authenticate(service, &incoming.headers).await {
-        Ok(caller) => handler(caller, incoming).await,
-        Err(problem) => Err(problem),
+    let caller = match authenticate(&server.service, &incoming.headers).await {
+        Ok(caller) => caller,
+        // Counted for the address, by the listener.
+        Err(problem) => return problem.into_response(),
     };
-    outcome.unwrap_or_else(Problem::into_response)
+    let verdict = server.limits.take_key(&caller.key_id);
+    limited(verdict, handler(caller, incoming)).await
+}
+
+/// Lets a request to a keyless route through to its handler, so many times a minute from one address.
+pub(super) async fn keyless<F>(server: &Server, incoming: Incoming, handler: impl FnOnce(Incoming) -> F) -> Response
+where
+    F: Future<Output = Result<Response, Problem>>,
+{
+    let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
+    limited(verdict, handler(incoming)).await
+}
+
+async fn limited(verdict: Verdict, handled: impl Future<Output = Result<Response, Problem>>) -> Response {
+    let outcome = match verdict.retry_after() {
+        Some(seconds) => Err(Problem::TooManyRequests(seconds)),
+        None => handled.await,
+    };
+    let mut response = outcome.unwrap_or_else(Problem::into_response);
+    verdict.write(&mut response);
+    response
 }
 
 /// Runs a keyed POST: reads its body, and answers from what was kept if its idempotency key was used before.

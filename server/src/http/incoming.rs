@@ -1,6 +1,11 @@
 //! A request as the handlers see it: taken apart by warp, its body not yet read.
 
-use std::{convert::Infallible, pin::Pin, time::Duration};
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    time::Duration,
+};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -18,6 +23,10 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long all of a body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
+/// The other end of a connection; the listener puts it into each request's extensions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
 /// A request whose path was matched.
@@ -26,6 +35,8 @@ pub(super) struct Incoming {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) headers: HeaderMap,
+    /// The other end of the connection: the client, or a proxy before it.
+    pub(super) peer: IpAddr,
     query: String,
     body: Body,
 }
@@ -36,11 +47,14 @@ pub(super) fn incoming() -> impl Filter<Extract = (Incoming,), Error = Rejection
         .and(warp::path::full())
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or_else(|_| async { Ok::<_, Infallible>((String::new(),)) }))
+        .and(warp::ext::optional())
         .and(warp::body::stream())
-        .map(|method, path: warp::path::FullPath, headers, query, body| Incoming {
+        .map(|method, path: warp::path::FullPath, headers, query, peer: Option<Peer>, body| Incoming {
             method: if method == Method::HEAD { Method::GET } else { method },
             path: path.as_str().to_owned(),
             headers,
+            // The listener gives every request its peer.
+            peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
             query,
             body: to_bytes(body),
         })

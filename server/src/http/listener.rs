@@ -21,11 +21,11 @@ use tokio::{
 use tower_service::Service as _;
 use tracing::Instrument;
 use warp::{
-    http::{HeaderValue, Request},
+    http::{HeaderValue, Request, StatusCode},
     reply::Response,
 };
 
-use super::{Routes, reply::Problem};
+use super::{RateLimits, Routes, incoming::Peer, limit, reply::Problem};
 use crate::ambient::Ambient;
 
 /// The listener's bounds.
@@ -65,7 +65,7 @@ impl Listener {
     }
 
     /// Serves until `stop`, then lets the requests under way end.
-    pub(crate) async fn serve(self, routes: Routes, ambient: Arc<dyn Ambient>, stop: impl Future<Output = ()>) {
+    pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
         let mut http = http1::Builder::new();
@@ -84,8 +84,8 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = accepted => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok((stream, peer)) => (stream, Peer(peer.ip())),
                 Err(error) => {
                     // Most often the process has no file descriptor left; one will be free in a moment.
                     tracing::warn!(%error, "a connection was not accepted");
@@ -93,7 +93,7 @@ impl Listener {
                     continue;
                 }
             };
-            let connection = connection(&http, stream, routes.clone(), Arc::clone(&ambient));
+            let connection = connection(&http, stream, peer, edge.clone());
             let connection = connections.watch(connection);
             tokio::spawn(async move {
                 // A connection that breaks is the peer's affair; what it asked for was answered or was not.
@@ -108,37 +108,53 @@ impl Listener {
     }
 }
 
+/// What every connection's requests go through.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(crate) routes: Routes,
+    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) limits: Arc<RateLimits>,
+}
+
 fn connection(
     http: &http1::Builder,
     stream: TcpStream,
-    routes: Routes,
-    ambient: Arc<dyn Ambient>,
+    peer: Peer,
+    edge: Edge,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + 'static {
     // Answers are written whole; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let service =
-        service_fn(move |request: Request<body::Incoming>| respond(routes.clone(), Arc::clone(&ambient), request));
+    let service = service_fn(move |request| edge.clone().respond(peer, request));
     http.serve_connection(TokioIo::new(stream), service)
 }
 
-/// Answers one request: with an id that the answer and the log share, and even if its handler panics.
-async fn respond(
-    routes: Routes,
-    ambient: Arc<dyn Ambient>,
-    request: Request<body::Incoming>,
-) -> Result<Response, Infallible> {
-    let id = format!("req_{}", uuid::Builder::from_random_bytes(ambient.random()).into_uuid().simple());
-    let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
-    let handled = AssertUnwindSafe(warp::service(routes).call(request)).catch_unwind().instrument(span.clone());
-    let mut response = match handled.await {
-        Ok(Ok(response)) => response,
-        Err(_) => span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response()),
-    };
-    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert("x-request-id", id);
+impl Edge {
+    /// Answers one request: with an id that the answer and the log share, with what is left of its limit, and even if
+    /// its handler panics.
+    async fn respond(self, peer: Peer, mut request: Request<body::Incoming>) -> Result<Response, Infallible> {
+        let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
+        let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
+        request.extensions_mut().insert(peer);
+        let headers = request.headers().clone();
+        let handled = AssertUnwindSafe(warp::service(self.routes).call(request)).catch_unwind();
+        let mut response = match handled.instrument(span.clone()).await {
+            Ok(Ok(response)) => response,
+            Err(_) => span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response()),
+        };
+        if !limit::is_judged(&response) {
+            // No route counted it: the path is unknown, or the key.
+            let verdict = self.limits.take_address(peer.0, &headers);
+            if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
+                response = Problem::TooManyRequests(seconds).into_response();
+            }
+            verdict.write(&mut response);
+        }
+        span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert("x-request-id", id);
+        }
+        Ok(response)
     }
-    Ok(response)
 }
 
 #[cfg(test)]
@@ -149,7 +165,10 @@ mod tests {
     use super::*;
     use crate::{
         ambient::OperatingSystem,
-        http::incoming::{Incoming, incoming},
+        http::{
+            TrustedProxies,
+            incoming::{Incoming, incoming},
+        },
     };
 
     async fn listening_with(limits: Limits) -> SocketAddr {
@@ -159,7 +178,9 @@ mod tests {
         let routes = panics.or(works).unify().boxed();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let address = listener.address().unwrap();
-        tokio::spawn(listener.serve(routes, Arc::new(OperatingSystem), std::future::pending()));
+        let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default()));
+        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits };
+        tokio::spawn(listener.serve(edge, std::future::pending()));
         address
     }
 

@@ -4,9 +4,13 @@
 //! purpose, "no such path". So an unknown path is 404, a wrong method 405 with the right `Allow`, and no route is
 //! tried after another has begun.
 
+mod account;
 mod checkout;
+mod client_address;
 mod gate;
+mod health;
 mod incoming;
+mod limit;
 mod listener;
 mod page;
 mod payments;
@@ -17,17 +21,39 @@ use std::{convert::Infallible, sync::Arc};
 
 use warp::{Filter, Rejection, filters::BoxedFilter, reply::Response};
 
-pub(crate) use listener::{Limits, Listener};
+pub(crate) use client_address::TrustedProxies;
+pub(crate) use limit::RateLimits;
+pub(crate) use listener::{Edge, Limits, Listener};
 
 use crate::service::Service;
 
 /// All routes as one service, the same for every connection.
 pub(crate) type Routes = BoxedFilter<(Response,)>;
 
+/// What every route works with.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) service: Arc<Service>,
+    pub(crate) limits: Arc<RateLimits>,
+}
+
 /// All routes of the server.
-pub(crate) fn routes(service: &Arc<Service>) -> Routes {
-    let api = payments::routes(service).or(webhooks::routes(service)).unify().or(checkout::routes(service)).unify();
-    api.or(page::routes(service)).unify().recover(no_such_path).unify().boxed()
+pub(crate) fn routes(server: &Server) -> Routes {
+    let resources = first_of([
+        payments::routes(server),
+        webhooks::routes(server),
+        account::routes(server),
+        checkout::routes(server),
+        page::routes(server),
+        health::routes(server),
+    ]);
+    resources.recover(no_such_path).unify().boxed()
+}
+
+/// The first of these that has the path. Each is boxed, so that the type of the whole does not grow with their number.
+fn first_of(routes: impl IntoIterator<Item = Routes>) -> Routes {
+    let none = warp::any().and_then(async || Err::<Response, _>(warp::reject::not_found())).boxed();
+    routes.into_iter().fold(none, |before, route| before.or(route).unify().boxed())
 }
 
 /// The one place where a rejection ends: no route took the path.

@@ -1,7 +1,5 @@
 //! `/checkout/{id}`: the page a customer sees. Rendered here, styled by one sheet, working without JavaScript.
 
-use std::sync::Arc;
-
 use askama::Template;
 use payments_core::{Amount, CheckoutSession, Currency, RawStatus, Simulate, SimulateOutcome, redirect_target};
 use url::Url;
@@ -12,7 +10,7 @@ use warp::{
 };
 
 use super::{
-    Routes,
+    Routes, Server, first_of, gate,
     incoming::{Incoming, incoming},
     reply::Problem,
 };
@@ -20,11 +18,11 @@ use crate::service::{Refused, Service};
 
 const STYLE: &str = include_str!("../../templates/checkout.css");
 
-pub(super) fn routes(service: &Arc<Service>) -> Routes {
-    let service = Arc::clone(service);
-    let page = warp::path!("checkout" / String).and(incoming()).then(move |id: String, incoming: Incoming| {
-        let service = Arc::clone(&service);
-        async move { visit(&service, &id, incoming).await.unwrap_or_else(Problem::into_response) }
+pub(super) fn routes(server: &Server) -> Routes {
+    let at_page = server.clone();
+    let page = warp::path!("checkout" / String).and(incoming()).then(move |id: String, incoming| {
+        let server = at_page.clone();
+        async move { gate::keyless(&server, incoming, |incoming| visit(&server.service, &id, incoming)).await }
     });
     let style = warp::path!("assets" / "checkout.css").and(incoming()).then(async |_: Incoming| {
         let mut response = Response::new(STYLE.into());
@@ -32,7 +30,7 @@ pub(super) fn routes(service: &Arc<Service>) -> Routes {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
         response
     });
-    page.or(style).unify().boxed()
+    first_of([page.boxed(), style.boxed()])
 }
 
 async fn visit(service: &Service, id: &str, mut incoming: Incoming) -> Result<Response, Problem> {

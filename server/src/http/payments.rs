@@ -1,8 +1,6 @@
-//! `/api/v1/payments`: create, retrieve, list.
+//! `/api/v1/payments`: create, retrieve, list, refund.
 
-use std::sync::Arc;
-
-use payments_core::{CreatePayment, Invalid, PageRequest, Status};
+use payments_core::{CreatePayment, Invalid, PageRequest, Refund, Status};
 use warp::{
     Filter,
     http::{Method, StatusCode},
@@ -10,24 +8,38 @@ use warp::{
 };
 
 use super::{
-    Routes, gate,
+    Routes, Server, first_of, gate,
     incoming::{Incoming, incoming},
     reply::{self, Problem},
 };
 use crate::service::{Caller, Service};
 
-pub(super) fn routes(service: &Arc<Service>) -> Routes {
-    let at_collection = Arc::clone(service);
-    let collection = warp::path!("api" / "v1" / "payments").and(incoming()).then(move |incoming| {
-        let service = Arc::clone(&at_collection);
-        async move { gate::keyed(&service, incoming, |caller, incoming| collection(&service, caller, incoming)).await }
+pub(super) fn routes(server: &Server) -> Routes {
+    let at_collection = server.clone();
+    let collection =
+        warp::path!("api" / "v1" / "payments").and(incoming()).then(move |incoming| {
+            let server = at_collection.clone();
+            async move {
+                gate::keyed(&server, incoming, |caller, incoming| collection(&server.service, caller, incoming)).await
+            }
+        });
+    let at_item = server.clone();
+    let item =
+        warp::path!("api" / "v1" / "payments" / String).and(incoming()).then(move |id: String, incoming| {
+            let server = at_item.clone();
+            async move {
+                gate::keyed(&server, incoming, |caller, incoming| item(&server.service, caller, &id, incoming)).await
+            }
+        });
+    let at_refund = server.clone();
+    let refund = warp::path!("api" / "v1" / "payments" / String / "refund").and(incoming());
+    let refund = refund.then(move |id: String, incoming| {
+        let server = at_refund.clone();
+        async move {
+            gate::keyed(&server, incoming, |caller, incoming| refund_of(&server.service, caller, &id, incoming)).await
+        }
     });
-    let at_item = Arc::clone(service);
-    let item = warp::path!("api" / "v1" / "payments" / String).and(incoming()).then(move |id: String, incoming| {
-        let service = Arc::clone(&at_item);
-        async move { gate::keyed(&service, incoming, |caller, incoming| item(&service, caller, &id, incoming)).await }
-    });
-    collection.or(item).unify().boxed()
+    first_of([collection.boxed(), item.boxed(), refund.boxed()])
 }
 
 async fn collection(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
@@ -43,6 +55,17 @@ async fn item(service: &Service, caller: Caller, id: &str, incoming: Incoming) -
         Method::GET => reply::json(StatusCode::OK, &service.payment(&caller, id).await?),
         _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
     }
+}
+
+async fn refund_of(service: &Service, caller: Caller, id: &str, incoming: Incoming) -> Result<Response, Problem> {
+    if incoming.method != Method::POST {
+        return Err(Problem::MethodNotAllowed("POST"));
+    }
+    gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, body, request| async move {
+        let reason = Refund::reason_from_json(&body)?;
+        service.refund_payment(&caller, id, reason, request.as_ref()).await
+    })
+    .await
 }
 
 async fn create(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {

@@ -58,6 +58,8 @@ pub(super) enum Problem {
     BodyTooLarge,
     /// 422.
     Unprocessable(String),
+    /// 429, with the seconds to wait. The gate writes the headers.
+    TooManyRequests(u64),
     /// 500. The text is for the log, not for the caller.
     Internal(String),
     /// 503, to be tried again.
@@ -88,6 +90,10 @@ impl Problem {
                 (StatusCode::PAYLOAD_TOO_LARGE, Message::One("the body must be at most 65536 bytes".into()))
             }
             Self::Unprocessable(message) => (StatusCode::UNPROCESSABLE_ENTITY, Message::One(message)),
+            Self::TooManyRequests(seconds) => {
+                let message = format!("too many requests; wait {seconds} s before the next");
+                (StatusCode::TOO_MANY_REQUESTS, Message::One(message))
+            }
             Self::Internal(cause) => {
                 tracing::error!(cause, "a request failed inside the server");
                 let message = "the server failed; its operator finds the cause in the log under this X-Request-Id";
@@ -120,7 +126,7 @@ impl From<Refused> for Problem {
             Refused::Invalid(invalid) => Self::Invalid(invalid),
             Refused::NotFound { .. } => Self::NotFound(message),
             Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
-            Refused::Payment(_) => Self::Conflict(message),
+            Refused::Payment(_) | Refused::Moved => Self::Conflict(message),
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) => Self::Unprocessable(message),
             Refused::Unavailable(cause) => {
                 tracing::error!(%cause, "the store cannot answer");

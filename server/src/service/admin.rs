@@ -1,10 +1,10 @@
 //! What an operator does from the command line.
 
-use payments_core::Environment;
+use payments_core::{AppId, DeveloperApp, Environment, Invalid, Timestamp, aliased::UnknownFields};
 use serde::{Deserialize, Serialize};
 
 use super::{Refused, Service};
-use crate::store::{Change, Write};
+use crate::store::{ApiKey, Change, KeyHash, Workspace, Write};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,6 +21,29 @@ pub(crate) enum AdminRequest {
         workspace: String,
         /// Which of its two worlds the key opens.
         environment: Environment,
+    },
+    /// Lists the API keys of all workspaces.
+    ListKeys,
+    /// Revokes an API key.
+    RevokeKey {
+        /// The key's id.
+        id: String,
+    },
+    /// Makes a new API key in place of one, which is revoked at the same stroke.
+    RotateKey {
+        /// The old key's id.
+        id: String,
+    },
+    /// Makes a developer app for a workspace.
+    CreateApp {
+        /// The workspace's id.
+        workspace: String,
+        /// The app's name.
+        name: String,
+        /// Where customers may be sent back to.
+        redirect_uris: Vec<String>,
+        /// Where the app gets its webhooks.
+        webhook_url: Option<String>,
     },
 }
 
@@ -43,11 +66,44 @@ pub(crate) enum AdminReply {
         /// The key itself.
         key: String,
     },
+    /// The API keys.
+    Keys {
+        /// Their records.
+        keys: Vec<KeyRow>,
+    },
+    /// A key was revoked.
+    #[serde(rename_all = "camelCase")]
+    Revoked {
+        /// Its id.
+        id: String,
+        /// When.
+        revoked_at: Timestamp,
+    },
+    /// An app was made.
+    #[serde(rename_all = "camelCase")]
+    App {
+        /// Its id.
+        app_id: String,
+        /// Its name.
+        app_name: String,
+    },
     /// It was not done.
     Error {
         /// Why, and what to do.
         error: String,
     },
+}
+
+/// What an operator reads of an API key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct KeyRow {
+    pub(crate) id: String,
+    pub(crate) workspace: String,
+    pub(crate) environment: Environment,
+    pub(crate) last4: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) revoked_at: Option<Timestamp>,
 }
 
 impl Service {
@@ -56,13 +112,19 @@ impl Service {
         let outcome = match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(name.trim()).await,
             AdminRequest::CreateKey { workspace, environment } => self.create_key(&workspace, environment).await,
+            AdminRequest::ListKeys => self.list_keys().await,
+            AdminRequest::RevokeKey { id } => self.revoke_key(&id).await,
+            AdminRequest::RotateKey { id } => self.rotate_key(&id).await,
+            AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
+                self.create_app(&workspace, name.trim(), redirect_uris, webhook_url).await
+            }
         };
         outcome.unwrap_or_else(|refused| AdminReply::Error { error: refused.to_string() })
     }
 
     async fn create_workspace(&self, name: &str) -> Result<AdminReply, Refused> {
-        if name.is_empty() || name.len() > 200 {
-            return Err(payments_core::Invalid::new("the name must be 1 to 200 bytes long").into());
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return Err(Invalid::new("the name must be 1 to 200 bytes long").into());
         }
         let workspace = self.new_workspace(name, &slug(name));
         let reply = AdminReply::Workspace {
@@ -75,13 +137,91 @@ impl Service {
     }
 
     async fn create_key(&self, workspace: &str, environment: Environment) -> Result<AdminReply, Refused> {
-        let found = self.store.workspace(workspace).await?;
-        let workspace = found.ok_or(Refused::NotFound { what: "workspace" })?;
+        let workspace = self.workspace(workspace).await?;
         let key = self.new_key_text(environment);
         self.store.commit(Change::of(self.new_api_key(&workspace, environment, &key))).await?;
         Ok(AdminReply::Key { key })
     }
+
+    async fn list_keys(&self) -> Result<AdminReply, Refused> {
+        let keys = self.store.api_keys().await?.into_iter().map(|(_, key)| KeyRow {
+            id: key.id.to_string(),
+            workspace: key.workspace_id.to_string(),
+            environment: key.scope.environment,
+            last4: key.last4,
+            created_at: key.created_at,
+            revoked_at: key.revoked_at,
+        });
+        Ok(AdminReply::Keys { keys: keys.collect() })
+    }
+
+    async fn revoke_key(&self, id: &str) -> Result<AdminReply, Refused> {
+        let (hash, mut key) = self.api_key(id).await?;
+        // Revoked once is revoked; the first time stands.
+        let revoked_at = *key.revoked_at.get_or_insert(self.ambient.now());
+        self.store.commit(Change::of(Write::ApiKey(hash, key))).await?;
+        Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
+    }
+
+    async fn rotate_key(&self, id: &str) -> Result<AdminReply, Refused> {
+        let (hash, mut old) = self.api_key(id).await?;
+        if old.revoked_at.is_some() {
+            return Err(Invalid::new("this key was revoked before; make a new one with keys create").into());
+        }
+        let workspace = self.workspace(old.workspace_id.as_str()).await?;
+        let key = self.new_key_text(old.scope.environment);
+        let new = self.new_api_key(&workspace, old.scope.environment, &key);
+        old.revoked_at = Some(self.ambient.now());
+        let writes = vec![new, Write::ApiKey(hash, old)];
+        self.store.commit(Change { idempotency: None, writes }).await?;
+        Ok(AdminReply::Key { key })
+    }
+
+    async fn create_app(
+        &self,
+        workspace: &str,
+        name: &str,
+        redirect_uris: Vec<String>,
+        webhook_url: Option<String>,
+    ) -> Result<AdminReply, Refused> {
+        let workspace = self.workspace(workspace).await?;
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return Err(Invalid::new("the name must be 1 to 200 bytes long").into());
+        }
+        for url in redirect_uris.iter().chain(&webhook_url) {
+            url::Url::parse(url).map_err(|_| Invalid::new(format!("{url} is not an absolute URL")))?;
+        }
+        let now = self.ambient.now();
+        let app = DeveloperApp {
+            id: AppId::new(now, self.ambient.id_bytes()),
+            developer_id: workspace.developer_id,
+            name: name.into(),
+            description: None,
+            redirect_uris,
+            webhook_url,
+            status: "active".into(),
+            is_active: true,
+            created_at: now,
+            updated_at: now,
+            unknown: UnknownFields::default(),
+        };
+        let reply = AdminReply::App { app_id: app.id.to_string(), app_name: app.name.clone() };
+        self.store.commit(Change::of(Write::App(Box::new(app)))).await?;
+        Ok(reply)
+    }
+
+    async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
+        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: "workspace" })
+    }
+
+    async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
+        let keys = self.store.api_keys().await?;
+        let key = keys.into_iter().find(|(_, key)| key.id.as_str() == id);
+        key.ok_or(Refused::NotFound { what: "API key" })
+    }
 }
+
+const MAX_NAME_BYTES: usize = 200;
 
 /// A name as it can stand in an address: ASCII letters and digits in lower case, joined by hyphens.
 fn slug(name: &str) -> String {

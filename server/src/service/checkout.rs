@@ -1,10 +1,18 @@
 //! The checkout session, for whoever knows its id.
 
 use payments_core::{
-    Cause, CheckoutSession, Currency, PaymentMethod, RawStatus, Simulate, Simulation, aliased::UnknownFields,
+    Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, Environment, Pay, PaymentId, PaymentMethod, RawStatus,
+    Simulate, Simulation, aliased::UnknownFields,
 };
 
-use super::{Refused, Service};
+use super::{
+    Refused, SANDBOX_KEY, Service,
+    payments::{EventData, Moved},
+};
+use crate::store::StoreError;
+
+/// How long a demo session lives, in seconds.
+const DEMO_TTL_SECONDS: u32 = 3600;
 
 impl Service {
     /// What the checkout page needs to know.
@@ -39,6 +47,48 @@ impl Service {
             success_url: payment.success_url,
             cancel_url: payment.cancel_url,
             expires_at: session.expires_at,
+            unknown: UnknownFields::default(),
+        })
+    }
+
+    /// The customer pays. A test session goes to the simulator, which completes it.
+    pub(crate) async fn pay(&self, id: &str, _: &Pay) -> Result<Simulation, Refused> {
+        let session = self.session(id).await?;
+        if session.payment.environment == Environment::Live {
+            return Err(Refused::NoGateway(session.payment.currency));
+        }
+        self.simulate(id, Simulate::default()).await
+    }
+
+    /// Makes a test session in the sandbox workspace, for whoever wants to see how it goes.
+    pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
+        let sandbox = self.caller(SANDBOX_KEY).await?.ok_or(Refused::NotFound { what: "sandbox" })?;
+        let now = self.ambient.now();
+        let id = PaymentId::new(now, self.ambient.id_bytes());
+        let id: PaymentId = format!("test_{id}").parse().map_err(StoreError::engine)?;
+        let checkout_path = format!("/checkout/{id}");
+        let mut params = demo.params;
+        params.success_url = format!("{}{checkout_path}", self.settings.base_url);
+        params.cancel_url = params.success_url.clone();
+        let new = self.new_payment(&sandbox, id, now);
+        let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
+        let decision = payments_core::create(params, new);
+        let Moved { change, payment, .. } =
+            self.change_for(decision, None, expires_at, EventData::Wrapped, None).await?;
+        self.store.commit(change).await?;
+        Ok(DemoCheckout {
+            id: payment.id,
+            amount: payment.amount,
+            currency: payment.currency,
+            description: payment.description,
+            customer_name: payment.customer.name,
+            customer_email: payment.customer.email,
+            status: payment.raw_status,
+            environment: payment.environment,
+            is_simulated: payment.is_simulated,
+            checkout_path,
+            checkout_url: payment.checkout_url,
+            expires_at,
             unknown: UnknownFields::default(),
         })
     }

@@ -15,6 +15,8 @@ const KEY_RANDOM_BYTES: usize = 24;
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) scope: Scope,
+    pub(crate) key_id: KeyId,
+    pub(crate) workspace_id: WorkspaceId,
 }
 
 impl Service {
@@ -25,7 +27,7 @@ impl Service {
         };
         let key = self.store.api_key(&KeyHash::of(key)).await?;
         let valid = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment);
-        Ok(valid.map(|key| Caller { scope: key.scope }))
+        Ok(valid.map(|key| Caller { scope: key.scope, key_id: key.id, workspace_id: key.workspace_id }))
     }
 
     /// Makes the sandbox workspace and its key, unless they are there.

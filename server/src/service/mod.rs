@@ -1,6 +1,7 @@
 //! The use cases, one function each. They ask the core what may happen and the store to remember it; they know neither
 //! HTTP nor sled.
 
+mod account;
 mod admin;
 mod checkout;
 mod idempotency;
@@ -14,13 +15,14 @@ use payments_core::{Currency, FeeRate, Invalid, Refusal};
 
 use crate::{
     ambient::Ambient,
-    delivery::TargetPolicy,
+    delivery::{Sender, TargetPolicy},
     store::{CommitError, Conflict, Store, StoreError},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest};
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::{Caller, SANDBOX_KEY};
+pub(crate) use webhooks::{SignatureCheck, verify_signature};
 
 /// What the operator decided.
 #[derive(Debug, Clone)]
@@ -39,6 +41,7 @@ pub(crate) struct Settings {
 pub(crate) struct Service {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) sender: Arc<Sender>,
     pub(crate) settings: Settings,
 }
 
@@ -65,6 +68,9 @@ pub(crate) enum Refused {
     /// Nobody could take the customer's money.
     #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
     NoGateway(Currency),
+    /// Someone else moved the payment first. Use cases decide anew; no caller sees this.
+    #[error("the payment has moved meanwhile; try again")]
+    Moved,
     /// The store cannot answer now.
     #[error("the server cannot reach its store; try again in a moment")]
     Unavailable(#[source] StoreError),
@@ -76,13 +82,12 @@ impl From<StoreError> for Refused {
     }
 }
 
-/// For changes whose conditions nobody else can break.
 impl From<CommitError> for Refused {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
-            CommitError::Conflict(conflict @ Conflict::PaymentMoved) => Self::Unavailable(StoreError::engine(conflict)),
+            CommitError::Conflict(Conflict::PaymentMoved) => Self::Moved,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use payments_core::{
     Cause, CreatePayment, Decision, Delivery, DeliveryId, DeliveryStatus, Envelope, Environment, EventId, EventKind,
-    NewPayment, Page, PageRequest, Payment, PaymentId, RawJson, Status, Timestamp, aliased::UnknownFields,
+    NewPayment, Page, PageRequest, Payment, PaymentId, RawJson, RefundId, Status, Timestamp, WebhookId,
+    aliased::UnknownFields,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
@@ -23,19 +24,61 @@ impl Service {
         }
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
-        let new = NewPayment {
+        let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
+        let decision = payments_core::create(params, self.new_payment(caller, id, now));
+        let Moved { change, body, .. } =
+            self.change_for(decision, None, expires_at, EventData::Payment, request).await?;
+        self.commit_once(change, body, request).await
+    }
+
+    /// What the platform adds to a merchant's parameters.
+    pub(super) fn new_payment(&self, caller: &Caller, id: PaymentId, now: Timestamp) -> NewPayment {
+        NewPayment {
             checkout_url: format!("{}/checkout/{id}", self.settings.base_url),
             id,
             developer_id: caller.scope.developer_id.clone(),
             environment: caller.scope.environment,
             fee_rate: self.settings.fee_rate,
             now,
-        };
-        let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
-        let (change, body, _) = self.change_for(payments_core::create(params, new), None, expires_at, request).await?;
+        }
+    }
+
+    /// Gives a paid payment back and owes the merchant's endpoints `payment.refunded`.
+    pub(crate) async fn refund_payment(
+        &self,
+        caller: &Caller,
+        id: &str,
+        reason: Option<String>,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        loop {
+            let session = self.session(id).await?;
+            if session.scope() != caller.scope {
+                return Err(NO_PAYMENT);
+            }
+            let now = self.ambient.now();
+            let cause = Cause::Refunded { id: RefundId::new(now, self.ambient.id_bytes()), reason: reason.clone() };
+            let decision = payments_core::decide(&session.payment, cause, now)?;
+            let data = EventData::Refund { reason: reason.clone() };
+            let Moved { change, body, .. } =
+                self.change_for(decision, Some(&session), session.expires_at, data, request).await?;
+            match self.commit_once(change, body, request).await {
+                Err(Refused::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Commits what a request asks for, unless another request with its key was faster: its effect is the one effect,
+    /// and its answer the answer to both.
+    pub(super) async fn commit_once(
+        &self,
+        change: Change,
+        body: RawJson,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
         match (self.store.commit(change).await, request) {
             (Ok(()), _) => Ok(Answer::fresh(body)),
-            // Another request with this key was faster; its effect is the one effect.
             (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))), Some(request)) => {
                 request.answer_from(*kept)
             }
@@ -79,25 +122,26 @@ impl Service {
             }
             let decision = payments_core::decide(&payment, cause.clone(), now)?;
             let expires_at = session.expires_at;
-            let (change, _, moved) = self.change_for(decision, Some(&session), expires_at, None).await?;
-            match self.store.commit(change).await {
-                Ok(()) => return Ok(moved),
+            let moved = self.change_for(decision, Some(&session), expires_at, EventData::Payment, None).await?;
+            match self.store.commit(moved.change).await.map_err(Refused::from) {
+                Ok(()) => return Ok(moved.payment),
                 // Someone else moved it first: look again and decide anew.
-                Err(CommitError::Conflict(Conflict::PaymentMoved)) => {}
-                Err(error) => return Err(error.into()),
+                Err(Refused::Moved) => {}
+                Err(refused) => return Err(refused),
             }
         }
     }
 
     /// A decision as one commit: the payment, its postings, its event, a delivery for each endpoint that wants it, and
-    /// the kept response. Also the payment, and as it stands on the wire.
-    async fn change_for(
+    /// the kept response.
+    pub(super) async fn change_for(
         &self,
         decision: Decision,
         was: Option<&Session>,
         expires_at: Timestamp,
+        data: EventData,
         request: Option<&IdempotentRequest>,
-    ) -> Result<(Change, RawJson, Payment), Refused> {
+    ) -> Result<Moved, Refused> {
         let Decision { payment, postings, event } = decision;
         let body = RawJson::of(&payment).map_err(StoreError::engine)?;
         let scope = Scope { developer_id: payment.developer_id.clone(), environment: payment.environment };
@@ -106,10 +150,11 @@ impl Service {
         let was = was.map(|was| was.payment.status.clone());
         let mut writes = vec![Write::Payment(Box::new(PaymentWrite { session, was, postings }))];
         if let Some(kind) = event {
-            writes.push(Write::Event(self.event(&scope, kind, &body, now).await?));
+            let data = data.of(&kind, &payment, &body)?;
+            writes.push(Write::Event(self.event(&scope, kind, &data, now).await?));
         }
         let idempotency = request.map(|request| request.keep(&body, now));
-        Ok((Change { idempotency, writes }, body, payment))
+        Ok(Moved { change: Change { idempotency, writes }, body, payment })
     }
 
     /// An event, and a delivery of it for each endpoint that wants it.
@@ -125,11 +170,24 @@ impl Service {
         let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
         let endpoints = self.store.endpoints(scope).await?;
         let wanted = endpoints.into_iter().filter(|endpoint| endpoint.is_active && endpoint.events.wants(&kind));
-        let deliveries = wanted.map(|endpoint| Outgoing {
+        let deliveries = wanted.map(|endpoint| self.outgoing(scope, &endpoint.id, &kind, &envelope, now));
+        Ok(EventWrite { deliveries: deliveries.collect(), id, envelope })
+    }
+
+    /// A delivery that is still to be made.
+    pub(super) fn outgoing(
+        &self,
+        scope: &Scope,
+        endpoint: &WebhookId,
+        kind: &EventKind,
+        envelope: &RawJson,
+        now: Timestamp,
+    ) -> Outgoing {
+        Outgoing {
             environment: scope.environment,
             delivery: Delivery {
                 id: DeliveryId::new(now, self.ambient.id_bytes()),
-                webhook_id: endpoint.id,
+                webhook_id: endpoint.clone(),
                 developer_id: scope.developer_id.clone(),
                 event: kind.clone(),
                 payload: envelope.clone(),
@@ -141,8 +199,46 @@ impl Service {
                 created_at: now,
                 unknown: UnknownFields::default(),
             },
-        });
-        Ok(EventWrite { deliveries: deliveries.collect(), id, envelope })
+        }
+    }
+}
+
+/// A decision, ready to be committed.
+pub(super) struct Moved {
+    pub(super) change: Change,
+    /// The payment as it is to stand on the wire.
+    pub(super) body: RawJson,
+    pub(super) payment: Payment,
+}
+
+/// What an event carries (API specification, "Data shapes").
+pub(super) enum EventData {
+    /// The payment exactly as the API returns it.
+    Payment,
+    /// The payment, and why it was refunded.
+    Refund { reason: Option<String> },
+    /// `{event, payment}`: sessions that the simulator of the sandbox made.
+    Wrapped,
+}
+
+impl EventData {
+    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, StoreError> {
+        match self {
+            Self::Payment => Ok(body.clone()),
+            Self::Refund { reason } => {
+                let mut with_reason = payment.clone();
+                with_reason.unknown.insert("refund_reason", RawJson::of(&reason).map_err(StoreError::engine)?);
+                RawJson::of(&with_reason).map_err(StoreError::engine)
+            }
+            Self::Wrapped => {
+                #[derive(serde::Serialize)]
+                struct Wrapped<'w> {
+                    event: &'w EventKind,
+                    payment: &'w RawJson,
+                }
+                RawJson::of(&Wrapped { event: kind, payment: body }).map_err(StoreError::engine)
+            }
+        }
     }
 }
 

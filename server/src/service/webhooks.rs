@@ -1,12 +1,13 @@
 //! Subscribing endpoints to events.
 
 use payments_core::{
-    CreateWebhook, Delivery, Invalid, Page, PageRequest, RawJson, SigningSecret, WebhookEndpoint, WebhookId,
-    aliased::UnknownFields,
+    CreateWebhook, Delivery, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest, RawJson, SigningSecret,
+    Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
 };
+use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{Change, CommitError, Conflict, Endpoint, StoreError, Write};
+use crate::store::{Change, Endpoint, EventWrite, StoreError, Write};
 
 impl Service {
     /// Subscribes an endpoint. Its new secret is in the answer, and in the list.
@@ -33,18 +34,58 @@ impl Service {
         let body = RawJson::of(&endpoint).map_err(StoreError::engine)?;
         let write = Write::Endpoint(Box::new(Endpoint { environment: caller.scope.environment, endpoint }));
         let change = Change { idempotency: request.map(|request| request.keep(&body, now)), writes: vec![write] };
-        match (self.store.commit(change).await, request) {
-            (Ok(()), _) => Ok(Answer::fresh(body)),
-            (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))), Some(request)) => {
-                request.answer_from(*kept)
-            }
-            (Err(error), _) => Err(error.into()),
-        }
+        self.commit_once(change, body, request).await
     }
 
     /// A developer's endpoints, oldest first, each with its secret.
     pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>, Refused> {
         Ok(self.store.endpoints(&caller.scope).await?)
+    }
+
+    /// Unsubscribes an endpoint. What it is still owed is given up.
+    pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<(), Refused> {
+        let endpoint = self.own_endpoint(caller, id).await?;
+        Ok(self.store.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
+    }
+
+    /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be
+    /// logged. The attempt is made first, so that the answer can tell of it.
+    pub(crate) async fn test_webhook(
+        &self,
+        caller: &Caller,
+        id: &str,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        let endpoint = self.own_endpoint(caller, id).await?.endpoint;
+        let now = self.ambient.now();
+        let kind = EventKind::TestPing;
+        let data = RawJson::of(&serde_json::json!({
+            "event": kind,
+            "timestamp": now,
+            "developer_id": caller.scope.developer_id,
+            "message": "This is a test of your webhook endpoint.",
+        }));
+        let (id, data) = (EventId::new(now, self.ambient.id_bytes()), data.map_err(StoreError::engine)?);
+        let envelope = Envelope { id: &id, event: kind.clone(), created_at: now, data: &data };
+        let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
+        let mut outgoing = self.outgoing(&caller.scope, &endpoint.id, &kind, &envelope, now);
+        self.sender.attempt(&endpoint, &mut outgoing.delivery).await;
+        let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
+        let event = EventWrite { id, envelope, deliveries: vec![outgoing] };
+        let idempotency = request.map(|request| request.keep(&body, now));
+        match self.commit_once(Change { idempotency, writes: vec![Write::Event(event)] }, body, request).await {
+            Err(Refused::Unavailable(error)) => {
+                tracing::error!(%error, "a test ping could not be logged");
+                Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?))
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn own_endpoint(&self, caller: &Caller, id: &str) -> Result<Endpoint, Refused> {
+        let id = id.parse().map_err(|_| NO_WEBHOOK)?;
+        let found = self.store.endpoint(&id).await?;
+        found.filter(|endpoint| endpoint.scope() == caller.scope).ok_or(NO_WEBHOOK)
     }
 
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
@@ -56,14 +97,47 @@ impl Service {
     ) -> Result<Page<Delivery>, Refused> {
         let webhook = match webhook {
             None => None,
-            Some(id) => {
-                let id = id.parse().map_err(|_| NO_WEBHOOK)?;
-                let found = self.store.endpoint(&id).await?.filter(|endpoint| endpoint.scope() == caller.scope);
-                Some(found.ok_or(NO_WEBHOOK)?.endpoint.id)
-            }
+            Some(id) => Some(self.own_endpoint(caller, id).await?.endpoint.id),
         };
         Ok(self.store.deliveries(&caller.scope, webhook.as_ref(), page).await?)
     }
+}
+
+/// What came of looking at a signature.
+pub(crate) type SignatureVerdict = Result<u64, webhook_verify::Failure>;
+
+/// A signature to be looked at.
+#[derive(Debug)]
+pub(crate) struct SignatureCheck {
+    payload: String,
+    signature: String,
+    secret: String,
+    tolerance: Tolerance,
+}
+
+impl SignatureCheck {
+    /// Reads the body of a request. It holds a secret, so nothing of it is logged.
+    pub(crate) fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(body)?;
+        let mut text = |name| match fields.raw(name) {
+            None => fields.fault(name, "must be given", String::new()),
+            Some(_) => fields.text(name, body.len()).unwrap_or_default(),
+        };
+        let (payload, signature, secret) = (text("payload"), text("signature"), text("secret"));
+        let tolerance = match fields.raw("tolerance").map(str::parse) {
+            None => Tolerance::default(),
+            Some(Ok(seconds)) => Tolerance::seconds(seconds),
+            Some(Err(_)) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
+        };
+        fields.finish(Self { payload, signature, secret, tolerance })
+    }
+}
+
+/// Looks at a signature for a caller without a key, by the rules that receivers have.
+pub(crate) fn verify_signature(check: &SignatureCheck, now: Timestamp) -> SignatureVerdict {
+    let verifier = Verifier::new(Secret::new(&check.secret)?).tolerance(check.tolerance);
+    let verified = verifier.verify_at(&check.signature, check.payload.as_bytes(), now.as_unix_seconds())?;
+    Ok(verified.timestamp())
 }
 
 const NO_WEBHOOK: Refused = Refused::NotFound { what: "webhook endpoint" };

@@ -1,6 +1,6 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{EventId, Posting, RawJson, Status};
+use payments_core::{DeveloperApp, EventId, Posting, RawJson, Status};
 
 use super::records::{ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Session, Workspace};
 
@@ -33,6 +33,10 @@ pub(crate) enum Write {
     Event(EventWrite),
     /// A webhook endpoint, new or changed.
     Endpoint(Box<Endpoint>),
+    /// A webhook endpoint is no more. What it is still owed is given up when its turn comes.
+    EndpointRemoved(Box<Endpoint>),
+    /// A developer's app, new or changed.
+    App(Box<DeveloperApp>),
     /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
     DeliveryEnded(Box<Outgoing>),
 }

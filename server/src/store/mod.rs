@@ -9,11 +9,14 @@ mod records;
 pub(crate) mod sled;
 
 use async_trait::async_trait;
-use payments_core::{Delivery, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint, WebhookId};
+use payments_core::{
+    Currency, Delivery, DeveloperApp, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint,
+    WebhookId,
+};
 
 pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
 pub(crate) use records::{
-    ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Workspace,
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Workspace,
 };
 
 /// Where payments, keys, endpoints and the outbox are kept.
@@ -24,10 +27,17 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// The API key with this hash, revoked or not.
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
+    /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError>;
     /// A workspace by its id.
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError>;
     /// The workspace of a developer.
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError>;
+
+    /// What a developer has of a currency.
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError>;
+    /// A developer's apps, oldest first.
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError>;
 
     /// The response that was kept for an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;

@@ -36,6 +36,11 @@ impl KeyHash {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
+    /// A hash as the store keeps it.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -98,6 +103,17 @@ impl Outgoing {
     pub(crate) fn scope(&self) -> Scope {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
     }
+}
+
+/// What a scope has of one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// The merchant's account of the ledger, in minor units.
+    pub(crate) balance_minor: i128,
+    /// The gross of everything ever paid, in minor units.
+    pub(crate) volume_minor: i128,
+    /// How many payments were ever completed.
+    pub(crate) payments: u64,
 }
 
 /// What makes an `Idempotency-Key` one key: the developer, the environment, the method, the path, and the text.

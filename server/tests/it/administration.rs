@@ -121,3 +121,33 @@ async fn a_key_is_kept_nowhere_in_clear_neither_on_disk_nor_in_the_log() {
     }
     assert!(read >= 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_listed_revoked_and_rotated_while_the_server_runs() {
+    let server = Server::start();
+    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Rotating"]));
+    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));
+    let list = || {
+        let listed: Value = serde_json::from_str(&line(&server.administer(&["keys", "list", "--json"]))).unwrap();
+        let keys = listed["keys"].as_array().unwrap().clone();
+        keys.into_iter().filter(|row| row["workspace"] == *workspace).collect::<Vec<_>>()
+    };
+    let first = list().remove(0);
+    assert_eq!((&first["environment"], &first["last4"]), (&"test".into(), &key[key.len() - 4..].into()));
+    assert_eq!(first["revokedAt"], Value::Null);
+
+    let rotated = line(&server.administer(&["keys", "rotate", first["id"].as_str().unwrap()]));
+    assert!(client(&server, &key).payments().list().await.unwrap_err().is_authentication());
+    assert_eq!(client(&server, &rotated).payments().list().await.unwrap().total, 0);
+    let rows = list();
+    assert_eq!(rows.iter().filter(|row| row["revokedAt"] == Value::Null).count(), 1);
+    assert_eq!(rows.len(), 2);
+
+    let new = rows.into_iter().find(|row| row["revokedAt"] == Value::Null).unwrap();
+    line(&server.administer(&["keys", "revoke", new["id"].as_str().unwrap()]));
+    assert!(client(&server, &rotated).payments().list().await.unwrap_err().is_authentication());
+    let again = server.administer(&["keys", "rotate", new["id"].as_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("this key was revoked before"));
+    let unknown = server.administer(&["keys", "revoke", "key_unknown"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no API key has this id"));
+}

@@ -1,9 +1,12 @@
 //! The real binary, over real HTTP, on a real disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod account;
 mod administration;
+mod checkout;
 mod delivery;
 mod idempotency;
+mod limits;
 mod lists;
 mod page;
 mod readme;
@@ -11,3 +14,4 @@ mod receiver;
 mod refusals;
 mod server;
 mod story;
+mod webhooks;

@@ -4,7 +4,7 @@
 //! a key cannot run together.
 
 use payments_core::{
-    Account, Currency, DeliveryId, DeveloperId, EventId, KeyId, PaymentId, Status, WebhookId, WorkspaceId,
+    AppId, Currency, DeliveryId, DeveloperId, EventId, KeyId, LedgerAccount, PaymentId, Status, WebhookId, WorkspaceId,
 };
 
 use crate::store::{IdempotencyKey, KeyHash, Scope};
@@ -25,6 +25,9 @@ pub(super) fn workspace_of(developer: &DeveloperId) -> Vec<u8> {
 pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
     [b"key/", hash.as_bytes().as_slice()].concat()
 }
+
+/// What the keys of all API keys' ids begin with.
+pub(super) const API_KEY_IDS: &[u8] = b"key-of/";
 
 /// From a key's id to its hash, among the keys of its workspace.
 pub(super) fn api_key_id(workspace: &WorkspaceId, id: &KeyId) -> Vec<u8> {
@@ -77,13 +80,26 @@ pub(super) fn postings(payment: &PaymentId, version: u64) -> Vec<u8> {
     format!("posting/{payment}/{version:020}").into_bytes()
 }
 
-pub(super) fn balance(scope: &Scope, currency: Currency, account: Account) -> Vec<u8> {
+pub(super) fn balance(scope: &Scope, currency: Currency, account: LedgerAccount) -> Vec<u8> {
     let account = match account {
-        Account::GatewayClearing => "gateway_clearing",
-        Account::Merchant => "merchant",
-        Account::PlatformFee => "platform_fee",
+        LedgerAccount::GatewayClearing => "gateway_clearing",
+        LedgerAccount::Merchant => "merchant",
+        LedgerAccount::PlatformFee => "platform_fee",
     };
     format!("balance/{}/{}/{currency}/{account}", scope.developer_id, scope.environment).into_bytes()
+}
+
+/// What was ever paid.
+pub(super) fn volume(scope: &Scope, currency: Currency) -> Vec<u8> {
+    format!("volume/{}/{}/{currency}", scope.developer_id, scope.environment).into_bytes()
+}
+
+pub(super) fn apps_of(developer: &DeveloperId) -> Vec<u8> {
+    format!("app/{developer}/").into_bytes()
+}
+
+pub(super) fn app(developer: &DeveloperId, id: &AppId) -> Vec<u8> {
+    [apps_of(developer).as_slice(), id.as_str().as_bytes()].concat()
 }
 
 /// A list in the order of time: each entry has a place, counted from 0, that it keeps.

@@ -19,15 +19,16 @@ use std::{
 
 use async_trait::async_trait;
 use payments_core::{
-    Delivery, DeliveryId, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint, WebhookId,
+    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, LedgerAccount, Page, PageRequest, Payment, PaymentId,
+    Status, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use self::{committer::Committer, journal::Journal, keys::List, tables::Placed};
 use super::{
-    ApiKey, Change, CommitError, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Store,
-    StoreError, Workspace,
+    ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session,
+    Store, StoreError, Workspace,
 };
 
 /// The layout of `keys`. A store of another number is not opened.
@@ -198,6 +199,18 @@ impl Store for SledStore {
         self.get(&keys::api_key(hash))
     }
 
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+        let mut found = Vec::new();
+        for hash in self.tree.scan_prefix(keys::API_KEY_IDS).values() {
+            let hash = hash.map_err(StoreError::engine)?;
+            let Ok(bytes) = <[u8; 32]>::try_from(hash.as_ref()) else { continue };
+            let hash = KeyHash::from_bytes(bytes);
+            let record = self.get(&keys::api_key(&hash))?;
+            found.extend(record.map(|record| (hash, record)));
+        }
+        Ok(found)
+    }
+
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
         self.get(&keys::workspace(id))
     }
@@ -207,6 +220,19 @@ impl Store for SledStore {
             Some(id) => self.get(&keys::workspace(&id)),
             None => Ok(None),
         }
+    }
+
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
+        let balance = self.get(&keys::balance(scope, currency, LedgerAccount::Merchant))?.unwrap_or_default();
+        let (volume_minor, payments) = self.get(&keys::volume(scope, currency))?.unwrap_or_default();
+        Ok(Figures { balance_minor: balance, volume_minor, payments })
+    }
+
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {
+        let entries = self.tree.scan_prefix(keys::apps_of(developer));
+        entries
+            .map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
+            .collect()
     }
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {

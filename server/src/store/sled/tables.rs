@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use payments_core::DeliveryStatus;
+use payments_core::{DeliveryStatus, LedgerAccount};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -75,6 +75,11 @@ impl<'t> View<'t> {
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
                 self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
             }
+            Write::EndpointRemoved(endpoint) => {
+                self.change.insert(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), None);
+                self.change.insert(keys::endpoint(&endpoint.endpoint.id), None);
+            }
+            Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
                 self.change.insert(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id), None);
@@ -112,6 +117,13 @@ impl<'t> View<'t> {
                 self.put(at, &(balance + i128::from(posting.minor)))?;
             }
             self.put(keys::postings(&session.payment.id, session.version), &postings)?;
+            // What came in through the gateway was paid; what goes back through it is not taken off.
+            let paid = postings.iter().find(|posting| posting.account == LedgerAccount::GatewayClearing);
+            if let Some(paid) = paid.filter(|posting| posting.minor < 0) {
+                let at = keys::volume(&scope, session.payment.currency);
+                let (minor, payments): (i128, u64) = self.read(&at)?.unwrap_or_default();
+                self.put(at, &(minor - i128::from(paid.minor), payments + 1))?;
+            }
         }
         self.put(at, &Placed { place, session })?;
         Ok(())
@@ -125,7 +137,10 @@ impl<'t> View<'t> {
             let id = delivery.id.as_str().as_bytes().to_vec();
             self.append(&List::deliveries(&scope), id.clone())?;
             self.append(&List::deliveries_to(&scope, &delivery.webhook_id), id)?;
-            self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
+            // A ping was attempted before it is logged; it is owed no more.
+            if delivery.status == DeliveryStatus::Pending {
+                self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
+            }
             self.put(keys::delivery(&delivery.id), &outgoing)?;
         }
         Ok(())
@@ -186,7 +201,7 @@ pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result
     }
 }
 
-fn parse<T: DeserializeOwned>(key: &[u8], json: &[u8]) -> Result<T, StoreError> {
+pub(super) fn parse<T: DeserializeOwned>(key: &[u8], json: &[u8]) -> Result<T, StoreError> {
     serde_json::from_slice(json).map_err(|source| unreadable(key, source))
 }
 

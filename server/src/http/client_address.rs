@@ -1,0 +1,67 @@
+//! Whose request it is, behind proxies.
+//!
+//! `X-Forwarded-For` is whatever a client writes, so it counts only as far as trusted proxies vouch for it: from its
+//! right end, past the addresses of trusted proxies, to the first that is none.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use warp::http::HeaderMap;
+
+/// The networks of the proxies that this server's operator runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    pub(crate) fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+
+    /// The client's address, given the connection's other end and the request's headers.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+        let listed: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+        let mut client = peer;
+        for text in listed.into_iter().rev() {
+            let Ok(address) = text.parse() else { break };
+            client = address;
+            if !self.trusts(address) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_trusted_proxies_vouch_for_counts() {
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        for (peer, forwarded, client) in [
+            ("203.0.113.9", "1.1.1.1", "203.0.113.9"),
+            ("10.0.0.1", "", "10.0.0.1"),
+            ("10.0.0.1", "1.1.1.1", "1.1.1.1"),
+            ("::ffff:10.0.0.1", "1.1.1.1", "1.1.1.1"),
+            ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),
+            ("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
+            ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("10.0.0.1", "1.1.1.1, nonsense", "10.0.0.1"),
+            ("10.0.0.1", "1.1.1.1, nonsense, 10.0.0.2", "10.0.0.2"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", forwarded.parse().unwrap());
+            let got = proxies.client(peer.parse().unwrap(), &headers);
+            assert_eq!(got, client.parse::<IpAddr>().unwrap(), "{peer} {forwarded}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Rate limits: so many requests a minute for each API key, and for each address where there is no key.
+//!
+//! A window begins with the first request and lasts a minute (API specification, "Limits").
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use payments_core::KeyId;
+use tokio::time::Instant;
+use warp::{
+    http::{HeaderMap, HeaderValue, header},
+    reply::Response,
+};
+
+use super::client_address::TrustedProxies;
+
+const WINDOW: Duration = Duration::from_secs(60);
+/// When so many windows are kept, those that are over are dropped before another is begun.
+const SWEEP_AT: usize = 100_000;
+
+/// What every route is limited by.
+pub(crate) struct RateLimits {
+    keys: Windows<KeyId>,
+    addresses: Windows<IpAddr>,
+    proxies: TrustedProxies,
+}
+
+impl RateLimits {
+    /// So many requests a minute for a key, and for an address as these proxies tell it; 0 is no limit.
+    pub(crate) fn new(per_key: u32, per_address: u32, proxies: TrustedProxies) -> Self {
+        Self { keys: Windows::new(per_key), addresses: Windows::new(per_address), proxies }
+    }
+
+    /// Counts a request with this key.
+    pub(super) fn take_key(&self, key: &KeyId) -> Verdict {
+        self.keys.take(key.clone(), Instant::now())
+    }
+
+    /// Counts a request without a key. Of IPv6 a /64 counts as one: that much every customer of a provider has.
+    pub(super) fn take_address(&self, peer: IpAddr, headers: &HeaderMap) -> Verdict {
+        let one = match self.proxies.client(peer, headers) {
+            IpAddr::V6(address) => match address.to_ipv4_mapped() {
+                Some(address) => address.into(),
+                None => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            },
+            address => address,
+        };
+        self.addresses.take(one, Instant::now())
+    }
+}
+
+/// What counting a request came to. `None` where there is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict(Option<Counted>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    limit: u32,
+    remaining: u32,
+    /// Where the request is one too many: how long until the window is over, in whole seconds, at least 1.
+    retry_after: Option<u64>,
+}
+
+impl Verdict {
+    /// For what is never limited.
+    pub(super) const UNLIMITED: Self = Self(None);
+
+    /// How many seconds to wait, if the request is one too many.
+    pub(super) fn retry_after(self) -> Option<u64> {
+        self.0?.retry_after
+    }
+
+    /// Writes `X-RateLimit-Limit` and `X-RateLimit-Remaining`, and `Retry-After` on a refusal. What was judged once is
+    /// not judged again.
+    pub(super) fn write(self, response: &mut Response) {
+        response.extensions_mut().insert(Judged);
+        if let Some(counted) = self.0 {
+            let headers = response.headers_mut();
+            headers.insert("x-ratelimit-limit", counted.limit.into());
+            headers.insert("x-ratelimit-remaining", counted.remaining.into());
+            if let Some(seconds) = counted.retry_after {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Judged;
+
+/// Whether a request was counted, or needs no counting.
+pub(super) fn is_judged(response: &Response) -> bool {
+    response.extensions().get::<Judged>().is_some()
+}
+
+/// Windows of one kind.
+struct Windows<K> {
+    limit: u32,
+    by_key: Mutex<HashMap<K, Window>>,
+}
+
+struct Window {
+    begun: Instant,
+    used: u32,
+}
+
+impl<K: Hash + Eq> Windows<K> {
+    fn new(limit: u32) -> Self {
+        Self { limit, by_key: Mutex::default() }
+    }
+
+    fn take(&self, key: K, now: Instant) -> Verdict {
+        if self.limit == 0 {
+            return Verdict(None);
+        }
+        // No code panics while it holds the lock, and the map is whole between any two of its lines.
+        let mut windows = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        if windows.len() >= SWEEP_AT {
+            windows.retain(|_, window| now.duration_since(window.begun) < WINDOW);
+        }
+        let window = windows.entry(key).or_insert(Window { begun: now, used: 0 });
+        if now.duration_since(window.begun) >= WINDOW {
+            *window = Window { begun: now, used: 0 };
+        }
+        let retry_after = (window.used >= self.limit).then(|| {
+            let left = WINDOW.saturating_sub(now.duration_since(window.begun));
+            // Rounded up: waiting that long is enough.
+            left.as_secs() + u64::from(left.subsec_nanos() > 0)
+        });
+        if retry_after.is_none() {
+            window.used += 1;
+        }
+        Verdict(Some(Counted { limit: self.limit, remaining: self.limit - window.used, retry_after }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(limit: u32, remaining: u32, retry_after: Option<u64>) -> Verdict {
+        Verdict(Some(Counted { limit, remaining, retry_after }))
+    }
+
+    #[test]
+    fn a_window_begins_with_the_first_request_and_retry_after_tells_the_truth() {
+        let windows = Windows::new(2);
+        let begun = Instant::now();
+        let at = |millis| begun + Duration::from_millis(millis);
+        assert_eq!(windows.take("a", at(0)), counted(2, 1, None));
+        assert_eq!(windows.take("a", at(30_000)), counted(2, 0, None));
+        assert_eq!(windows.take("a", at(30_001)), counted(2, 0, Some(30)));
+        assert_eq!(windows.take("b", at(30_001)), counted(2, 1, None));
+        assert_eq!(windows.take("a", at(59_999)), counted(2, 0, Some(1)));
+        assert_eq!(windows.take("a", at(60_000)), counted(2, 1, None));
+        // Whoever waits as long as told is let in.
+        for refused_at in [30_001_u64, 45_678, 59_999] {
+            let windows = Windows::new(1);
+            windows.take("a", at(0));
+            let wait = windows.take("a", at(refused_at)).retry_after().unwrap();
+            assert_eq!(windows.take("a", at(refused_at + wait * 1000)).retry_after(), None);
+        }
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let windows = Windows::new(0);
+        assert!((0..1000).all(|_| windows.take("a", Instant::now()) == Verdict(None)));
+    }
+
+    #[test]
+    fn an_ipv6_network_of_64_bits_counts_as_one_and_a_mapped_address_as_what_it_maps() {
+        let limits = RateLimits::new(0, 1, TrustedProxies::default());
+        let refused =
+            |text: &str| limits.take_address(text.parse().unwrap(), &HeaderMap::new()).retry_after().is_some();
+        assert!(!refused("2001:db8:1:2::1"));
+        assert!(refused("2001:db8:1:2:ffff::9"));
+        assert!(!refused("2001:db8:1:3::1"));
+        assert!(!refused("192.0.2.1"));
+        assert!(refused("::ffff:192.0.2.1"));
+    }
+}

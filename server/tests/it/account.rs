@@ -1,0 +1,71 @@
+//! The account: figures of one environment, out of the ledger.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::server::{Server, payment_of};
+
+async fn get(server: &Server, path: &str) -> Value {
+    server.request(Method::GET, path).send().await.unwrap().json().await.unwrap()
+}
+
+async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
+    let mut body = payment_of(&json!(amount));
+    body["currency"] = currency.into();
+    let payment: Value =
+        server.request(Method::POST, "/payments").json(&body).send().await.unwrap().json().await.unwrap();
+    let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+    let answer = server.keyless(Method::POST, &simulate).json(&json!({"action": action})).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn balance_is_the_net_and_volume_the_gross_of_what_was_paid_also_after_a_crash() {
+    let mut server = Server::start();
+    let empty = get(&server, "/account").await;
+    assert_eq!(empty["balance"], json!({"bdt": 0, "usd": 0, "bdt_balance": 0, "usd_balance": 0}));
+    assert_eq!(empty["volume"], json!({"bdt": 0, "usd": 0, "total_payments": 0}));
+    pay(&server, 750.0, "BDT", "success").await;
+    pay(&server, 12.5, "USD", "success").await;
+    pay(&server, 0.09, "BDT", "success").await;
+    pay(&server, 99.0, "BDT", "fail").await;
+    pay(&server, 99.0, "USD", "cancel").await;
+    server.crash_and_restart();
+    let account = get(&server, "/account").await;
+    // 750 less 37.5, 12.5 less 0.63, 0.09 less nothing.
+    assert_eq!(account["balance"], json!({"bdt": 712.59, "usd": 11.87, "bdt_balance": 712.59, "usd_balance": 11.87}));
+    assert_eq!(account["volume"], json!({"bdt": 750.09, "usd": 12.5, "total_payments": 3}));
+    assert_eq!(get(&server, "/account/balance").await, json!({"bdt_balance": 712.59, "usd_balance": 11.87}));
+    let workspace = account["workspace"].as_object().unwrap();
+    assert_eq!(workspace.keys().collect::<Vec<_>>(), ["id", "name", "slug", "status", "website"]);
+    assert_eq!(
+        (&workspace["name"], &workspace["slug"], &workspace["status"]),
+        (&json!("Sandbox"), &json!("sandbox"), &json!("active"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apps_are_a_plain_list_with_the_webhook_url_mirrored() {
+    let server = Server::start();
+    assert_eq!(get(&server, "/account/apps").await, json!([]));
+    let workspace = get(&server, "/account").await["workspace"]["id"].as_str().unwrap().to_owned();
+    let made = server.administer(&[
+        "apps",
+        "create",
+        "--workspace",
+        &workspace,
+        "--name",
+        "Till",
+        "--redirect-uri",
+        "https://a.example/back",
+        "--webhook-url",
+        "https://a.example/hook",
+    ]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let apps = get(&server, "/account/apps").await;
+    let app = &apps[0];
+    assert_eq!(app["id"], String::from_utf8(made.stdout).unwrap().trim());
+    assert_eq!((&app["name"], &app["redirectUris"]), (&json!("Till"), &json!(["https://a.example/back"])));
+    assert_eq!((&app["webhookUrl"], &app["websiteUrl"]), (&json!("https://a.example/hook"), &app["webhookUrl"]));
+    assert_eq!((&app["status"], &app["isActive"], &app["description"]), (&json!("active"), &json!(true), &Value::Null));
+}

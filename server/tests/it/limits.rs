@@ -1,0 +1,81 @@
+//! Rate limits, with their headers on every answer.
+
+use std::time::Duration;
+
+use reqwest::{Method, Response, StatusCode};
+
+use crate::server::Server;
+
+/// Limit and remaining, as the answer tells them.
+fn told(response: &Response) -> Option<(u32, u32)> {
+    let number = |name| response.headers().get(name)?.to_str().ok()?.parse().ok();
+    Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_has_its_own_limit_and_every_answer_tells_what_is_left() {
+    let server = Server::start_with(&["--rate-limit", "3", "--keyless-rate-limit", "100"]);
+    for (path, status, left) in
+        [("/payments", 200, 2), ("/payments/pay_unknown", 404, 1), ("/payments?limit=0", 400, 0)]
+    {
+        let answer = server.request(Method::GET, path).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), told(&answer)), (status, Some((3, left))), "{path}");
+    }
+    let refused = server.request(Method::GET, "/payments").send().await.unwrap();
+    assert_eq!((refused.status(), told(&refused)), (StatusCode::TOO_MANY_REQUESTS, Some((3, 0))));
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    let body: serde_json::Value = refused.json().await.unwrap();
+    assert_eq!((&body["statusCode"], &body["error"]), (&429.into(), &"Too Many Requests".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_key_the_address_is_limited_and_its_headers_are_there_on_401_and_404_too() {
+    let server = Server::start_with(&["--rate-limit", "100", "--keyless-rate-limit", "4"]);
+    let unknown = server.keyless(Method::GET, "/nothing").send().await.unwrap();
+    assert_eq!((unknown.status().as_u16(), told(&unknown)), (404, Some((4, 3))));
+    let no_key = server.keyless(Method::GET, "/api/v1/payments").send().await.unwrap();
+    assert_eq!((no_key.status().as_u16(), told(&no_key)), (401, Some((4, 2))));
+    let keyed = server.request(Method::GET, "/payments").send().await.unwrap();
+    assert_eq!((keyed.status().as_u16(), told(&keyed)), (200, Some((100, 99))));
+    for left in [1, 0] {
+        let session = server.keyless(Method::GET, "/api/v1/checkout/pay_unknown").send().await.unwrap();
+        assert_eq!((session.status().as_u16(), told(&session)), (404, Some((4, left))));
+    }
+    for path in ["/api/v1/checkout/pay_unknown", "/checkout/pay_unknown", "/nothing", "/api/v1/webhooks/verify"] {
+        let refused = server.keyless(Method::GET, path).send().await.unwrap();
+        assert_eq!((refused.status().as_u16(), told(&refused)), (429, Some((4, 0))), "{path}");
+        assert!(refused.headers().contains_key("retry-after"));
+    }
+    // 401 comes before anything else is said.
+    let no_key = server.keyless(Method::GET, "/api/v1/payments").send().await.unwrap();
+    assert_eq!((no_key.status().as_u16(), told(&no_key)), (401, Some((4, 0))));
+    let keyed = server.request(Method::GET, "/payments").send().await.unwrap();
+    assert_eq!(keyed.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_behind_a_trusted_proxy_is_what_the_proxy_says() {
+    let server = Server::start_with(&["--keyless-rate-limit", "1", "--trusted-proxy", "127.0.0.0/8"]);
+    let ask = |client: &'static str| {
+        let request = server.keyless(Method::GET, "/api/v1/checkout/pay_unknown").header("x-forwarded-for", client);
+        async move { request.timeout(Duration::from_secs(5)).send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(ask("192.0.2.1").await, 404);
+    assert_eq!(ask("192.0.2.1").await, 429);
+    assert_eq!(ask("192.0.2.2").await, 404);
+    assert_eq!(ask("192.0.2.3, 192.0.2.1").await, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zero_is_no_limit_and_health_is_never_limited() {
+    let server = Server::start_with(&["--rate-limit", "0", "--keyless-rate-limit", "1"]);
+    for _ in 0..150 {
+        let answer = server.request(Method::GET, "/payments").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+    for path in ["/healthz", "/readyz", "/healthz", "/readyz"] {
+        let answer = server.keyless(Method::GET, path).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), told(&answer)), (200, None), "{path}");
+    }
+}

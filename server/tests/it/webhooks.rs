@@ -1,0 +1,103 @@
+//! Webhook endpoints beyond the story: removing, testing, and verifying for others.
+
+use payments_client::{
+    EventKind,
+    webhook::{Secret, Signer},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{Server, payment_of},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_endpoint_is_gone_from_the_list_and_gets_nothing_more() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let removed = server.request(Method::DELETE, &format!("/webhooks/{id}")).send().await.unwrap();
+    assert_eq!(removed.status(), StatusCode::OK);
+    assert_eq!(removed.json::<Value>().await.unwrap(), json!({"success": true, "message": "Webhook endpoint removed"}));
+    assert!(server.client().webhooks().list().await.unwrap().is_empty());
+    let again = server.request(Method::DELETE, &format!("/webhooks/{id}")).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::NOT_FOUND);
+    server.request(Method::POST, "/payments").json(&payment_of(&json!(1))).send().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_ping_is_sent_at_once_and_its_logged_delivery_is_the_answer() {
+    let mut server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::ACCEPTED, "pong".into())).await;
+    let secret = receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let ping = |server: &Server| {
+        server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "ping-1").send()
+    };
+    let first = ping(&server).await.unwrap();
+    assert_eq!(first.status(), StatusCode::OK);
+    let first = first.text().await.unwrap();
+    let delivery: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((&delivery["event"], &delivery["statusCode"]), (&json!("test.ping"), &json!(202)));
+    assert_eq!((&delivery["responseBody"], &delivery["status"]), (&json!("pong"), &json!("success")));
+    let received = receiver.received();
+    let event = received[0].verified_with(&secret);
+    assert_eq!(event.kind(), &EventKind::TestPing);
+    let data: Value = event.data().parse().unwrap();
+    assert_eq!(data.as_object().unwrap().keys().collect::<Vec<_>>(), ["developer_id", "event", "message", "timestamp"]);
+
+    server.crash_and_restart();
+    let replayed = ping(&server).await.unwrap();
+    assert_eq!(replayed.headers()["idempotent-replayed"], "true");
+    assert_eq!(replayed.text().await.unwrap(), first);
+    assert_eq!(receiver.received().len(), 1);
+    let log: Value = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
+    assert_eq!((&log["total"], &log["items"][0]["id"]), (&json!(1), &delivery["id"]));
+    let unknown = server.request(Method::POST, "/webhooks/wh_unknown/test").send().await.unwrap();
+    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_is_verified_for_a_caller_without_a_key_with_each_reason_in_order() {
+    let server = Server::start();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let sign = |time| Signer::new(Secret::new("whsec_a").unwrap()).sign_at(b"{}", time).as_str().to_owned();
+    let verify = |payload: &str, signature: &str, secret: &str, tolerance: Option<u64>| {
+        let mut body = json!({"payload": payload, "signature": signature, "secret": secret});
+        if let Some(tolerance) = tolerance {
+            body["tolerance"] = tolerance.into();
+        }
+        let request = server.keyless(Method::POST, "/api/v1/webhooks/verify").json(&body);
+        async move {
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            answer.json::<Value>().await.unwrap()
+        }
+    };
+    assert_eq!(verify("{}", &sign(now), "whsec_a", None).await, json!({"valid": true, "timestamp": now}));
+    assert_eq!(verify("{}", &sign(5), "whsec_a", Some(0)).await, json!({"valid": true, "timestamp": 5}));
+    for (payload, signature, secret, reason) in [
+        ("{}", "nonsense", "", "missing_secret"),
+        ("{}", "nonsense", "whsec_a", "malformed_header"),
+        ("[]", &sign(5), "whsec_a", "timestamp_outside_tolerance"),
+        ("[]", &sign(now), "whsec_a", "signature_mismatch"),
+        ("{}", &sign(now), "whsec_b", "signature_mismatch"),
+    ] {
+        assert_eq!(verify(payload, signature, secret, None).await, json!({"valid": false, "reason": reason}));
+    }
+    let bad = server.keyless(Method::POST, "/api/v1/webhooks/verify").json(&json!({"payload": 1, "tolerance": -1}));
+    let bad: Value = bad.send().await.unwrap().json().await.unwrap();
+    assert_eq!(
+        bad["message"],
+        json!([
+            "payload must be a string",
+            "signature must be given",
+            "secret must be given",
+            "tolerance must be a whole number of seconds, 0 or more"
+        ])
+    );
+}
