@@ -5,6 +5,7 @@ mod account;
 mod administration;
 mod checkout;
 mod delivery;
+mod durability;
 mod idempotency;
 mod limits;
 mod lists;

@@ -74,6 +74,10 @@ impl Server {
         self.process.wait().unwrap()
     }
 
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("server.log")).unwrap()
     }
