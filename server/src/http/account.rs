@@ -1,54 +1,38 @@
 //! `/api/v1/account`: the workspace, its balances, its lifetime volume, its apps.
 
+use std::sync::Arc;
+
 use warp::{
-    Filter,
     http::{Method, StatusCode},
     reply::Response,
 };
 
 use super::{
     Routes, Server, first_of, gate,
-    incoming::{Incoming, incoming},
+    incoming::Incoming,
     reply::{self, Problem},
 };
 use crate::service::{Caller, Service};
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let at_account = server.clone();
-    let account =
-        warp::path!("api" / "v1" / "account").and(incoming()).then(move |incoming| {
-            let server = at_account.clone();
-            async move {
-                gate::keyed(&server, incoming, |caller, incoming| account(&server.service, caller, incoming)).await
-            }
-        });
-    let at_balance = server.clone();
-    let balance =
-        warp::path!("api" / "v1" / "account" / "balance").and(incoming()).then(move |incoming| {
-            let server = at_balance.clone();
-            async move {
-                gate::keyed(&server, incoming, |caller, incoming| balance(&server.service, caller, incoming)).await
-            }
-        });
-    let at_apps = server.clone();
-    let apps = warp::path!("api" / "v1" / "account" / "apps").and(incoming()).then(move |incoming| {
-        let server = at_apps.clone();
-        async move { gate::keyed(&server, incoming, |caller, incoming| apps(&server.service, caller, incoming)).await }
-    });
-    first_of([account.boxed(), balance.boxed(), apps.boxed()])
+    first_of([
+        gate::keyed(server, warp::path!("api" / "v1" / "account"), account),
+        gate::keyed(server, warp::path!("api" / "v1" / "account" / "balance"), balance),
+        gate::keyed(server, warp::path!("api" / "v1" / "account" / "apps"), apps),
+    ])
 }
 
-async fn account(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
+async fn account(service: Arc<Service>, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
     only_get(&incoming)?;
     reply::json(StatusCode::OK, &service.account(&caller).await?)
 }
 
-async fn balance(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
+async fn balance(service: Arc<Service>, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
     only_get(&incoming)?;
     reply::json(StatusCode::OK, &service.balance(&caller).await?)
 }
 
-async fn apps(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
+async fn apps(service: Arc<Service>, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
     only_get(&incoming)?;
     reply::json(StatusCode::OK, &service.apps(&caller).await?)
 }

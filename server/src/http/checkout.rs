@@ -1,75 +1,48 @@
 //! `/api/v1/checkout`: the keyless routes behind the checkout page.
 
+use std::sync::Arc;
+
 use payments_core::{DemoSession, Pay, Simulate};
 use warp::{
-    Filter,
     http::{Method, StatusCode},
     reply::Response,
 };
 
 use super::{
     Routes, Server, first_of, gate,
-    incoming::{Incoming, incoming},
+    incoming::Incoming,
     reply::{self, Problem},
 };
 use crate::service::Service;
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let at_demo = server.clone();
-    let demo = warp::path!("api" / "v1" / "checkout" / "demo-session").and(incoming()).then(move |incoming| {
-        let server = at_demo.clone();
-        async move { gate::keyless(&server, incoming, |incoming| demo_session(&server.service, incoming)).await }
-    });
-    let at_session = server.clone();
-    let session = warp::path!("api" / "v1" / "checkout" / String).and(incoming()).then(move |id: String, incoming| {
-        let server = at_session.clone();
-        async move { gate::keyless(&server, incoming, |incoming| session(&server.service, &id, incoming)).await }
-    });
-    let at_action = server.clone();
-    let action = warp::path!("api" / "v1" / "checkout" / String / Action).and(incoming());
-    let action = action.then(move |id: String, action: Action, incoming| {
-        let server = at_action.clone();
-        async move { gate::keyless(&server, incoming, |incoming| act(&server.service, &id, action, incoming)).await }
-    });
-    first_of([demo.boxed(), session.boxed(), action.boxed()])
+    first_of([
+        // Before the id, which would take this word for one.
+        gate::keyless(server, warp::path!("api" / "v1" / "checkout" / "demo-session"), demo_session),
+        gate::keyless_with(server, warp::path!("api" / "v1" / "checkout" / String), session),
+        gate::keyless_with(server, warp::path!("api" / "v1" / "checkout" / String / "simulate"), simulate),
+        gate::keyless_with(server, warp::path!("api" / "v1" / "checkout" / String / "pay"), pay),
+    ])
 }
 
-/// What can be done to a session.
-#[derive(Debug, Clone, Copy)]
-enum Action {
-    Simulate,
-    Pay,
-}
-
-impl std::str::FromStr for Action {
-    type Err = ();
-
-    fn from_str(segment: &str) -> Result<Self, ()> {
-        match segment {
-            "simulate" => Ok(Self::Simulate),
-            "pay" => Ok(Self::Pay),
-            _ => Err(()),
-        }
-    }
-}
-
-async fn session(service: &Service, id: &str, incoming: Incoming) -> Result<Response, Problem> {
+async fn session(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
     match incoming.method {
-        Method::GET => reply::json(StatusCode::OK, &service.checkout_session(id).await?),
+        Method::GET => reply::json(StatusCode::OK, &service.checkout_session(&id).await?),
         _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
     }
 }
 
-async fn act(service: &Service, id: &str, action: Action, incoming: Incoming) -> Result<Response, Problem> {
-    let body = posted(incoming).await?;
-    let outcome = match action {
-        Action::Simulate => service.simulate(id, Simulate::from_json(&body)?).await?,
-        Action::Pay => service.pay(id, &Pay::from_json(&body)?).await?,
-    };
-    reply::json(StatusCode::OK, &outcome)
+async fn simulate(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
+    let simulate = Simulate::from_json(&posted(incoming).await?)?;
+    reply::json(StatusCode::OK, &service.simulate(&id, simulate).await?)
 }
 
-async fn demo_session(service: &Service, incoming: Incoming) -> Result<Response, Problem> {
+async fn pay(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
+    let pay = Pay::from_json(&posted(incoming).await?)?;
+    reply::json(StatusCode::OK, &service.pay(&id, &pay).await?)
+}
+
+async fn demo_session(service: Arc<Service>, incoming: Incoming) -> Result<Response, Problem> {
     let body = posted(incoming).await?;
     reply::json(StatusCode::CREATED, &service.create_demo_session(DemoSession::from_json(&body)?).await?)
 }

@@ -1,45 +1,82 @@
 //! What every request passes before its handler: whose key is it, is it one too many, and has this very request been
 //! answered before?
 
+use std::sync::Arc;
+
 use payments_core::Invalid;
 use warp::{
+    Filter, Rejection,
     http::{HeaderMap, StatusCode, header},
     reply::Response,
 };
 
 use super::{
-    Server,
-    incoming::Incoming,
+    Routes, Server,
+    incoming::{Incoming, incoming},
     limit::Verdict,
     reply::{self, Problem},
 };
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
-/// Lets a request with a valid key through to its handler, so many times a minute.
-pub(super) async fn keyed<F>(
-    server: &Server,
-    incoming: Incoming,
-    handler: impl FnOnce(Caller, Incoming) -> F,
-) -> Response
+/// A route for callers with a key. Its handler gets a request only with a valid one, and so many times a minute.
+pub(super) fn keyed<P, H, F>(server: &Server, path: P, handler: H) -> Routes
 where
-    F: Future<Output = Result<Response, Problem>>,
+    P: Filter<Extract = (), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Service>, Caller, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let caller = match authenticate(&server.service, &incoming.headers).await {
-        Ok(caller) => caller,
-        // Counted for the address, by the listener.
-        Err(problem) => return problem.into_response(),
-    };
-    let verdict = server.limits.take_key(&caller.key_id);
-    limited(verdict, handler(caller, incoming)).await
+    let handler = move |service, caller, (), incoming| handler(service, caller, incoming);
+    keyed_with(server, path.map(|| ()), handler)
 }
 
-/// Lets a request to a keyless route through to its handler, so many times a minute from one address.
-pub(super) async fn keyless<F>(server: &Server, incoming: Incoming, handler: impl FnOnce(Incoming) -> F) -> Response
+/// The same for a path that holds an id, or something else that is read from it.
+pub(super) fn keyed_with<T, P, H, F>(server: &Server, path: P, handler: H) -> Routes
 where
-    F: Future<Output = Result<Response, Problem>>,
+    T: Send + 'static,
+    P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Service>, Caller, T, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
-    limited(verdict, handler(incoming)).await
+    let server = server.clone();
+    let answer = move |part: T, incoming: Incoming| {
+        let (server, handler) = (server.clone(), handler.clone());
+        async move {
+            let caller = match authenticate(&server.service, &incoming.headers).await {
+                Ok(caller) => caller,
+                // Counted for the address, by the listener.
+                Err(problem) => return problem.into_response(),
+            };
+            let verdict = server.limits.take_key(&caller.key_id);
+            limited(verdict, handler(server.service, caller, part, incoming)).await
+        }
+    };
+    path.and(incoming()).then(answer).boxed()
+}
+
+/// A route that needs no key, so many times a minute from one address. Its path holds an id, or something else.
+pub(super) fn keyless_with<T, P, H, F>(server: &Server, path: P, handler: H) -> Routes
+where
+    T: Send + 'static,
+    P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Service>, T, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    let server = server.clone();
+    let answer = move |part: T, incoming: Incoming| {
+        let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
+        limited(verdict, handler(Arc::clone(&server.service), part, incoming))
+    };
+    path.and(incoming()).then(answer).boxed()
+}
+
+/// The same for a path that holds nothing.
+pub(super) fn keyless<P, H, F>(server: &Server, path: P, handler: H) -> Routes
+where
+    P: Filter<Extract = (), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Service>, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    keyless_with(server, path.map(|| ()), move |service, (), incoming| handler(service, incoming))
 }
 
 async fn limited(verdict: Verdict, handled: impl Future<Output = Result<Response, Problem>>) -> Response {

@@ -1,5 +1,7 @@
 //! `/checkout/{id}`: the page a customer sees. Rendered here, styled by one sheet, working without JavaScript.
 
+use std::sync::Arc;
+
 use askama::Template;
 use payments_core::{Amount, CheckoutSession, Currency, RawStatus, Simulate, SimulateOutcome, redirect_target};
 use url::Url;
@@ -19,23 +21,19 @@ use crate::service::{Refused, Service};
 const STYLE: &str = include_str!("../../templates/checkout.css");
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let at_page = server.clone();
-    let page = warp::path!("checkout" / String).and(incoming()).then(move |id: String, incoming| {
-        let server = at_page.clone();
-        async move { gate::keyless(&server, incoming, |incoming| visit(&server.service, &id, incoming)).await }
-    });
+    let page = gate::keyless_with(server, warp::path!("checkout" / String), visit);
     let style = warp::path!("assets" / "checkout.css").and(incoming()).then(async |_: Incoming| {
         let mut response = Response::new(STYLE.into());
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/css; charset=utf-8"));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
         response
     });
-    first_of([page.boxed(), style.boxed()])
+    first_of([page, style.boxed()])
 }
 
-async fn visit(service: &Service, id: &str, mut incoming: Incoming) -> Result<Response, Problem> {
+async fn visit(service: Arc<Service>, id: String, mut incoming: Incoming) -> Result<Response, Problem> {
     match incoming.method {
-        Method::GET => show(service, id).await,
+        Method::GET => show(&service, &id).await,
         Method::POST => {
             let form = incoming.read_body().await?;
             let choice = url::form_urlencoded::parse(&form).find(|(name, _)| name == "action").map(|(_, value)| value);
@@ -43,12 +41,12 @@ async fn visit(service: &Service, id: &str, mut incoming: Incoming) -> Result<Re
                 Some("success") => SimulateOutcome::Completed,
                 Some("fail") => SimulateOutcome::Failed,
                 Some("cancel") => SimulateOutcome::Cancelled,
-                _ => return show(service, id).await,
+                _ => return show(&service, &id).await,
             };
-            match service.simulate(id, Simulate { outcome }).await {
+            match service.simulate(&id, Simulate { outcome }).await {
                 Ok(simulation) => Ok(see_other(&simulation.redirect_url)),
                 // A second click, a reload, another tab: the page tells how it ended.
-                Err(Refused::Payment(_)) => show(service, id).await,
+                Err(Refused::Payment(_)) => show(&service, &id).await,
                 Err(refused) => Err(refused.into()),
             }
         }

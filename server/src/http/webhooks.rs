@@ -1,63 +1,33 @@
 //! `/api/v1/webhooks`: subscribe, list, remove, test, what was delivered, and the keyless verification.
 
+use std::sync::Arc;
+
 use payments_core::CreateWebhook;
 use serde_json::json;
 use warp::{
-    Filter,
     http::{Method, StatusCode},
     reply::Response,
 };
 
 use super::{
     Routes, Server, first_of, gate,
-    incoming::{Incoming, incoming},
+    incoming::Incoming,
     reply::{self, Problem},
 };
 use crate::service::{Caller, Service, SignatureCheck, verify_signature};
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let at_collection = server.clone();
-    let collection =
-        warp::path!("api" / "v1" / "webhooks").and(incoming()).then(move |incoming| {
-            let server = at_collection.clone();
-            async move {
-                gate::keyed(&server, incoming, |caller, incoming| collection(&server.service, caller, incoming)).await
-            }
-        });
-    let at_deliveries = server.clone();
-    let deliveries =
-        warp::path!("api" / "v1" / "webhooks" / "deliveries").and(incoming()).then(move |incoming| {
-            let server = at_deliveries.clone();
-            async move {
-                gate::keyed(&server, incoming, |caller, incoming| deliveries(&server.service, caller, incoming)).await
-            }
-        });
-    let at_verify = server.clone();
-    let verify = warp::path!("api" / "v1" / "webhooks" / "verify").and(incoming()).then(move |incoming| {
-        let server = at_verify.clone();
-        async move { gate::keyless(&server, incoming, |incoming| verify(&server.service, incoming)).await }
-    });
-    let at_item = server.clone();
-    let item =
-        warp::path!("api" / "v1" / "webhooks" / String).and(incoming()).then(move |id: String, incoming| {
-            let server = at_item.clone();
-            async move {
-                gate::keyed(&server, incoming, |caller, incoming| item(&server.service, caller, &id, incoming)).await
-            }
-        });
-    let at_test = server.clone();
-    let ping = warp::path!("api" / "v1" / "webhooks" / String / "test").and(incoming());
-    let ping = ping.then(move |id: String, incoming| {
-        let server = at_test.clone();
-        async move {
-            gate::keyed(&server, incoming, |caller, incoming| send_ping(&server.service, caller, &id, incoming)).await
-        }
-    });
-    // The words before the id, which would take them for one.
-    first_of([collection.boxed(), deliveries.boxed(), verify.boxed(), item.boxed(), ping.boxed()])
+    first_of([
+        gate::keyed(server, warp::path!("api" / "v1" / "webhooks"), collection),
+        // Before the id, which would take these words for one.
+        gate::keyed(server, warp::path!("api" / "v1" / "webhooks" / "deliveries"), deliveries),
+        gate::keyless(server, warp::path!("api" / "v1" / "webhooks" / "verify"), verify),
+        gate::keyed_with(server, warp::path!("api" / "v1" / "webhooks" / String), item),
+        gate::keyed_with(server, warp::path!("api" / "v1" / "webhooks" / String / "test"), ping),
+    ])
 }
 
-async fn deliveries(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
+async fn deliveries(service: Arc<Service>, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
     if incoming.method != Method::GET {
         return Err(Problem::MethodNotAllowed("GET, HEAD"));
     }
@@ -65,9 +35,9 @@ async fn deliveries(service: &Service, caller: Caller, incoming: Incoming) -> Re
     reply::json(StatusCode::OK, &service.deliveries(&caller, webhook.as_deref(), page).await?)
 }
 
-async fn collection(service: &Service, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
+async fn collection(service: Arc<Service>, caller: Caller, incoming: Incoming) -> Result<Response, Problem> {
     match incoming.method {
-        Method::POST => create(service, caller, incoming).await,
+        Method::POST => create(&service, caller, incoming).await,
         Method::GET => reply::json(StatusCode::OK, &service.webhooks(&caller).await?),
         _ => Err(Problem::MethodNotAllowed("GET, HEAD, POST")),
     }
@@ -80,25 +50,26 @@ async fn create(service: &Service, caller: Caller, incoming: Incoming) -> Result
     .await
 }
 
-async fn item(service: &Service, caller: Caller, id: &str, incoming: Incoming) -> Result<Response, Problem> {
+async fn item(service: Arc<Service>, caller: Caller, id: String, incoming: Incoming) -> Result<Response, Problem> {
     if incoming.method != Method::DELETE {
         return Err(Problem::MethodNotAllowed("DELETE"));
     }
-    service.remove_webhook(&caller, id).await?;
+    service.remove_webhook(&caller, &id).await?;
     reply::json(StatusCode::OK, &json!({"success": true, "message": "Webhook endpoint removed"}))
 }
 
-async fn send_ping(service: &Service, caller: Caller, id: &str, incoming: Incoming) -> Result<Response, Problem> {
+async fn ping(service: Arc<Service>, caller: Caller, id: String, incoming: Incoming) -> Result<Response, Problem> {
     if incoming.method != Method::POST {
         return Err(Problem::MethodNotAllowed("POST"));
     }
+    let (service, id) = (&*service, &*id);
     gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, _, request| async move {
         service.test_webhook(&caller, id, request.as_ref()).await
     })
     .await
 }
 
-async fn verify(service: &Service, mut incoming: Incoming) -> Result<Response, Problem> {
+async fn verify(service: Arc<Service>, mut incoming: Incoming) -> Result<Response, Problem> {
     if incoming.method != Method::POST {
         return Err(Problem::MethodNotAllowed("POST"));
     }
