@@ -43,6 +43,12 @@ open_enum! {
 }
 
 impl RawStatus {
+    /// Whether the customer may still pay: `created`, `pending` and `processing`.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Created | Self::Pending | Self::Processing)
+    }
+
     /// The public status that stands for this one.
     #[must_use]
     pub fn public(&self) -> Status {

@@ -90,6 +90,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         tracing::info!("shutting down: no new connections, requests under way may end");
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
+    let expiring = tokio::spawn(Arc::clone(&service).expire_sessions());
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
     if let Err(error) = greet(&service.settings.base_url, address) {
         // Whoever started the server may have closed its output; that is no reason not to serve.
@@ -103,10 +104,11 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     listener.serve(edge, stop).await;
 
     administering.abort();
+    expiring.abort();
     dispatcher.close().await;
     dispatching.abort();
     // The committer ends when the last way to it is gone, after everything that was queued.
-    let _ = (administering.await, dispatching.await);
+    let _ = (administering.await, expiring.await, dispatching.await);
     drop((service, dispatcher, store));
     tokio::task::spawn_blocking(|| closing.wait()).await?;
     tracing::info!("shut down");

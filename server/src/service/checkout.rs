@@ -20,8 +20,7 @@ impl Service {
         let session = self.session(id).await?;
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
-        let is_open = matches!(payment.raw_status, RawStatus::Created | RawStatus::Pending | RawStatus::Processing);
-        let is_over = is_open && session.expires_at <= self.ambient.now();
+        let is_over = payment.raw_status.is_open() && session.expires_at <= self.ambient.now();
         Ok(CheckoutSession {
             id: payment.id,
             amount: payment.amount,

@@ -4,6 +4,7 @@
 mod account;
 mod admin;
 mod checkout;
+mod expiry;
 mod idempotency;
 mod keys;
 mod payments;

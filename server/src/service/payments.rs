@@ -116,6 +116,7 @@ impl Service {
             let now = self.ambient.now();
             let mut payment = session.payment.clone();
             if session.expires_at <= now
+                && cause != Cause::SessionEnded
                 && let Ok(expired) = payments_core::decide(&payment, Cause::SessionEnded, now)
             {
                 payment = expired.payment;

@@ -10,8 +10,8 @@ pub(crate) mod sled;
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeveloperApp, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, WebhookEndpoint,
-    WebhookId,
+    Currency, Delivery, DeveloperApp, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, Timestamp,
+    WebhookEndpoint, WebhookId,
 };
 
 pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
@@ -44,6 +44,8 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// A payment with its session, whoever it belongs to.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
+    /// Sessions that are open although their life ended by this time, those that ended first before the others.
+    async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError>;
     /// A page of a developer's payments, newest first, of one public status or of all.
     async fn payments(
         &self,

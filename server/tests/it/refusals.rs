@@ -225,6 +225,39 @@ async fn an_expired_session_cannot_be_paid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_life_is_over_becomes_expired_by_itself_and_a_settled_one_does_not() {
+    let mut server = Server::start_with(&["--session-ttl", "2"]);
+    let create = || async {
+        let request = server.request(Method::POST, "/payments").json(&payment_of(&json!(5)));
+        request.send().await.unwrap().json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (left, paid) = (create().await, create().await);
+    server.keyless(Method::POST, &format!("/api/v1/checkout/{paid}/simulate")).send().await.unwrap();
+    // Its end comes while the server is down.
+    server.kill();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    server.restart();
+    let status = |id: String| {
+        let request = server.request(Method::GET, &format!("/payments/{id}"));
+        async move {
+            let payment: Value = request.send().await.unwrap().json().await.unwrap();
+            (payment["status"].as_str().unwrap().to_owned(), payment["rawStatus"].as_str().unwrap().to_owned())
+        }
+    };
+    crate::server::eventually("the session to expire", || async {
+        (status(left.clone()).await == ("expired".into(), "expired".into())).then_some(())
+    })
+    .await;
+    assert_eq!(status(paid).await, ("completed".into(), "paid".into()));
+    for (filter, total) in [("expired", 1), ("completed", 1), ("pending", 0)] {
+        let list = server.request(Method::GET, &format!("/payments?status={filter}")).send().await.unwrap();
+        assert_eq!(list.json::<Value>().await.unwrap()["total"], total, "{filter}");
+    }
+    let page = server.keyless(Method::GET, &format!("/checkout/{left}")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("This payment link has expired."), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn webhook_targets_that_are_no_web_address_or_inside_a_network_are_400() {
     let server = Server::start();
     for (url, sentence) in [

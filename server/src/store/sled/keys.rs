@@ -4,7 +4,8 @@
 //! a key cannot run together.
 
 use payments_core::{
-    AppId, Currency, DeliveryId, DeveloperId, EventId, KeyId, LedgerAccount, PaymentId, Status, WebhookId, WorkspaceId,
+    AppId, Currency, DeliveryId, DeveloperId, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp, WebhookId,
+    WorkspaceId,
 };
 
 use crate::store::{IdempotencyKey, KeyHash, Scope};
@@ -36,6 +37,30 @@ pub(super) fn api_key_id(workspace: &WorkspaceId, id: &KeyId) -> Vec<u8> {
 
 pub(super) fn session(id: &PaymentId) -> Vec<u8> {
     format!("payment/{id}").into_bytes()
+}
+
+/// What the keys of the ends of all open sessions begin with.
+const SESSION_ENDS: &[u8] = b"session-end/";
+
+/// The end of an open session. The keys sort by time.
+pub(super) fn session_end(at: Timestamp, id: &PaymentId) -> Vec<u8> {
+    [session_end_at(at).as_slice(), id.as_str().as_bytes()].concat()
+}
+
+/// The ends of sessions before a time.
+pub(super) fn session_ends_before(time: Timestamp) -> std::ops::Range<Vec<u8>> {
+    SESSION_ENDS.to_vec()..session_end_at(time)
+}
+
+/// The payment whose session's end this key tells.
+pub(super) fn payment_of_session_end(key: &[u8]) -> Option<PaymentId> {
+    let id = key.strip_prefix(SESSION_ENDS)?.get(8..)?;
+    std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+fn session_end_at(time: Timestamp) -> Vec<u8> {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(0);
+    [SESSION_ENDS, millis.to_be_bytes().as_slice()].concat()
 }
 
 pub(super) fn event(id: &EventId) -> Vec<u8> {

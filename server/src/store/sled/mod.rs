@@ -20,7 +20,7 @@ use std::{
 use async_trait::async_trait;
 use payments_core::{
     Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, LedgerAccount, Page, PageRequest, Payment, PaymentId,
-    Status, WebhookEndpoint, WebhookId,
+    Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -241,6 +241,15 @@ impl Store for SledStore {
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
         Ok(self.get::<Placed>(&keys::session(id))?.map(|placed| placed.session))
+    }
+
+    async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
+        let ends = self.tree.range(keys::session_ends_before(now)).keys().take(at_most);
+        let mut over = Vec::new();
+        for end in ends {
+            over.extend(keys::payment_of_session_end(&end.map_err(StoreError::engine)?));
+        }
+        Ok(over)
     }
 
     async fn payments(

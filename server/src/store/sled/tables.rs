@@ -125,6 +125,12 @@ impl<'t> View<'t> {
                 self.put(at, &(minor - i128::from(paid.minor), payments + 1))?;
             }
         }
+        let end = keys::session_end(session.expires_at, &session.payment.id);
+        if session.payment.raw_status.is_open() {
+            self.set(end, Vec::new());
+        } else {
+            self.change.insert(end, None);
+        }
         self.put(at, &Placed { place, session })?;
         Ok(())
     }
