@@ -12,8 +12,7 @@ async fn get(server: &Server, path: &str) -> Value {
 async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
     let mut body = payment_of(&json!(amount));
     body["currency"] = currency.into();
-    let payment: Value =
-        server.request(Method::POST, "/payments").json(&body).send().await.unwrap().json().await.unwrap();
+    let payment = server.create(&body).await;
     let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
     let answer = server.keyless(Method::POST, &simulate).json(&json!({"action": action})).send().await.unwrap();
     assert_eq!(answer.status(), 200);

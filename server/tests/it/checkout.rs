@@ -11,15 +11,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn paying_a_test_session_goes_to_the_simulator() {
     let server = Server::start();
-    let payment: Value = server
-        .request(Method::POST, "/payments")
-        .json(&payment_of(&json!(5)))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let payment = server.create(&payment_of(&json!(5))).await;
     let pay = format!("/api/v1/checkout/{}/pay", payment["id"].as_str().unwrap());
     let bad = server
         .keyless(Method::POST, &pay)
@@ -77,15 +69,7 @@ async fn a_demo_session_is_a_test_session_of_the_sandbox_and_its_event_wraps_the
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_payment_cannot_be_refunded_paid_or_not() {
     let server = Server::start();
-    let payment: Value = server
-        .request(Method::POST, "/payments")
-        .json(&payment_of(&json!(5)))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let payment = server.create(&payment_of(&json!(5))).await;
     let id = payment["id"].as_str().unwrap();
     let refund =
         || server.request(Method::POST, &format!("/payments/{id}/refund")).json(&json!({"reason": "damaged"})).send();

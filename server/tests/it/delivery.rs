@@ -11,12 +11,6 @@ use crate::{
     server::{Server, eventually, payment_of},
 };
 
-async fn create_payment(server: &Server) -> Value {
-    let answer = server.request(Method::POST, "/payments").json(&payment_of(&json!(5))).send().await.unwrap();
-    assert_eq!(answer.status(), StatusCode::CREATED);
-    answer.json().await.unwrap()
-}
-
 async fn ended_deliveries(server: &Server, count: usize) -> Vec<Value> {
     eventually("the deliveries to end", || async {
         let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
@@ -33,7 +27,7 @@ async fn a_request_carries_the_headers_of_the_spec_and_the_operators_word() {
     let server = Server::start_with(&["--header-word", "Dhaka"]);
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
-    create_payment(&server).await;
+    server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
     let request = receiver.received().remove(0);
     assert_eq!(request.headers["content-type"], "application/json");
@@ -48,7 +42,7 @@ async fn a_failure_is_logged_with_its_status_and_the_beginning_of_its_body_and_n
     let server = Server::start();
     let receiver = Receiver::start(Manner::Answer(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
     receiver.subscribe(&server.client()).await;
-    create_payment(&server).await;
+    server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(500)));
     assert_eq!(delivery["responseBody"], "অ".repeat(341));
@@ -63,7 +57,7 @@ async fn a_redirect_is_not_followed() {
     let elsewhere = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     let receiver = Receiver::start(Manner::Redirect(elsewhere.url())).await;
     receiver.subscribe(&server.client()).await;
-    create_payment(&server).await;
+    server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(302)));
     assert!(elsewhere.received().is_empty());
@@ -78,7 +72,7 @@ async fn an_endpoint_that_hangs_delays_nobody_else_and_is_given_up_after_8_secon
     let secret = answering.subscribe(&server.client()).await;
     let begun = Instant::now();
     for _ in 0..20 {
-        create_payment(&server).await;
+        server.create(&payment_of(&json!(5))).await;
     }
     eventually("the answering endpoint's events", || async { (answering.received().len() == 20).then_some(()) }).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
@@ -97,7 +91,7 @@ async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
     let mut server = Server::start();
     let hanging = Receiver::start(Manner::Hang).await;
     let secret = hanging.subscribe(&server.client()).await;
-    create_payment(&server).await;
+    server.create(&payment_of(&json!(5))).await;
     eventually("the first attempt", || async { (hanging.received().len() == 1).then_some(()) }).await;
     let address = hanging.url().strip_prefix("http://").unwrap().strip_suffix("/hook").unwrap().to_owned();
     let first = hanging.received().remove(0);

@@ -21,8 +21,7 @@ async fn every_page_of_every_list_is_what_a_model_says_before_and_after_a_crash(
     let mut model: Vec<(String, &str)> = Vec::new();
     for number in 0..33_usize {
         let body = payment_of(&json!(number + 1));
-        let payment: Value =
-            server.request(Method::POST, "/payments").json(&body).send().await.unwrap().json().await.unwrap();
+        let payment = server.create(&body).await;
         model.insert(0, (payment["id"].as_str().unwrap().to_owned(), "pending"));
         // Settle some that are not the newest, so that the lists of a status get gaps.
         let status = ["completed", "failed", "cancelled", "pending"][number % 4];

@@ -177,15 +177,7 @@ async fn a_body_that_does_not_arrive_is_408() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settled_session_cannot_be_settled_again_and_says_why() {
     let server = Server::start();
-    let payment: Value = server
-        .request(Method::POST, "/payments")
-        .json(&payment_of(&json!(5)))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let payment = server.create(&payment_of(&json!(5))).await;
     let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
     let failed: Value = server
         .keyless(Method::POST, &simulate)
@@ -206,15 +198,7 @@ async fn a_settled_session_cannot_be_settled_again_and_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_session_cannot_be_paid() {
     let server = Server::start_with(&["--session-ttl", "1"]);
-    let payment: Value = server
-        .request(Method::POST, "/payments")
-        .json(&payment_of(&json!(5)))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let payment = server.create(&payment_of(&json!(5))).await;
     let id = payment["id"].as_str().unwrap();
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let session: Value =
@@ -227,9 +211,9 @@ async fn an_expired_session_cannot_be_paid() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_life_is_over_becomes_expired_by_itself_and_a_settled_one_does_not() {
     let mut server = Server::start_with(&["--session-ttl", "2"]);
-    let create = || async {
-        let request = server.request(Method::POST, "/payments").json(&payment_of(&json!(5)));
-        request.send().await.unwrap().json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+    let create = async || {
+        let payment = server.create(&payment_of(&json!(5))).await;
+        payment["id"].as_str().unwrap().to_owned()
     };
     let (left, paid) = (create().await, create().await);
     server.keyless(Method::POST, &format!("/api/v1/checkout/{paid}/simulate")).send().await.unwrap();

@@ -91,6 +91,13 @@ impl Server {
         self.keyless(method, &format!("/api/v1{path}")).bearer_auth(SANDBOX_KEY)
     }
 
+    /// Creates a payment with the sandbox's key.
+    pub(crate) async fn create(&self, body: &Value) -> Value {
+        let answer = self.request(Method::POST, "/payments").json(body).send().await.unwrap();
+        assert_eq!(answer.status(), 201);
+        answer.json().await.unwrap()
+    }
+
     /// A request without a key.
     pub(crate) fn keyless(&self, method: Method, path: &str) -> RequestBuilder {
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
