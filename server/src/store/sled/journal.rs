@@ -9,6 +9,9 @@
 //! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
 //! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files; a file is named for
 //! its first. An entry that the crash cut short is the end of the journal: nobody was told of it.
+//!
+//! Ahead of the last entry a file holds zeros, which are no entry. Where the file need not grow, a sync has only the
+//! entry to write and not the file's new length as well.
 
 use std::{
     collections::BTreeMap,
@@ -25,12 +28,17 @@ const ENTRY_HEAD_BYTES: usize = 8;
 const SUFFIX: &str = ".journal";
 /// When a file is this long, a new one is begun and those that sled has written in full are removed.
 const ROTATE_AT_BYTES: u64 = 64 * 1024 * 1024;
+/// How many zeros are written at a time ahead of the entries.
+const AHEAD_BYTES: usize = 1024 * 1024;
 
 /// The journal's last file, open for appending.
 pub(super) struct Journal {
     directory: PathBuf,
     file: File,
+    /// Where the last entry ends.
     length: u64,
+    /// Where the zeros after it end, and the file.
+    allocated: u64,
     last: u64,
     /// The length at which a new file is due.
     rotate_at: u64,
@@ -57,35 +65,34 @@ impl Journal {
         for (_, path) in &files {
             let mut file = File::open(path)?;
             let end = read_entries(&mut file, path, &mut last, applied, &mut replay)?;
-            if end != file.metadata()?.len() {
+            if !is_zero_from(&mut file, end)? {
                 // Only the last file can have been cut short by a crash.
                 return Err(JournalError::Damaged { path: path.clone(), offset: end });
             }
         }
         let Some((_, path)) = current else {
             let (file, length) = begin_file(directory, applied + 1)?;
-            return Ok(Self::of_file(directory, file, length, applied));
+            return Ok(Self::of_file(directory, file, length, length, applied));
         };
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
-        let torn = file.metadata()?.len() - length;
-        if torn > 0 {
-            tracing::warn!(
-                torn,
-                "the last journal entry was cut short by a crash; nobody was told of it, it is dropped"
-            );
+        let mut allocated = file.metadata()?.len();
+        if !is_zero_from(&mut file, length)? {
+            tracing::warn!("the last journal entry was cut short by a crash; nobody was told of it, it is dropped");
             file.set_len(length)?;
             file.sync_all()?;
+            allocated = length;
         }
         file.seek(SeekFrom::Start(length))?;
         if last < applied {
             return Err(JournalError::Behind { path, last, applied });
         }
-        Ok(Self::of_file(directory, file, length, last))
+        Ok(Self::of_file(directory, file, length, allocated, last))
     }
 
-    fn of_file(directory: &Path, file: File, length: u64, last: u64) -> Self {
-        Self { directory: directory.to_owned(), file, length, last, rotate_at: ROTATE_AT_BYTES, buffer: Vec::new() }
+    fn of_file(directory: &Path, file: File, length: u64, allocated: u64, last: u64) -> Self {
+        let (directory, rotate_at) = (directory.to_owned(), ROTATE_AT_BYTES);
+        Self { directory, file, length, allocated, last, rotate_at, buffer: Vec::new() }
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -96,15 +103,30 @@ impl Journal {
     pub(super) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
-        if let Err(error) = self.file.write_all(&self.buffer) {
+        if let Err(error) = self.write_buffer() {
+            // As it was, less the zeros: some of them may be written over.
             self.file.set_len(self.length).map_err(AppendError::NotSynced)?;
             self.file.seek(SeekFrom::Start(self.length)).map_err(AppendError::NotSynced)?;
+            self.allocated = self.length;
             return Err(AppendError::NotWritten(error));
         }
         self.file.sync_data().map_err(AppendError::NotSynced)?;
         self.length += self.buffer.len() as u64;
         self.last = number;
         Ok(number)
+    }
+
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let end = self.length + self.buffer.len() as u64;
+        if end > self.allocated {
+            self.file.seek(SeekFrom::Start(self.allocated))?;
+            let needed = usize::try_from(end - self.allocated).unwrap_or(usize::MAX);
+            self.file.write_all(&vec![0; needed.saturating_add(AHEAD_BYTES)])?;
+            self.file.sync_all()?;
+            self.allocated = end + AHEAD_BYTES as u64;
+            self.file.seek(SeekFrom::Start(self.length))?;
+        }
+        self.file.write_all(&self.buffer)
     }
 
     /// Whether it is time to [`rotate`](Self::rotate).
@@ -118,6 +140,7 @@ impl Journal {
         self.rotate_at = self.length + ROTATE_AT_BYTES;
         let old = files_in(&self.directory)?;
         (self.file, self.length) = begin_file(&self.directory, self.last + 1)?;
+        self.allocated = self.length;
         self.rotate_at = ROTATE_AT_BYTES;
         for (_, path) in old.into_iter().filter(|(first, _)| *first <= self.last) {
             fs::remove_file(path)?;
@@ -125,6 +148,14 @@ impl Journal {
         sync_directory(&self.directory)?;
         Ok(())
     }
+}
+
+/// Whether a file holds nothing but zeros from an offset on.
+fn is_zero_from(file: &mut File, offset: u64) -> io::Result<bool> {
+    let mut rest = Vec::new();
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_to_end(&mut rest)?;
+    Ok(rest.iter().all(|byte| *byte == 0))
 }
 
 /// The journal's files with the number of their first entry, oldest first.
@@ -294,7 +325,45 @@ mod tests {
         journal.append(&batch("a", Some("1"))).unwrap();
         journal.append(&batch("b", None)).unwrap();
         journal.append(&batch("c", Some("3"))).unwrap();
+        // Without the zeros, so that the tests below go over the entries only.
+        journal.file.set_len(journal.length).unwrap();
         files_in(directory).unwrap().remove(0).1
+    }
+
+    #[test]
+    fn zeros_ahead_are_no_entry_and_what_a_crash_left_among_them_is_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || Journal::open(directory.path(), 0, |_, _| Ok(())).unwrap();
+        let mut journal = open();
+        journal.append(&batch("a", Some("1"))).unwrap();
+        let (length, allocated) = (journal.length, journal.allocated);
+        let path = files_in(directory.path()).unwrap().remove(0).1;
+        assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
+        assert!(allocated > length + 1_000_000);
+
+        // Appending goes on in the zeros, and the file does not grow.
+        let mut journal = open();
+        journal.append(&batch("b", Some("2"))).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
+        let end = journal.length;
+        assert_eq!(entries_after(directory.path(), 0).unwrap().len(), 2);
+
+        // The middle of an entry reached the disk, its beginning did not.
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[usize::try_from(end).unwrap() + 600] = 7;
+        fs::write(&path, &bytes).unwrap();
+        let mut journal = open();
+        assert_eq!(fs::metadata(&path).unwrap().len(), end);
+        journal.append(&batch("c", Some("3"))).unwrap();
+        assert_eq!(entries_after(directory.path(), 0).unwrap().len(), 3);
+
+        // An entry longer than all the zeros.
+        let mut journal = open();
+        let long = "x".repeat(3 * AHEAD_BYTES);
+        journal.append(&batch("long", Some(&long))).unwrap();
+        journal.append(&batch("d", Some("4"))).unwrap();
+        let entries = entries_after(directory.path(), 3).unwrap();
+        assert_eq!(entries, [(4, batch("long", Some(&long))), (5, batch("d", Some("4")))]);
     }
 
     #[test]
