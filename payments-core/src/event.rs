@@ -92,6 +92,34 @@ impl Event {
         Self::parse(verified.body().as_ref())
     }
 
+    /// The event's id as it stands in a body. For the guard against replays, which asks for it of verified bodies only:
+    ///
+    /// ```
+    /// use payments_core::Event;
+    /// use webhook_verify::{Secret, Signer, Verifier, replay::{Claim, MemoryClaims, ReplayGuard}};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let body = br#"{"id":"evt_1","event":"test.ping","created_at":"2026-03-01T03:30:00.000Z","data":{}}"#;
+    /// # let signature = Signer::new(Secret::new("whsec_8f2d1a")?).sign_now(body);
+    /// # let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
+    /// let guard = ReplayGuard::new(MemoryClaims::new(10_000));
+    /// let verified = verifier.verify(&signature, body)?;
+    /// if let Claim::New(claimed) = guard.claim(&verified, Event::id_in)? {
+    ///     let event = Event::from_verified(verified)?;
+    ///     claimed.commit()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn id_in(body: &[u8]) -> Option<&str> {
+        #[derive(Deserialize)]
+        struct Identified<'b> {
+            id: &'b str,
+        }
+        serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
+    }
+
     /// Reads an event out of bytes that nobody verified. For tests of a handler, and for nothing else: whoever can
     /// reach an endpoint that does this can tell a shop that it was paid.
     ///

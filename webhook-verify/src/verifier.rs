@@ -100,7 +100,7 @@ impl Verifier {
             begin(&mut mac, parts.timestamp_text, body);
             matches.look_for(mac, &parts);
         }
-        matches.prove(body, &parts)
+        matches.prove(body, &parts, self.tolerance)
     }
 
     fn secrets(&self) -> impl Iterator<Item = &Secret> {
@@ -141,7 +141,7 @@ impl Verifier {
             begin(&mut mac, parts.timestamp_text, b"");
             *slot = Some(mac);
         }
-        Ok(Verification { parts, macs })
+        Ok(Verification { parts, macs, tolerance: self.tolerance })
     }
 }
 
@@ -189,6 +189,7 @@ fn check_age(timestamp: u64, now: u64, tolerance: Tolerance) -> Result<(), Failu
 pub struct Verification<'v> {
     parts: SignatureParts<'v>,
     macs: [Option<Mac>; MAX_SECRETS],
+    tolerance: Tolerance,
 }
 
 impl Verification<'_> {
@@ -213,7 +214,7 @@ impl Verification<'_> {
         for mac in self.macs.into_iter().map_while(|mac| mac) {
             matches.look_for(mac, &self.parts);
         }
-        matches.prove(body, &self.parts)
+        matches.prove(body, &self.parts, self.tolerance)
     }
 }
 
@@ -243,9 +244,9 @@ impl Matches {
         self.looked_for += 1;
     }
 
-    fn prove<B>(self, body: B, parts: &SignatureParts<'_>) -> Result<Verified<B>, Failure> {
+    fn prove<B>(self, body: B, parts: &SignatureParts<'_>, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
         if bool::from(self.any) {
-            Ok(Verified { body, timestamp: parts.timestamp, matched_secret: usize::from(self.secret) })
+            Ok(Verified { body, timestamp: parts.timestamp, tolerance, matched_secret: usize::from(self.secret) })
         } else {
             Err(Failure::SignatureMismatch)
         }
@@ -263,12 +264,13 @@ impl fmt::Debug for Verification<'_> {
 /// ```compile_fail
 /// use webhook_verify::Verified;
 ///
-/// let forged = Verified { body: b"{}", timestamp: 0, matched_secret: 0 };
+/// let forged = Verified { body: b"{}", timestamp: 0, tolerance: Default::default(), matched_secret: 0 };
 /// ```
 #[derive(Clone, Copy)]
 pub struct Verified<B> {
     body: B,
     timestamp: u64,
+    tolerance: Tolerance,
     matched_secret: usize,
 }
 
@@ -286,6 +288,12 @@ impl<B> Verified<B> {
     /// The time of signing, in seconds since 1970.
     pub const fn timestamp(&self) -> u64 {
         self.timestamp
+    }
+
+    /// The tolerance that the time of signing passed. For twice as long the same request could be taken again, so the
+    /// guard against replays remembers the event for that long.
+    pub const fn tolerance(&self) -> Tolerance {
+        self.tolerance
     }
 
     /// Which secret matched, counted from 0 in the order in which the verifier got them. During a rotation: when

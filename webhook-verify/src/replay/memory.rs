@@ -6,13 +6,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{ClaimStore, Held, Lifetimes, Ticket};
-use crate::Tolerance;
+use super::{ClaimStore, Committed, Held, Ticket};
 
 /// Claims in the memory of one process, up to a bound. They are gone when it ends.
 #[derive(Debug)]
 pub struct MemoryClaims {
-    lifetimes: Lifetimes,
     capacity: usize,
     claims: Mutex<Claims>,
 }
@@ -33,11 +31,10 @@ struct Entry {
 }
 
 impl MemoryClaims {
-    /// Claims that are kept for twice the verifier's tolerance, at most so many at once. Take a capacity above the
-    /// number of events that come in twice the tolerance.
+    /// Room for so many claims at once. Take more than the number of events that come in twice the tolerance.
     #[must_use]
-    pub fn new(tolerance: Tolerance, capacity: usize) -> Self {
-        Self { lifetimes: Lifetimes::for_tolerance(tolerance), capacity, claims: Mutex::default() }
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, claims: Mutex::default() }
     }
 
     fn claims(&self) -> MutexGuard<'_, Claims> {
@@ -69,7 +66,7 @@ impl Claims {
 impl ClaimStore for MemoryClaims {
     type Error = MemoryClaimsFull;
 
-    fn claim(&self, id: &str, now: u64) -> Result<Held, MemoryClaimsFull> {
+    fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, MemoryClaimsFull> {
         let mut claims = self.claims();
         claims.forget_what_ran_out(now);
         match claims.by_id.get(id) {
@@ -80,16 +77,18 @@ impl ClaimStore for MemoryClaims {
         }
         claims.last_ticket += 1;
         let ticket = claims.last_ticket;
-        claims.set(id, Entry { ticket, until: Lifetimes::in_progress_until(now), done: false });
+        claims.set(id, Entry { ticket, until, done: false });
         Ok(Held::ByYou(Ticket(ticket)))
     }
 
-    fn commit(&self, id: &str, ticket: Ticket, now: u64) -> Result<(), MemoryClaimsFull> {
+    fn commit(&self, id: &str, ticket: Ticket, until: u64) -> Result<Committed, MemoryClaimsFull> {
         let mut claims = self.claims();
-        if claims.is_held_by(id, ticket) {
-            claims.set(id, Entry { ticket: ticket.0, until: self.lifetimes.done_until(now), done: true });
+        match claims.by_id.get(id) {
+            Some(entry) if entry.ticket != ticket.0 => return Ok(Committed::TooLate),
+            None if claims.by_id.len() >= self.capacity => return Err(MemoryClaimsFull),
+            _ => claims.set(id, Entry { ticket: ticket.0, until, done: true }),
         }
-        Ok(())
+        Ok(Committed::Finally)
     }
 
     fn release(&self, id: &str, ticket: Ticket) -> Result<(), MemoryClaimsFull> {

@@ -5,11 +5,11 @@
 //! the work is done. (The id in `X-Service-Delivery` is not signed; never decide by it.)
 //!
 //! ```
-//! use webhook_verify::{Secret, Signer, Tolerance, Verified, Verifier};
+//! use webhook_verify::{Secret, Signer, Verifier};
 //! use webhook_verify::replay::{Claim, MemoryClaims, ReplayGuard};
 //!
 //! /// The event's id, out of the verified body. A real handler reads it with its JSON library.
-//! fn event_id<'b>(body: &&'b [u8]) -> Option<&'b str> {
+//! fn event_id(body: &[u8]) -> Option<&str> {
 //!     std::str::from_utf8(body).ok()?.split('"').find(|part| part.starts_with("evt_"))
 //! }
 //!
@@ -17,7 +17,7 @@
 //! # let body = br#"{"id":"evt_1"}"#;
 //! # let header = Signer::new(Secret::new("whsec_8f2d1a")?).sign_now(body);
 //! let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
-//! let guard = ReplayGuard::new(MemoryClaims::new(Tolerance::default(), 10_000));
+//! let guard = ReplayGuard::new(MemoryClaims::new(10_000));
 //!
 //! let verified = verifier.verify(&header, body)?;
 //! match guard.claim(&verified, event_id)? {
@@ -31,6 +31,15 @@
 //! assert!(matches!(guard.claim(&verified, event_id)?, Claim::Done));
 //! # Ok(())
 //! # }
+//! ```
+//!
+//! What is claimed can only come out of the verified body: an id from anywhere else, such as a header, does not compile.
+//!
+//! ```compile_fail
+//! # use webhook_verify::{Verified, replay::{MemoryClaims, ReplayGuard}};
+//! fn by_an_unsigned_header(guard: &ReplayGuard<MemoryClaims>, verified: &Verified<&[u8]>, header: &str) {
+//!     let _ = guard.claim(verified, |_body| Some(header));
+//! }
 //! ```
 //!
 //! [`MemoryClaims`] serves one process; with the feature `sled` a `SledClaims` survives its restart. Several processes
@@ -49,22 +58,24 @@ pub use memory::{MemoryClaims, MemoryClaimsFull};
 
 use crate::{Tolerance, Verified};
 
-/// Where claims are kept. Each call is atomic.
+/// Where claims are kept. Each call is atomic. All times are in seconds since 1970, passed in by the guard; a claim counts
+/// as long as now is before its end.
 pub trait ClaimStore: Send + Sync {
     /// Why the place cannot answer.
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// Claims an id at a time in seconds since 1970, unless someone has it.
+    /// Claims an id, unless someone has it.
     ///
     /// # Errors
     /// When the store cannot answer. Nothing is claimed then: refuse the request.
-    fn claim(&self, id: &str, now_unix_seconds: u64) -> Result<Held, Self::Error>;
+    fn claim(&self, id: &str, now_unix_seconds: u64, until_unix_seconds: u64) -> Result<Held, Self::Error>;
 
-    /// Makes a claim final: the event is handled. Does nothing if the claim is no longer `ticket`'s.
+    /// Makes a claim final: the event is handled. A claim that ran out, and that nobody else has taken since, is made
+    /// final too.
     ///
     /// # Errors
     /// When the store cannot answer.
-    fn commit(&self, id: &str, ticket: Ticket, now_unix_seconds: u64) -> Result<(), Self::Error>;
+    fn commit(&self, id: &str, ticket: Ticket, until_unix_seconds: u64) -> Result<Committed, Self::Error>;
 
     /// Gives a claim back: the event was not handled. Does nothing if the claim is no longer `ticket`'s.
     ///
@@ -88,54 +99,55 @@ pub enum Held {
     Done,
 }
 
-/// For how long claims count.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lifetimes {
-    /// How long a handled event is remembered; `None` for ever.
-    done_seconds: Option<u64>,
+/// Whether a claim could be made final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Committed {
+    /// It is final.
+    Finally,
+    /// It had run out, and somebody else has taken or handled the event since.
+    TooLate,
 }
 
-impl Lifetimes {
-    /// A handler that is silent for so long has died; its claim is free again.
-    const IN_PROGRESS_SECONDS: u64 = 60;
+/// How long a claim counts that is neither committed nor given back, in seconds. A handler that is silent for so long has
+/// died with its process. The platform waits 8 seconds for an answer.
+pub const CLAIM_SECONDS: u64 = 60;
 
-    /// A signature is taken from one tolerance before its time to one after, so a request can come again for twice the
-    /// tolerance. Without an age check it can come again for ever.
-    fn for_tolerance(tolerance: Tolerance) -> Self {
-        Self { done_seconds: tolerance.as_seconds().map(|seconds| seconds.saturating_mul(2)) }
-    }
-
-    fn in_progress_until(now: u64) -> u64 {
-        now.saturating_add(Self::IN_PROGRESS_SECONDS)
-    }
-
-    fn done_until(self, now: u64) -> u64 {
-        self.done_seconds.map_or(u64::MAX, |seconds| now.saturating_add(seconds))
-    }
-}
+/// The longest event id that is claimed, in bytes.
+pub const MAX_ID_BYTES: usize = 128;
 
 /// Lets each event be handled once.
 #[derive(Debug)]
 pub struct ReplayGuard<S> {
     store: S,
+    remember_seconds: u64,
 }
 
 impl<S: ClaimStore> ReplayGuard<S> {
-    /// A guard that keeps its claims in a store.
+    /// A guard that keeps its claims in a store, and remembers what was handled for as long as the same request could be
+    /// taken again: twice the tolerance that it passed, or for ever where its age was not checked.
     pub const fn new(store: S) -> Self {
-        Self { store }
+        Self { store, remember_seconds: 0 }
     }
 
-    /// Claims a verified event by the id that `id` reads out of its body.
+    /// Remembers what was handled for at least so many seconds. The platform may deliver an event again with a new
+    /// signature, later than any replay could come.
+    #[must_use]
+    pub const fn remember_seconds(mut self, seconds: u64) -> Self {
+        self.remember_seconds = seconds;
+        self
+    }
+
+    /// Claims a verified event by the id that `id` reads out of its body: `evt_…`, at most [`MAX_ID_BYTES`].
     ///
     /// # Errors
     /// [`ReplayError::NoId`] if the body has none, [`ReplayError::Store`] if the store cannot answer. In both cases
     /// refuse the request: what cannot be claimed cannot be handled once.
-    pub fn claim<'g, 'v, B>(
-        &'g self,
-        verified: &'v Verified<B>,
-        id: impl FnOnce(&'v B) -> Option<&'v str>,
-    ) -> Result<Claim<'g, S>, ReplayError<S::Error>> {
+    pub fn claim<B: AsRef<[u8]>>(
+        &self,
+        verified: &Verified<B>,
+        id: impl FnOnce(&[u8]) -> Option<&str>,
+    ) -> Result<Claim<'_, S>, ReplayError<S::Error>> {
         self.claim_at(verified, id, crate::unix_seconds())
     }
 
@@ -143,21 +155,36 @@ impl<S: ClaimStore> ReplayGuard<S> {
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
-    pub fn claim_at<'g, 'v, B>(
-        &'g self,
-        verified: &'v Verified<B>,
-        id: impl FnOnce(&'v B) -> Option<&'v str>,
+    pub fn claim_at<B: AsRef<[u8]>>(
+        &self,
+        verified: &Verified<B>,
+        id: impl FnOnce(&[u8]) -> Option<&str>,
         now_unix_seconds: u64,
-    ) -> Result<Claim<'g, S>, ReplayError<S::Error>> {
-        let id = id(verified.body()).filter(|id| !id.is_empty()).ok_or(ReplayError::NoId)?;
-        Ok(match self.store.claim(id, now_unix_seconds).map_err(ReplayError::Store)? {
+    ) -> Result<Claim<'_, S>, ReplayError<S::Error>> {
+        let id = id(verified.body().as_ref()).filter(|id| is_event_id(id)).ok_or(ReplayError::NoId)?;
+        let until = now_unix_seconds.saturating_add(CLAIM_SECONDS);
+        Ok(match self.store.claim(id, now_unix_seconds, until).map_err(ReplayError::Store)? {
             Held::ByYou(ticket) => {
-                Claim::New(Claimed { store: &self.store, id: Some(id.into()), ticket, now_unix_seconds })
+                let remember_until = self.remember_until(verified.tolerance(), now_unix_seconds);
+                Claim::New(Claimed { store: &self.store, id: Some(id.into()), ticket, remember_until })
             }
             Held::InProgress => Claim::InProgress,
             Held::Done => Claim::Done,
         })
     }
+
+    /// A signature is taken from one tolerance before its time to one after, both ends included, so a request that is
+    /// taken now can come again up to and with twice the tolerance from now. Without an age check it can for ever.
+    fn remember_until(&self, tolerance: Tolerance, now: u64) -> u64 {
+        tolerance.as_seconds().map_or(u64::MAX, |seconds| {
+            let replayable_seconds = seconds.saturating_mul(2).saturating_add(1);
+            now.saturating_add(replayable_seconds.max(self.remember_seconds))
+        })
+    }
+}
+
+fn is_event_id(text: &str) -> bool {
+    text.len() <= MAX_ID_BYTES && text.strip_prefix("evt_").is_some_and(|rest| !rest.is_empty())
 }
 
 /// What came of a claim.
@@ -180,18 +207,21 @@ pub struct Claimed<'g, S: ClaimStore> {
     /// `None` once it was committed.
     id: Option<std::boxed::Box<str>>,
     ticket: Ticket,
-    now_unix_seconds: u64,
+    remember_until: u64,
 }
 
 impl<S: ClaimStore> Claimed<'_, S> {
     /// The event is handled: whoever brings it again is told that it is done.
     ///
     /// # Errors
-    /// When the store cannot answer. The event may then be handled once more.
-    pub fn commit(mut self) -> Result<(), S::Error> {
-        match self.id.take() {
-            Some(id) => self.store.commit(&id, self.ticket, self.now_unix_seconds),
-            None => Ok(()),
+    /// [`CommitError::TooLate`] if handling took longer than [`CLAIM_SECONDS`] and somebody else has the event by now:
+    /// undo what was done, if that can be. [`CommitError::Store`] if the store cannot answer: the event may then be
+    /// handled once more.
+    pub fn commit(mut self) -> Result<(), CommitError<S::Error>> {
+        let Some(id) = self.id.take() else { return Ok(()) };
+        match self.store.commit(&id, self.ticket, self.remember_until).map_err(CommitError::Store)? {
+            Committed::Finally => Ok(()),
+            Committed::TooLate => Err(CommitError::TooLate),
         }
     }
 }
@@ -213,11 +243,24 @@ impl<S: ClaimStore> fmt::Debug for Claimed<'_, S> {
 
 /// An event could not be claimed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReplayError<E> {
-    /// The verified body has no event id.
+    /// The verified body has no event id. Answer 400.
     #[error("the verified body has no event id")]
     NoId,
-    /// The store of claims cannot answer.
-    #[error("the claim could not be made: {0}")]
+    /// The store of claims cannot answer; the source tells why. Answer 503.
+    #[error("the event could not be claimed")]
+    Store(#[source] E),
+}
+
+/// A claim could not be made final.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError<E> {
+    /// Handling took so long that the claim ran out and somebody else took the event.
+    #[error("the claim ran out after 60 s, and the event was claimed again")]
+    TooLate,
+    /// The store of claims cannot answer; the source tells why.
+    #[error("the claim could not be made final")]
     Store(#[source] E),
 }

@@ -2,8 +2,7 @@
 
 use std::{string::ToString, vec::Vec};
 
-use super::{ClaimStore, Held, Lifetimes, Ticket};
-use crate::Tolerance;
+use super::{ClaimStore, Committed, Held, Ticket};
 
 /// Claims in a sled 0.34 tree of their own: they survive a restart of the process.
 ///
@@ -11,7 +10,6 @@ use crate::Tolerance;
 /// that it survives a power cut. Where that matters, keep the claim with the order in your own database.
 #[derive(Debug, Clone)]
 pub struct SledClaims {
-    lifetimes: Lifetimes,
     tree: sled::Tree,
     tickets: sled::Db,
 }
@@ -47,13 +45,12 @@ impl Entry {
 }
 
 impl SledClaims {
-    /// Claims in a tree of this name, kept for twice the verifier's tolerance.
+    /// Claims in a tree of this name, which nothing else may use.
     ///
     /// # Errors
     /// When sled cannot open the tree.
-    pub fn open(db: &sled::Db, name: &str, tolerance: Tolerance) -> Result<Self, SledClaimsError> {
-        let tree = db.open_tree(name)?;
-        Ok(Self { lifetimes: Lifetimes::for_tolerance(tolerance), tree, tickets: db.clone() })
+    pub fn open(db: &sled::Db, name: &str) -> Result<Self, SledClaimsError> {
+        Ok(Self { tree: db.open_tree(name)?, tickets: db.clone() })
     }
 
     fn read(&self, id: &str) -> Result<(Option<sled::IVec>, Option<Entry>), SledClaimsError> {
@@ -85,17 +82,6 @@ impl SledClaims {
         }
         Ok(())
     }
-
-    /// Ends a claim that `ticket` still holds.
-    fn end(&self, id: &str, ticket: Ticket, entry: Option<Entry>) -> Result<(), SledClaimsError> {
-        let (was, held) = self.read(id)?;
-        if held.is_some_and(|held| held.ticket == ticket.0 && !held.done) {
-            // Whoever else changed it meanwhile took it over after its time.
-            self.replace(id, was, entry)?;
-            self.tree.flush()?;
-        }
-        Ok(())
-    }
 }
 
 fn by_id(id: &str) -> Vec<u8> {
@@ -109,7 +95,7 @@ fn by_end(until: u64, id: &str) -> Vec<u8> {
 impl ClaimStore for SledClaims {
     type Error = SledClaimsError;
 
-    fn claim(&self, id: &str, now: u64) -> Result<Held, SledClaimsError> {
+    fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, SledClaimsError> {
         self.sweep(now)?;
         loop {
             let (was, held) = self.read(id)?;
@@ -119,20 +105,33 @@ impl ClaimStore for SledClaims {
                 _ => {}
             }
             let ticket = self.tickets.generate_id()?;
-            let entry = Entry { until: Lifetimes::in_progress_until(now), ticket, done: false };
+            let entry = Entry { until, ticket, done: false };
             if self.replace(id, was, Some(entry))? {
                 return Ok(Held::ByYou(Ticket(ticket)));
             }
         }
     }
 
-    fn commit(&self, id: &str, ticket: Ticket, now: u64) -> Result<(), SledClaimsError> {
-        let entry = Entry { until: self.lifetimes.done_until(now), ticket: ticket.0, done: true };
-        self.end(id, ticket, Some(entry))
+    fn commit(&self, id: &str, ticket: Ticket, until: u64) -> Result<Committed, SledClaimsError> {
+        loop {
+            let (was, held) = self.read(id)?;
+            if held.is_some_and(|held| held.ticket != ticket.0) {
+                return Ok(Committed::TooLate);
+            }
+            if self.replace(id, was, Some(Entry { until, ticket: ticket.0, done: true }))? {
+                self.tree.flush()?;
+                return Ok(Committed::Finally);
+            }
+        }
     }
 
     fn release(&self, id: &str, ticket: Ticket) -> Result<(), SledClaimsError> {
-        self.end(id, ticket, None)
+        let (was, held) = self.read(id)?;
+        if held.is_some_and(|held| held.ticket == ticket.0 && !held.done) {
+            // Whoever changed it meanwhile took it over after its time.
+            self.replace(id, was, None)?;
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::{
 
 use webhook_verify::{
     Secret, Signer, Tolerance, Verified, Verifier,
-    replay::{Claim, ClaimStore, MemoryClaims, ReplayError, ReplayGuard},
+    replay::{
+        CLAIM_SECONDS, Claim, ClaimStore, Claimed, CommitError, MAX_ID_BYTES, MemoryClaims, ReplayError, ReplayGuard,
+    },
 };
 
 use crate::NOW;
@@ -15,13 +17,26 @@ use crate::NOW;
 const EVENT: &str = r#"{"id":"evt_1"}"#;
 
 fn verified(body: &'static str) -> Verified<&'static [u8]> {
-    let secret = || Secret::new("whsec_test").unwrap();
-    let header = Signer::new(secret()).sign_at(body.as_bytes(), NOW);
-    Verifier::new(secret()).verify_at(header, body.as_bytes(), NOW).unwrap()
+    verified_by(body, Tolerance::default())
 }
 
-fn id<'b>(body: &&'b [u8]) -> Option<&'b str> {
+fn verified_by(body: &'static str, tolerance: Tolerance) -> Verified<&'static [u8]> {
+    let secret = || Secret::new("whsec_test").unwrap();
+    let header = Signer::new(secret()).sign_at(body.as_bytes(), NOW);
+    Verifier::new(secret()).tolerance(tolerance).verify_at(header, body.as_bytes(), NOW).unwrap()
+}
+
+fn id(body: &[u8]) -> Option<&str> {
     std::str::from_utf8(body).ok()?.split('"').find(|part| part.starts_with("evt_"))
+}
+
+fn new<'g, S: ClaimStore>(guard: &'g ReplayGuard<S>, event: &Verified<&[u8]>, now: u64) -> Claimed<'g, S> {
+    match guard.claim_at(event, id, now).unwrap() {
+        Claim::New(claimed) => claimed,
+        other => {
+            panic!("the event is free at {now}, and yet {}", if matches!(other, Claim::Done) { "done" } else { "held" })
+        }
+    }
 }
 
 /// What every place for claims must do; each part takes a fresh one.
@@ -29,23 +44,27 @@ fn contract<S: ClaimStore>(fresh: impl Fn() -> S) {
     a_replay_inside_the_tolerance_is_caught(&ReplayGuard::new(fresh()));
     two_deliveries_at_once_give_one_claim(&ReplayGuard::new(fresh()));
     a_handler_that_fails_gives_its_claim_back(&ReplayGuard::new(fresh()));
-    a_claim_is_kept_for_twice_the_tolerance_and_not_for_ever(&ReplayGuard::new(fresh()));
+    a_claim_is_kept_as_long_as_its_request_could_be_taken_again_and_not_for_ever(&ReplayGuard::new(fresh()));
+    a_claim_is_kept_for_longer_where_that_is_asked_for(&ReplayGuard::new(fresh()).remember_seconds(86_400));
+    a_claim_by_a_wider_tolerance_is_kept_for_longer(&ReplayGuard::new(fresh()));
+    without_an_age_check_a_claim_is_kept_for_ever(&ReplayGuard::new(fresh()));
     a_handler_that_died_holds_its_claim_for_a_minute(&ReplayGuard::new(fresh()));
-    whoever_was_too_slow_cannot_end_anothers_claim(&ReplayGuard::new(fresh()));
-    a_body_without_an_id_cannot_be_claimed(&ReplayGuard::new(fresh()));
+    whoever_was_too_slow_cannot_end_anothers_claim_and_is_told(&ReplayGuard::new(fresh()));
+    a_slow_handler_that_nobody_overtook_can_still_commit(&ReplayGuard::new(fresh()));
+    a_body_without_an_event_id_cannot_be_claimed(&ReplayGuard::new(fresh()));
 }
 
-/// A captured request, sent again while its signature is young, is the same event.
+/// Case 46. A captured request, sent again while its signature is young, is the same event.
 fn a_replay_inside_the_tolerance_is_caught<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
-    let Claim::New(claimed) = guard.claim_at(&event, id, NOW).unwrap() else { panic!("the first has it") };
+    let claimed = new(guard, &event, NOW);
     claimed.commit().unwrap();
     assert!(matches!(guard.claim_at(&event, id, NOW + 1).unwrap(), Claim::Done));
     let other = verified(r#"{"id":"evt_2"}"#);
     assert!(matches!(guard.claim_at(&other, id, NOW).unwrap(), Claim::New(_)));
 }
 
-/// Two deliveries of one event race; checking first and noting after would let both through.
+/// Case 47. Two deliveries of one event race; checking first and noting after would let both through.
 fn two_deliveries_at_once_give_one_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let (new, in_progress) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let barrier = Barrier::new(8);
@@ -69,71 +88,108 @@ fn two_deliveries_at_once_give_one_claim<S: ClaimStore>(guard: &ReplayGuard<S>) 
     assert_eq!((new.into_inner(), in_progress.into_inner()), (1, 7));
 }
 
-/// A claim that a failed handler keeps would turn the platform's second delivery away.
+/// Case 48. A claim that a failed handler keeps would turn the platform's second delivery away.
 fn a_handler_that_fails_gives_its_claim_back<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let handler = || -> Result<(), &str> {
-        let Claim::New(_claimed) = guard.claim_at(&event, id, NOW).unwrap() else { panic!("the first has it") };
+        let _claimed = new(guard, &event, NOW);
         Err("the handler failed")
     };
     assert!(handler().is_err());
     assert!(matches!(guard.claim_at(&event, id, NOW).unwrap(), Claim::New(_)));
 }
 
-fn a_claim_is_kept_for_twice_the_tolerance_and_not_for_ever<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// A request signed 300 seconds ahead is taken from 300 seconds before its time up to and with 300 after: 600 seconds, both
+/// ends included. A claim that is forgotten after 600 lets the last second's replay through.
+fn a_claim_is_kept_as_long_as_its_request_could_be_taken_again_and_not_for_ever<S: ClaimStore>(guard: &ReplayGuard<S>) {
+    let secret = || Secret::new("whsec_test").unwrap();
+    let header = Signer::new(secret()).sign_at(EVENT.as_bytes(), NOW + 300);
+    let arriving_at = |now| Verifier::new(secret()).verify_at(header.as_ref(), EVENT.as_bytes(), now);
+    new(guard, &arriving_at(NOW).unwrap(), NOW).commit().unwrap();
+    let last = arriving_at(NOW + 600).unwrap();
+    assert!(matches!(guard.claim_at(&last, id, NOW + 600).unwrap(), Claim::Done));
+    assert!(arriving_at(NOW + 601).is_err());
+    drop(new(guard, &last, NOW + 601));
+}
+
+/// The platform may deliver an event anew, long after its first request has become stale.
+fn a_claim_is_kept_for_longer_where_that_is_asked_for<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
-    let Claim::New(claimed) = guard.claim_at(&event, id, NOW).unwrap() else { panic!("the first has it") };
-    claimed.commit().unwrap();
-    assert!(matches!(guard.claim_at(&event, id, NOW + 599).unwrap(), Claim::Done));
-    assert!(matches!(guard.claim_at(&event, id, NOW + 600).unwrap(), Claim::New(_)));
+    new(guard, &event, NOW).commit().unwrap();
+    assert!(matches!(guard.claim_at(&event, id, NOW + 86_399).unwrap(), Claim::Done));
+    drop(new(guard, &event, NOW + 86_400));
+}
+
+/// How long to remember comes with the proof, so that verifier and guard cannot disagree about it.
+fn a_claim_by_a_wider_tolerance_is_kept_for_longer<S: ClaimStore>(guard: &ReplayGuard<S>) {
+    let event = verified_by(EVENT, Tolerance::seconds(3600));
+    new(guard, &event, NOW).commit().unwrap();
+    assert!(matches!(guard.claim_at(&event, id, NOW + 7200).unwrap(), Claim::Done));
+    drop(new(guard, &event, NOW + 7201));
+}
+
+fn without_an_age_check_a_claim_is_kept_for_ever<S: ClaimStore>(guard: &ReplayGuard<S>) {
+    let event = verified_by(EVENT, Tolerance::OFF);
+    new(guard, &event, NOW).commit().unwrap();
+    assert!(matches!(guard.claim_at(&event, id, u64::MAX - 1).unwrap(), Claim::Done));
 }
 
 fn a_handler_that_died_holds_its_claim_for_a_minute<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let claim = guard.claim_at(&event, id, NOW).unwrap();
     std::mem::forget(claim);
-    assert!(matches!(guard.claim_at(&event, id, NOW + 59).unwrap(), Claim::InProgress));
-    assert!(matches!(guard.claim_at(&event, id, NOW + 60).unwrap(), Claim::New(_)));
+    assert!(matches!(guard.claim_at(&event, id, NOW + CLAIM_SECONDS - 1).unwrap(), Claim::InProgress));
+    drop(new(guard, &event, NOW + CLAIM_SECONDS));
 }
 
-fn whoever_was_too_slow_cannot_end_anothers_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn whoever_was_too_slow_cannot_end_anothers_claim_and_is_told<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
-    let slow = guard.claim_at(&event, id, NOW).unwrap();
-    let next = guard.claim_at(&event, id, NOW + 60).unwrap();
-    assert!(matches!(next, Claim::New(_)));
-    drop(slow);
-    assert!(matches!(guard.claim_at(&event, id, NOW + 61).unwrap(), Claim::InProgress));
+    let dropped = new(guard, &event, NOW);
+    let committed = new(guard, &event, NOW + CLAIM_SECONDS);
+    let last = new(guard, &event, NOW + 2 * CLAIM_SECONDS);
+    drop(dropped);
+    assert!(matches!(committed.commit(), Err(CommitError::TooLate)));
+    assert!(matches!(guard.claim_at(&event, id, NOW + 2 * CLAIM_SECONDS + 1).unwrap(), Claim::InProgress));
+    last.commit().unwrap();
+    assert!(matches!(guard.claim_at(&event, id, NOW + 2 * CLAIM_SECONDS + 1).unwrap(), Claim::Done));
 }
 
-fn a_body_without_an_id_cannot_be_claimed<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// Its claim ran out and was swept away meanwhile. Forgetting that it is handled would let a replay through.
+fn a_slow_handler_that_nobody_overtook_can_still_commit<S: ClaimStore>(guard: &ReplayGuard<S>) {
+    let event = verified(EVENT);
+    let slow = new(guard, &event, NOW);
+    drop(new(guard, &verified(r#"{"id":"evt_2"}"#), NOW + CLAIM_SECONDS + 1));
+    slow.commit().unwrap();
+    assert!(matches!(guard.claim_at(&event, id, NOW + CLAIM_SECONDS + 2).unwrap(), Claim::Done));
+}
+
+/// An id of another kind is one too little: the delivery's comes in a header that nobody signed.
+fn a_body_without_an_event_id_cannot_be_claimed<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(r#"{"id":7}"#);
     assert!(matches!(guard.claim_at(&event, id, NOW), Err(ReplayError::NoId)));
-    assert!(matches!(guard.claim_at(&event, |_| Some(""), NOW), Err(ReplayError::NoId)));
+    for other in ["", "evt_", "del_1", " evt_1", "EVT_1"] {
+        assert!(matches!(guard.claim_at(&event, |_| Some(other), NOW), Err(ReplayError::NoId)), "{other:?}");
+    }
+    let long = |bytes: usize| -> &'static str { format!("evt_{}", "x".repeat(bytes - 4)).leak() };
+    let (longest, longer) = (long(MAX_ID_BYTES), long(MAX_ID_BYTES + 1));
+    assert!(guard.claim_at(&event, |_| Some(longest), NOW).is_ok());
+    assert!(matches!(guard.claim_at(&event, |_| Some(longer), NOW), Err(ReplayError::NoId)));
 }
 
 #[test]
 fn claims_in_memory_keep_the_contract() {
-    contract(|| MemoryClaims::new(Tolerance::default(), 100));
+    contract(|| MemoryClaims::new(100));
 }
 
 #[test]
 fn a_full_memory_refuses_rather_than_forgets_and_has_room_again_in_time() {
-    let guard = ReplayGuard::new(MemoryClaims::new(Tolerance::default(), 1));
+    let guard = &ReplayGuard::new(MemoryClaims::new(1));
     let (first, second) = (verified(EVENT), verified(r#"{"id":"evt_2"}"#));
-    let Claim::New(claimed) = guard.claim_at(&first, id, NOW).unwrap() else { panic!("the first has it") };
+    let claimed = new(guard, &first, NOW);
     claimed.commit().unwrap();
     assert!(matches!(guard.claim_at(&second, id, NOW), Err(ReplayError::Store(_))));
     assert!(matches!(guard.claim_at(&first, id, NOW).unwrap(), Claim::Done));
-    assert!(matches!(guard.claim_at(&second, id, NOW + 600).unwrap(), Claim::New(_)));
-}
-
-#[test]
-fn without_an_age_check_a_claim_is_kept_for_ever() {
-    let guard = ReplayGuard::new(MemoryClaims::new(Tolerance::OFF, 10));
-    let event = verified(EVENT);
-    let Claim::New(claimed) = guard.claim_at(&event, id, NOW).unwrap() else { panic!("the first has it") };
-    claimed.commit().unwrap();
-    assert!(matches!(guard.claim_at(&event, id, u64::MAX - 1).unwrap(), Claim::Done));
+    assert!(matches!(guard.claim_at(&second, id, NOW + 601).unwrap(), Claim::New(_)));
 }
 
 #[cfg(feature = "sled")]
@@ -149,7 +205,7 @@ mod on_sled {
         let fresh = AtomicUsize::new(0);
         contract(|| {
             let name = format!("claims-{}", fresh.fetch_add(1, Ordering::SeqCst));
-            SledClaims::open(&db, &name, Tolerance::default()).unwrap()
+            SledClaims::open(&db, &name).unwrap()
         });
     }
 
@@ -158,13 +214,10 @@ mod on_sled {
         let directory = tempfile::tempdir().unwrap();
         let open = || {
             let db = sled::open(directory.path()).unwrap();
-            ReplayGuard::new(SledClaims::open(&db, "claims", Tolerance::default()).unwrap())
+            ReplayGuard::new(SledClaims::open(&db, "claims").unwrap())
         };
         let event = verified(EVENT);
-        let guard = open();
-        let Claim::New(claimed) = guard.claim_at(&event, id, NOW).unwrap() else { panic!("the first has it") };
-        claimed.commit().unwrap();
-        drop(guard);
+        new(&open(), &event, NOW).commit().unwrap();
         assert!(matches!(open().claim_at(&event, id, NOW).unwrap(), Claim::Done));
     }
 
@@ -172,12 +225,12 @@ mod on_sled {
     fn claims_that_ran_out_leave_the_tree() {
         let directory = tempfile::tempdir().unwrap();
         let db = sled::open(directory.path()).unwrap();
-        let claims = SledClaims::open(&db, "claims", Tolerance::default()).unwrap();
+        let claims = SledClaims::open(&db, "claims").unwrap();
         for number in 0..50 {
-            claims.claim(&format!("evt_{number}"), NOW).unwrap();
+            claims.claim(&format!("evt_{number}"), NOW, NOW + 60).unwrap();
         }
         for number in 0..50 {
-            claims.claim(&format!("evt_late_{number}"), NOW + 1000 + number * 100).unwrap();
+            claims.claim(&format!("evt_late_{number}"), NOW + 1000 + number * 100, NOW + 1060 + number * 100).unwrap();
         }
         let left = db.open_tree("claims").unwrap().len();
         assert!(left < 20, "{left} entries are left");
