@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use actix_web::{App, HttpResponse, HttpServer, Responder, web};
+use actix_web::{App, HttpResponse, HttpServer, http::StatusCode, web};
 use webhook_verify::adapters::actix_web::VerifiedBody;
 
 #[actix_web::main]
@@ -15,7 +15,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(server.run().await?)
 }
 
-async fn webhook(body: VerifiedBody) -> impl Responder {
-    receivers::handle(body.0);
-    HttpResponse::Ok()
+async fn webhook(body: VerifiedBody) -> HttpResponse {
+    let status = receivers::handle(body.0).as_u16();
+    // actix-web has a status of its own.
+    HttpResponse::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
 }

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use axum::{Router, routing::post};
+use axum::{Router, http::StatusCode, routing::post};
 use webhook_verify::adapters::axum::VerifiedBody;
 
 #[tokio::main]
@@ -14,6 +14,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(axum::serve(listener, app).await?)
 }
 
-async fn webhook(VerifiedBody(verified): VerifiedBody) {
-    receivers::handle(verified);
+async fn webhook(VerifiedBody(verified): VerifiedBody) -> StatusCode {
+    receivers::handle(verified)
 }

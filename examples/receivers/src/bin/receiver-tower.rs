@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
@@ -45,9 +45,11 @@ impl Service<Request<Full<Bytes>>> for Webhook {
     }
 
     fn call(&mut self, mut request: Request<Full<Bytes>>) -> Self::Future {
-        if let Some(verified) = request.extensions_mut().remove::<Verified<Bytes>>() {
-            receivers::handle(verified);
-        }
-        ready(Ok(Response::default()))
+        let mut response = Response::default();
+        *response.status_mut() = match request.extensions_mut().remove::<Verified<Bytes>>() {
+            Some(verified) => receivers::handle(verified),
+            None => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        ready(Ok(response))
     }
 }

@@ -3,17 +3,14 @@
 
 use std::error::Error;
 
-use warp::{Filter, Reply, http::StatusCode};
+use warp::{Filter, Reply};
 use webhook_verify::adapters::warp::verified;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let webhook =
         warp::path!("webhooks").and(warp::post()).and(verified(receivers::receiver()?)).map(|body| match body {
-            Ok(verified) => {
-                receivers::handle(verified);
-                StatusCode::OK.into_response()
-            }
+            Ok(verified) => receivers::handle(verified).into_response(),
             Err(refusal) => Reply::into_response(refusal),
         });
     let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;

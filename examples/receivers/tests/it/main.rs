@@ -70,6 +70,13 @@ async fn refused(response: Response, status: u16, reason: &str) {
     assert!(body.starts_with(&format!(r#"{{"statusCode":{status},"message":""#)) && body.contains(reason), "{body}");
 }
 
+/// An event with this id, so many bytes long.
+fn padded(id: &str, bytes: usize) -> Vec<u8> {
+    let mut body = BODY.replace("evt_1", id).into_bytes();
+    body.resize(bytes, b' ');
+    body
+}
+
 /// A body in pieces, without a Content-Length.
 fn chunked(body: Vec<u8>) -> Body {
     let chunks: Vec<Result<Vec<u8>, std::io::Error>> = body.chunks(1000).map(|chunk| Ok(chunk.to_vec())).collect();
@@ -85,19 +92,35 @@ async fn a_genuine_request_reaches_the_handler_with_its_raw_bytes_whole_or_chunk
         assert_eq!(good.status(), 200, "{binary}");
         assert_eq!(receiver.handled(), format!("evt_1 payment.created in {} bytes", BODY.len()));
 
-        let mut long = BODY.as_bytes().to_vec();
-        long.extend(std::iter::repeat_n(b' ', 50_000));
+        let long = padded("evt_2", 50_000);
         let good = receiver.post(&[sender.good(&long).as_ref()], chunked(long.clone())).await;
         assert_eq!(good.status(), 200, "{binary}");
-        assert_eq!(receiver.handled(), format!("evt_1 payment.created in {} bytes", long.len()));
+        assert_eq!(receiver.handled(), "evt_2 payment.created in 50000 bytes");
 
-        let not_utf8 = b"\xff\xfe".to_vec();
-        let good = receiver.post(&[sender.good(&not_utf8).as_ref()], not_utf8).await;
-        assert_eq!(good.status(), 200, "{binary}");
-        assert_eq!(receiver.handled(), "not an event, in 2 bytes");
+        // Genuine, and no events: the handler itself refuses them.
+        for body in [&b"\xff\xfe"[..], b"", b"{}"] {
+            let answer = receiver.post(&[sender.good(body).as_ref()], body.to_vec()).await;
+            assert_eq!(answer.status(), 400, "{binary}");
+            assert_eq!(answer.text().await.unwrap(), "");
+        }
+    }
+}
 
-        let empty = receiver.post(&[sender.good(b"").as_ref()], "").await;
-        assert_eq!(empty.status(), 200, "{binary}");
+/// Cases 46 and 47: the same request again, and eight times at once.
+#[tokio::test]
+async fn an_event_that_is_delivered_again_is_answered_and_not_handled_again() {
+    for binary in RECEIVERS {
+        let mut receiver = Receiver::start(binary);
+        let sender = Sender::new(SECRET).unwrap();
+        let captured = sender.good(BODY.as_bytes());
+        let signatures = [captured.as_ref()];
+        let at_once = futures_util::future::join_all((0..8).map(|_| receiver.post(&signatures, BODY))).await;
+        assert!(at_once.iter().all(|answer| [200, 409].contains(&answer.status().as_u16())), "{at_once:?}");
+        assert_eq!(receiver.post(&[captured.as_ref()], BODY).await.status(), 200, "{binary}");
+        let next = padded("evt_2", 200);
+        assert_eq!(receiver.post(&[sender.good(&next).as_ref()], next).await.status(), 200, "{binary}");
+        assert_eq!(receiver.handled(), format!("evt_1 payment.created in {} bytes", BODY.len()));
+        assert_eq!(receiver.handled(), "evt_2 payment.created in 200 bytes");
     }
 }
 
@@ -135,9 +158,9 @@ async fn a_body_over_the_limit_is_413_before_it_is_read_announced_or_chunked() {
     for binary in RECEIVERS {
         let receiver = Receiver::start(binary);
         let sender = Sender::new(SECRET).unwrap();
-        let fits = vec![b' '; LIMIT];
+        let fits = padded("evt_1", LIMIT);
         assert_eq!(receiver.post(&[sender.good(&fits).as_ref()], fits).await.status(), 200, "{binary}");
-        let over = vec![b' '; LIMIT + 1];
+        let over = padded("evt_2", LIMIT + 1);
         let signature = sender.good(&over);
         refused(receiver.post(&[signature.as_ref()], chunked(over)).await, 413, "longer than 262144 bytes").await;
 
