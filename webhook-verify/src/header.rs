@@ -88,8 +88,9 @@ fn plain_signature(text: &[u8]) -> Option<(&GivenDigest, Option<&[u8]>)> {
         [b',', rest @ ..] => Some(rest),
         _ => return None,
     };
-    // A comma within means that these are several short parts; white space at the end belongs to none.
-    let is_one_part = digest.iter().fold(true, |one, byte| one & (*byte != b',') & !byte.is_ascii_whitespace());
+    // A comma within means that these are several short parts, and white space at the end belongs to none. Neither they
+    // nor anything below them is a hex digit.
+    let is_one_part = digest.iter().fold(true, |one, byte| one & (*byte > b','));
     is_one_part.then_some((digest, rest))
 }
 

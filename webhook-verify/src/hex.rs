@@ -8,48 +8,45 @@ use subtle::{Choice, ConstantTimeEq};
 /// A signature as the header gives it: 64 bytes that should be hex digits.
 pub(crate) type GivenDigest = [u8; 64];
 
-/// An expected digest in hex.
-pub(crate) struct HexDigest {
-    /// Lower case.
-    digits: [u8; 64],
-    /// The bits of each digit that count: all, but for a letter the one that tells its case.
-    significant: [u8; 64],
-}
+/// An expected digest in hex, lower case.
+pub(crate) struct HexDigest([u8; 64]);
 
 impl HexDigest {
     #[inline]
     pub(crate) fn new(digest: &[u8; 32]) -> Self {
-        let mut hex = Self { digits: [0; 64], significant: [0; 64] };
-        let (digits, _) = hex.digits.as_chunks_mut::<2>();
-        let (significant, _) = hex.significant.as_chunks_mut::<2>();
-        for ((digits, significant), byte) in digits.iter_mut().zip(significant).zip(digest) {
-            for (place, nibble) in [byte >> 4, byte & 0x0f].into_iter().enumerate() {
-                // 0xff for a letter, 0 for a digit: 9 less the nibble borrows from above only for a letter.
-                let letter = (9_u8.wrapping_sub(nibble) >> 7).wrapping_neg();
-                digits[place] = b'0' + nibble + (letter & (b'a' - b'0' - 10));
-                significant[place] = !(letter & 0x20);
-            }
+        let mut digits = [0; 64];
+        let (pairs, _) = digits.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(digest) {
+            *pair = [digit(byte >> 4), digit(byte & 0x0f)];
         }
-        hex
+        Self(digits)
     }
 
     pub(crate) const fn digits(&self) -> &[u8; 64] {
-        &self.digits
+        &self.0
     }
 
     /// Whether a text is this digest in hex of either case. Every digit is looked at, whatever the others are.
     #[inline]
     pub(crate) fn ct_eq(&self, given: &GivenDigest) -> Choice {
-        let (digits, _) = self.digits.as_chunks::<8>();
-        let (significant, _) = self.significant.as_chunks::<8>();
+        let (expected, _) = self.0.as_chunks::<8>();
         let (given, _) = given.as_chunks::<8>();
         let mut differing = 0;
-        for ((digits, significant), given) in digits.iter().zip(significant).zip(given) {
-            let difference = u64::from_ne_bytes(*digits) ^ u64::from_ne_bytes(*given);
-            differing |= difference & u64::from_ne_bytes(*significant);
+        for (expected, given) in expected.iter().zip(given) {
+            let expected = u64::from_ne_bytes(*expected);
+            // Only letters have the bit 0x40, and half of it is the bit that tells their case, which does not count.
+            let case = (expected & 0x4040_4040_4040_4040) >> 1;
+            differing |= (expected ^ u64::from_ne_bytes(*given)) & !case;
         }
         differing.ct_eq(&0)
     }
+}
+
+#[inline]
+const fn digit(nibble: u8) -> u8 {
+    // 0xff for a letter, 0 for a digit: 9 less the nibble borrows from above only for a letter.
+    let letter = (9_u8.wrapping_sub(nibble) >> 7).wrapping_neg();
+    b'0' + nibble + (letter & (b'a' - b'0' - 10))
 }
 
 #[cfg(test)]

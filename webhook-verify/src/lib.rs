@@ -11,6 +11,7 @@ pub mod adapters;
 mod failure;
 mod header;
 mod hex;
+mod mac;
 #[cfg(feature = "std")]
 pub mod replay;
 mod secret;

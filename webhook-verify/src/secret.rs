@@ -2,11 +2,7 @@
 
 use core::fmt;
 
-use hmac::{Hmac, KeyInit};
-use sha2::Sha256;
-
-/// HMAC-SHA256 (RFC 2104), its two key blocks already hashed.
-pub(crate) type Mac = Hmac<Sha256>;
+use crate::mac::Key;
 
 /// The signing secret of one webhook endpoint, as creating the endpoint returned it (`whsec_…`).
 ///
@@ -23,7 +19,7 @@ pub(crate) type Mac = Hmac<Sha256>;
 /// ```
 #[derive(Clone)]
 pub struct Secret {
-    prepared: Mac,
+    key: Key,
 }
 
 impl Secret {
@@ -47,14 +43,13 @@ impl Secret {
         } else {
             Ok(Self {
                 // HMAC takes keys of any length (RFC 2104, section 2); the type says so only by never failing.
-                prepared: Mac::new_from_slice(text.as_bytes()).map_err(|_| SecretError::Empty)?,
+                key: Key::new(text.as_bytes()).map_err(|_| SecretError::Empty)?,
             })
         }
     }
 
-    /// A fresh computation, its key blocks already hashed.
-    pub(crate) fn mac(&self) -> Mac {
-        self.prepared.clone()
+    pub(crate) const fn key(&self) -> &Key {
+        &self.key
     }
 }
 
@@ -86,18 +81,4 @@ pub enum SecretError {
     /// More than [`MAX_SECRETS`](crate::MAX_SECRETS) were given.
     #[error("more than 8 were given; drop those that are out of use")]
     TooMany,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_of_a_secret_is_wiped_when_it_is_dropped() {
-        // HMAC is made of two states of the hash and a block that is not full yet. Each wipes itself, by the feature
-        // `zeroize` of hmac and sha2; this does not compile without it.
-        fn is_wiped<T: zeroize::ZeroizeOnDrop>() {}
-        is_wiped::<Sha256>();
-        assert!(core::mem::needs_drop::<Secret>());
-    }
 }

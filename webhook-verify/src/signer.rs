@@ -2,9 +2,7 @@
 
 use core::fmt;
 
-use hmac::Mac as _;
-
-use crate::{Secret, hex::HexDigest, secret::Mac};
+use crate::{Secret, hex::HexDigest};
 
 /// Signs webhook bodies: what the platform does for each delivery, and what a receiver's tests need.
 ///
@@ -44,34 +42,10 @@ impl Signer {
     #[must_use]
     pub fn sign_at(&self, body: &[u8], unix_seconds: u64) -> SignatureHeader {
         let mut header = SignatureHeader::with_time(unix_seconds);
-        let mut mac = self.secret.mac();
-        begin(&mut mac, header.timestamp_text(), body);
+        let digest = self.secret.key().digest(header.timestamp_text(), body);
         header.push(b",v1=");
-        header.push(HexDigest::new(&mac.finalize().into_bytes().into()).digits());
+        header.push(HexDigest::new(&digest).digits());
         header
-    }
-}
-
-/// Feeds the beginning of the signed text: the time as written, a dot, and as much of the body as is there.
-///
-/// Where they fit, the first bytes are put together to exactly one block of SHA-256, so that the rest of the body is
-/// hashed from where it lies.
-#[inline]
-pub(crate) fn begin(mac: &mut Mac, timestamp_text: &[u8], body: &[u8]) {
-    let mut block = [0; 64];
-    let before_body = timestamp_text.len() + 1;
-    if before_body < block.len() && before_body + body.len() >= block.len() {
-        let (head, tail) = block.split_at_mut(before_body);
-        let (first, rest) = body.split_at(tail.len());
-        head[..timestamp_text.len()].copy_from_slice(timestamp_text);
-        head[timestamp_text.len()] = b'.';
-        tail.copy_from_slice(first);
-        mac.update(&block);
-        mac.update(rest);
-    } else {
-        mac.update(timestamp_text);
-        mac.update(b".");
-        mac.update(body);
     }
 }
 

@@ -2,11 +2,13 @@
 
 use core::fmt;
 
-use hmac::Mac as _;
 use subtle::{Choice, ConditionallySelectable};
 
 use crate::{
-    Failure, Secret, SecretError, Tolerance, header::SignatureParts, hex::HexDigest, secret::Mac, signer::begin,
+    Failure, Secret, SecretError, Tolerance,
+    header::SignatureParts,
+    hex::HexDigest,
+    mac::{Digest, Mac},
 };
 
 /// How many secrets a verifier takes at most: enough for any rotation, few enough that a request stays cheap.
@@ -96,9 +98,7 @@ impl Verifier {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
         let mut matches = Matches::none();
         for secret in self.secrets() {
-            let mut mac = secret.mac();
-            begin(&mut mac, parts.timestamp_text, body);
-            matches.look_for(mac, &parts);
+            matches.look_for(&secret.key().digest(parts.timestamp_text, body), &parts);
         }
         matches.prove(body, &parts, self.tolerance)
     }
@@ -137,9 +137,7 @@ impl Verifier {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
         let mut macs = [const { None }; MAX_SECRETS];
         for (slot, secret) in macs.iter_mut().zip(self.secrets()) {
-            let mut mac = secret.mac();
-            begin(&mut mac, parts.timestamp_text, b"");
-            *slot = Some(mac);
+            *slot = Some(secret.key().begin(parts.timestamp_text));
         }
         Ok(Verification { parts, macs, tolerance: self.tolerance })
     }
@@ -212,7 +210,7 @@ impl Verification<'_> {
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
         let mut matches = Matches::none();
         for mac in self.macs.into_iter().map_while(|mac| mac) {
-            matches.look_for(mac, &self.parts);
+            matches.look_for(&mac.finish(), &self.parts);
         }
         matches.prove(body, &self.parts, self.tolerance)
     }
@@ -233,8 +231,8 @@ impl Matches {
     }
 
     #[inline]
-    fn look_for(&mut self, mac: Mac, parts: &SignatureParts<'_>) {
-        let expected = HexDigest::new(&mac.finalize().into_bytes().into());
+    fn look_for(&mut self, expected: &Digest, parts: &SignatureParts<'_>) {
+        let expected = HexDigest::new(expected);
         let mut this = Choice::from(0);
         for digest in parts.digests() {
             this |= expected.ct_eq(digest);

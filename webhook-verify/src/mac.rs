@@ -1,0 +1,90 @@
+//! HMAC-SHA256 (RFC 2104) over what is signed: the time as it is written, a dot, and the body.
+
+use hmac::{
+    Hmac, KeyInit, Mac as _,
+    block_api::HmacCore,
+    digest::{
+        InvalidLength,
+        array::Array,
+        block_api::{CoreProxy, UpdateCore},
+    },
+};
+use sha2::Sha256;
+
+/// A digest that is expected.
+pub(crate) type Digest = [u8; 32];
+
+/// A secret's two key blocks, already hashed. Wiped on drop.
+#[derive(Clone)]
+pub(crate) struct Key(HmacCore<Sha256>);
+
+/// What a time is usually written with, from 2001 to 2286: ten digits.
+const USUAL_TIME: usize = 10;
+/// How much of the body then fills the first block of SHA-256 up.
+const USUAL_FIRST: usize = 64 - USUAL_TIME - 1;
+
+impl Key {
+    pub(crate) fn new(secret: &[u8]) -> Result<Self, InvalidLength> {
+        HmacCore::new_from_slice(secret).map(Self)
+    }
+
+    /// The digest of a body that is there as a whole.
+    #[inline]
+    pub(crate) fn digest(&self, timestamp_text: &[u8], body: &[u8]) -> Digest {
+        let usual = <&[u8; USUAL_TIME]>::try_from(timestamp_text).ok().zip(body.split_first_chunk::<USUAL_FIRST>());
+        let Some((time, (first, rest))) = usual else {
+            let mut mac = self.begin(timestamp_text);
+            mac.update(body);
+            return mac.finish();
+        };
+        // Copies of a fixed length; after them the body is hashed from where it lies, not through a buffer.
+        let mut block = [0; 64];
+        block[..USUAL_TIME].copy_from_slice(time);
+        block[USUAL_TIME] = b'.';
+        block[USUAL_TIME + 1..].copy_from_slice(first);
+        let mut core = self.0.clone();
+        core.update_blocks(&[Array(block)]);
+        let (blocks, tail) = rest.as_chunks();
+        core.update_blocks(Array::cast_slice_from_core(blocks));
+        let mut mac = Mac(Hmac::compose(core, Default::default()));
+        mac.update(tail);
+        mac.finish()
+    }
+
+    /// Begins with a body that is still arriving.
+    pub(crate) fn begin(&self, timestamp_text: &[u8]) -> Mac {
+        let mut mac = Mac(Hmac::compose(self.0.clone(), Default::default()));
+        mac.update(timestamp_text);
+        mac.update(b".");
+        mac
+    }
+}
+
+/// A digest under way.
+pub(crate) struct Mac(Hmac<Sha256>);
+
+impl Mac {
+    #[inline]
+    pub(crate) fn update(&mut self, chunk: &[u8]) {
+        self.0.update(chunk);
+    }
+
+    #[inline]
+    pub(crate) fn finish(self) -> Digest {
+        self.0.finalize().into_bytes().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_secret_is_wiped_when_it_is_dropped() {
+        // HMAC is made of two states of the hash and a block that is not full yet. Each wipes itself, by the feature
+        // `zeroize` of hmac and sha2; this does not compile without it.
+        fn is_wiped<T: zeroize::ZeroizeOnDrop>() {}
+        is_wiped::<Sha256>();
+        assert!(core::mem::needs_drop::<Key>() && core::mem::needs_drop::<Mac>());
+    }
+}
