@@ -1,20 +1,36 @@
-//! Verifies a signature that differs from the genuine one in one digit, the one that its argument names (00 to 63), or
-//! in none (64). The test `constant_time` counts its instructions.
+//! Verifies signatures that differ from the genuine one in one digit, each of the 64 in turn, and then the genuine one.
+//! The test `constant_time` counts the instructions of each verification.
 #![forbid(unsafe_code)]
 
 use webhook_verify::{Failure, Secret, Signer, Verifier};
 
 const NOW: u64 = 1_700_000_000;
 const BODY: &[u8] = br#"{"id":"evt_1"}"#;
+const DIGITS: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let place: usize = std::env::args().nth(1).ok_or("which digit?")?.parse()?;
-    let header = Signer::new(Secret::new("whsec_test")?).sign_at(BODY, NOW);
-    // A digit more than the genuine ones, so that changing none is the same work as changing one.
-    let mut text = [header.as_ref(), b",".as_slice()].concat();
-    let first = text.len() - 1 - 64;
-    text[first + place] ^= 1;
-    let verdict = Verifier::new(Secret::new("whsec_test")?).verify_at(&text[..first + 64], BODY, NOW);
-    // No branch on the verdict, which would cost one way more than the other.
-    std::process::exit(i32::from(matches!(verdict, Err(Failure::SignatureMismatch))));
+    let verifier = Verifier::new(Secret::new("whsec_test")?);
+    let mut header = Signer::new(Secret::new("whsec_test")?).sign_at(BODY, NOW).as_ref().to_vec();
+    let first_digit = header.len() - DIGITS;
+    // The first verification looks at what the processor can do, so it is not counted.
+    assert!(counted(&verifier, &header));
+    for place in 0..DIGITS {
+        header[first_digit + place] ^= 1;
+        assert!(!counted(&verifier, &header));
+        header[first_digit + place] ^= 1;
+    }
+    assert!(counted(&verifier, &header));
+    Ok(())
+}
+
+/// What is counted, by its name.
+#[inline(never)]
+fn counted(verifier: &Verifier, header: &[u8]) -> bool {
+    match verifier.verify_at(header, BODY, NOW) {
+        Ok(_) => true,
+        Err(failure) => {
+            assert_eq!(failure, Failure::SignatureMismatch);
+            false
+        }
+    }
 }
