@@ -34,8 +34,9 @@ impl Sender {
     /// # Errors
     /// A text that cannot be a secret.
     pub fn new(secret: &str) -> Result<Self, SecretError> {
-        let stranger = Secret::new("whsec_of_somebody_else")?;
-        Ok(Self { signer: Signer::new(Secret::new(secret)?), stranger: Signer::new(stranger) })
+        // Whatever the secret is, this is another.
+        let stranger = std::format!("{secret}_of_somebody_else");
+        Ok(Self { signer: Signer::new(Secret::new(secret)?), stranger: Signer::new(Secret::new(&stranger)?) })
     }
 
     /// A genuine signature, made now. It must be taken.

@@ -18,15 +18,17 @@ use actix_web::{
     FromRequest, HttpRequest, HttpResponse, ResponseError,
     dev::Payload,
     http::{StatusCode, header},
+    web,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::{Receiver, Refusal, announced_length, only};
+use super::{Receiver, Refusal, only};
 use crate::{Failure, SecretError, Verified};
 
 /// The verified raw body of a request. Where a handler asks for it, it runs only for genuine requests; others are
-/// answered with a [`Refusal`]. The application's data must hold a [`Receiver`]; without one every request is answered
+/// answered with a [`Refusal`]. The application's data must hold a [`Receiver`], plain or as
+/// `web::Data`; without one every request is answered
 /// with 500, as if the secret were missing.
 #[derive(Debug, Clone)]
 pub struct VerifiedBody(pub Verified<Bytes>);
@@ -38,12 +40,13 @@ impl FromRequest for VerifiedBody {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let receiver = request.app_data::<Receiver>();
+            let shared = || request.app_data::<web::Data<Receiver>>().map(web::Data::get_ref);
+            let receiver = request.app_data::<Receiver>().or_else(shared);
             let receiver = receiver.ok_or(Failure::MissingSecret(SecretError::NoneGiven))?;
             let headers = request.headers();
             let signature = only(headers.get_all(receiver.header.as_str()).map(header::HeaderValue::as_bytes))?;
-            let announced = announced_length(headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes));
-            let mut intake = receiver.begin(signature, announced)?;
+            let announced = headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes);
+            let mut intake = receiver.begin_with(signature, announced)?;
             while let Some(chunk) = payload.next().await {
                 intake.take(&chunk.map_err(|_| Refusal::Broken)?)?;
             }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use http_body_util::BodyExt;
 
-use super::{Receiver, Refusal, announced_length};
+use super::{Receiver, Refusal};
 use crate::Verified;
 
 /// The verified raw body of a request. Where a handler asks for it, it runs only for genuine requests; others are
@@ -37,8 +37,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let receiver = Receiver::from_ref(state);
         let (parts, mut body) = request.into_parts();
-        let announced = announced_length(parts.headers.get(header::CONTENT_LENGTH).map(HeaderValue::as_bytes));
-        let mut intake = receiver.begin(receiver.signature(&parts.headers)?, announced)?;
+        let mut intake = receiver.begin(&parts.headers)?;
         while let Some(frame) = body.frame().await {
             if let Ok(chunk) = frame.map_err(|_| Refusal::Broken)?.into_data() {
                 intake.take(&chunk)?;

@@ -1,4 +1,5 @@
-//! Receiving webhooks in the usual frameworks, each by a feature of its own: `tower`, `axum`, `actix-web`, `warp`.
+//! Receiving webhooks in the usual frameworks, each by a feature of its own: `tower`, `axum`, `actix-web`, `warp`. For any
+//! other the feature `http` alone has [`Receiver::begin`], on which these stand.
 //!
 //! All of them do the same, by the settings of a [`Receiver`]:
 //!
@@ -18,6 +19,7 @@ pub mod tower;
 #[cfg(feature = "warp")]
 pub mod warp;
 
+use core::fmt;
 use std::{string::String, sync::Arc, vec::Vec};
 
 use bytes::Bytes;
@@ -78,9 +80,46 @@ impl Receiver {
         only(headers.get_all(&self.header).iter().map(http::HeaderValue::as_bytes))
     }
 
-    /// Begins to receive a body whose length may have been announced.
-    pub(crate) fn begin<'r>(&'r self, signature: &'r [u8], announced: Option<u64>) -> Result<Intake<'r>, Refusal> {
+    /// Begins to receive a request by its headers: the signature's form and time are judged, and the body's length where
+    /// it is announced.
+    ///
+    /// ```
+    /// use http::HeaderMap;
+    /// use webhook_verify::{Verified, adapters::{Receiver, Refusal}};
+    ///
+    /// fn receive(receiver: &Receiver, headers: &HeaderMap, chunks: &[&[u8]]) -> Result<Verified<bytes::Bytes>, Refusal> {
+    ///     let mut intake = receiver.begin(headers)?;
+    ///     for chunk in chunks {
+    ///         intake.take(chunk)?;
+    ///     }
+    ///     intake.finish()
+    /// }
+    /// # use webhook_verify::{Secret, Verifier, testing::Sender};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let receiver = Receiver::new(Verifier::new(Secret::new("whsec_8f2d1a")?)).max_body_bytes(4);
+    /// # let mut headers = HeaderMap::new();
+    /// # headers.insert("x-service-signature", Sender::new("whsec_8f2d1a")?.good(b"{ }").as_str().parse()?);
+    /// # assert_eq!(receive(&receiver, &headers, &[b"{ ", b"}"])?.body(), "{ }");
+    /// # assert_eq!(receive(&receiver, &headers, &[b"{ }", b"  "]).unwrap_err().status(), 413);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A signature that is missing, repeated, malformed or not of now, or a length beyond the limit.
+    pub fn begin<'r>(&'r self, headers: &'r HeaderMap) -> Result<Intake<'r>, Refusal> {
+        let announced = headers.get(http::header::CONTENT_LENGTH).map(http::HeaderValue::as_bytes);
+        self.begin_with(self.signature(headers)?, announced)
+    }
+
+    /// Begins to receive a body by its signature and the `Content-Length` that may announce it.
+    pub(crate) fn begin_with<'r>(
+        &'r self,
+        signature: &'r [u8],
+        content_length: Option<&[u8]>,
+    ) -> Result<Intake<'r>, Refusal> {
         let verification = self.verifier.begin(signature)?;
+        let announced = announced_length(content_length);
         if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > self.max_body_bytes)) {
             return Err(self.too_large());
         }
@@ -102,20 +141,24 @@ pub(crate) fn only<'h>(mut values: impl Iterator<Item = &'h [u8]>) -> Result<&'h
 }
 
 /// The length that a `Content-Length` announces; what is not a number announces none.
-pub(crate) fn announced_length(value: Option<&[u8]>) -> Option<u64> {
+fn announced_length(value: Option<&[u8]>) -> Option<u64> {
     std::str::from_utf8(value?).ok()?.parse().ok()
 }
 
-/// A body while it arrives.
-pub(crate) struct Intake<'r> {
+/// A body while it arrives: it is hashed, kept, and refused once it becomes longer than the limit.
+#[must_use = "nothing is verified until `finish`"]
+pub struct Intake<'r> {
     receiver: &'r Receiver,
     verification: Verification<'r>,
     body: Vec<u8>,
 }
 
 impl Intake<'_> {
-    /// Takes the next piece, unless the body would become too long.
-    pub(crate) fn take(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+    /// Takes the next piece of the body.
+    ///
+    /// # Errors
+    /// [`Refusal::TooLarge`] if the body would become longer than the limit. Stop reading then.
+    pub fn take(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
         if self.body.len() + chunk.len() > self.receiver.max_body_bytes {
             return Err(self.receiver.too_large());
         }
@@ -125,8 +168,18 @@ impl Intake<'_> {
     }
 
     /// The whole body, if its signature is genuine.
-    pub(crate) fn finish(self) -> Result<Verified<Bytes>, Refusal> {
+    ///
+    /// # Errors
+    /// [`Failure::SignatureMismatch`].
+    pub fn finish(self) -> Result<Verified<Bytes>, Refusal> {
         Ok(self.verification.finish_with(self.body.into())?)
+    }
+}
+
+/// Shows how much has arrived, and nothing of it.
+impl fmt::Debug for Intake<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake").field("bytes", &self.body.len()).finish_non_exhaustive()
     }
 }
 
@@ -168,5 +221,32 @@ impl Refusal {
         let reason = status.canonical_reason().unwrap_or_default();
         // Neither text holds a character that JSON would escape: both are this crate's own.
         std::format!(r#"{{"statusCode":{},"message":"{self}","error":"{reason}"}}"#, status.as_u16())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Secret, testing::Sender};
+
+    #[test]
+    fn what_is_shown_of_a_body_under_way_and_of_a_refusal_holds_nothing_of_it() {
+        let receiver = Receiver::new(Verifier::new(Secret::new("whsec_5ecre7").unwrap())).max_body_bytes(20);
+        let mut headers = HeaderMap::new();
+        let signature = Sender::new("whsec_5ecre7").unwrap().forged(b"a-customers-name");
+        headers.insert("x-service-signature", signature.as_str().parse().unwrap());
+        let mut intake = receiver.begin(&headers).unwrap();
+        intake.take(b"a-customers-name").unwrap();
+        let too_large = intake.take(b"a-customers-name").unwrap_err();
+        let mut shown = std::format!("{receiver:?} {intake:?}");
+        for refusal in [too_large, intake.finish().unwrap_err(), Refusal::Broken] {
+            shown.push_str(&std::format!("{refusal} {refusal:?} {}", refusal.to_json()));
+        }
+        assert!(shown.contains("bytes: 16"), "{shown}");
+        let digest = signature.as_str().split_once("v1=").unwrap().1;
+        // In numbers, too, as a list of bytes would be shown.
+        for hidden in ["5ecre7", "customer", "97, 45", &digest[..8]] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
     }
 }

@@ -33,7 +33,7 @@ use http_body_util::{BodyExt, Either, Full};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Receiver, Refusal, announced_length};
+use super::{Receiver, Refusal};
 use crate::Verified;
 
 /// Lets verified requests through to a service. The service gets the raw body, and the proof of it as a
@@ -101,8 +101,7 @@ where
 }
 
 async fn receive<B: Body>(receiver: &Receiver, headers: &http::HeaderMap, body: B) -> Result<Verified<Bytes>, Refusal> {
-    let announced = announced_length(headers.get(header::CONTENT_LENGTH).map(http::HeaderValue::as_bytes));
-    let mut intake = receiver.begin(receiver.signature(headers)?, announced)?;
+    let mut intake = receiver.begin(headers)?;
     let mut body = core::pin::pin!(body);
     while let Some(frame) = body.frame().await {
         let Ok(mut data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };

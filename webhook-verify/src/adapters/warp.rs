@@ -24,7 +24,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{Receiver, Refusal, announced_length};
+use super::{Receiver, Refusal};
 use crate::Verified;
 
 /// The verified raw body of a request, or why it is refused. It comes as a value and not as a rejection, after which
@@ -43,8 +43,7 @@ async fn receive(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<impl Buf, warp::Error>>,
 ) -> Result<Verified<Bytes>, Refusal> {
-    let announced = announced_length(headers.get(header::CONTENT_LENGTH).map(HeaderValue::as_bytes));
-    let mut intake = receiver.begin(receiver.signature(headers)?, announced)?;
+    let mut intake = receiver.begin(headers)?;
     let mut body = core::pin::pin!(body);
     while let Some(chunk) = body.next().await {
         let mut chunk = chunk.map_err(|_| Refusal::Broken)?;
