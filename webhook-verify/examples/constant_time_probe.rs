@@ -5,7 +5,7 @@
 use webhook_verify::{Failure, Secret, Signer, Verifier};
 
 const NOW: u64 = 1_700_000_000;
-const BODY: &[u8] = br#"{"id":"evt_1"}"#;
+const BODY: &[u8] = br#"{"id":"evt_1","event":"test.ping","created_at":"2026-03-01T03:30:00.000Z","data":{}}"#;
 const DIGITS: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -6,7 +6,7 @@ use hmac::{
     digest::{
         InvalidLength,
         array::Array,
-        block_api::{CoreProxy, UpdateCore},
+        block_api::{Buffer, CoreProxy, FixedOutputCore, UpdateCore},
     },
 };
 use sha2::Sha256;
@@ -37,18 +37,19 @@ impl Key {
             mac.update(body);
             return mac.finish();
         };
-        // Copies of a fixed length; after them the body is hashed from where it lies, not through a buffer.
+        // Copies of a fixed length, and the body after them hashed from where it lies. State and buffer stand apart from
+        // each other rather than in a `Mac`: of 64 bytes of body, moving them about costs a twelfth of a verification.
         let mut block = [0; 64];
         block[..USUAL_TIME].copy_from_slice(time);
         block[USUAL_TIME] = b'.';
         block[USUAL_TIME + 1..].copy_from_slice(first);
         let mut core = self.0.clone();
         core.update_blocks(&[Array(block)]);
-        let (blocks, tail) = rest.as_chunks();
-        core.update_blocks(Array::cast_slice_from_core(blocks));
-        let mut mac = Mac(Hmac::compose(core, Default::default()));
-        mac.update(tail);
-        mac.finish()
+        let mut buffer = Buffer::<HmacCore<Sha256>>::default();
+        buffer.digest_blocks(rest, |blocks| core.update_blocks(blocks));
+        let mut digest = Array::default();
+        core.finalize_fixed_core(&mut buffer, &mut digest);
+        digest.into()
     }
 
     /// Begins with a body that is still arriving.

@@ -2,8 +2,6 @@
 
 use core::fmt;
 
-use subtle::{Choice, ConditionallySelectable};
-
 use crate::{
     Failure, Secret, SecretError, Tolerance,
     header::SignatureParts,
@@ -96,7 +94,7 @@ impl Verifier {
         now_unix_seconds: u64,
     ) -> Result<Verified<&'b [u8]>, Failure> {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
-        let mut matches = Matches::none();
+        let mut matches = Matches::default();
         for secret in self.secrets() {
             matches.look_for(&secret.key().digest(parts.timestamp_text, body), &parts);
         }
@@ -208,7 +206,7 @@ impl Verification<'_> {
 
     /// Ends the body, which the caller has kept.
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
-        let mut matches = Matches::none();
+        let mut matches = Matches::default();
         for mac in self.macs.into_iter().map_while(|mac| mac) {
             matches.look_for(&mac.finish(), &self.parts);
         }
@@ -218,36 +216,28 @@ impl Verification<'_> {
 
 /// What has matched so far. Every signature is compared with every secret's digest, whatever matched before, and the
 /// outcomes are OR-ed: the time taken tells how many there are, which the sender knows, and nothing else.
+#[derive(Default)]
 struct Matches {
-    any: Choice,
-    /// The first secret that matched.
-    secret: u8,
-    looked_for: u8,
+    /// A bit for each secret, the first one's lowest.
+    secrets: u8,
+    looked_for: u32,
 }
 
 impl Matches {
-    fn none() -> Self {
-        Self { any: Choice::from(0), secret: 0, looked_for: 0 }
-    }
-
     #[inline]
     fn look_for(&mut self, expected: &Digest, parts: &SignatureParts<'_>) {
         let expected = HexDigest::new(expected);
-        let mut this = Choice::from(0);
-        for digest in parts.digests() {
-            this |= expected.ct_eq(digest);
-        }
-        self.secret.conditional_assign(&self.looked_for, this & !self.any);
-        self.any |= this;
+        let matched = parts.digests().iter().fold(0, |any, digest| any | expected.ct_eq(digest).unwrap_u8());
+        self.secrets |= matched << self.looked_for;
         self.looked_for += 1;
     }
 
     fn prove<B>(self, body: B, parts: &SignatureParts<'_>, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
-        if bool::from(self.any) {
-            Ok(Verified { body, timestamp: parts.timestamp, tolerance, matched_secret: usize::from(self.secret) })
-        } else {
-            Err(Failure::SignatureMismatch)
+        if self.secrets == 0 {
+            return Err(Failure::SignatureMismatch);
         }
+        let matched_secret = self.secrets.trailing_zeros() as usize;
+        Ok(Verified { body, timestamp: parts.timestamp, tolerance, matched_secret })
     }
 }
 

@@ -131,9 +131,9 @@ fn measure(body: &[u8], signatures: usize) -> Vec<(&'static str, f64)> {
 }
 
 fn main() {
-    let rows = [(64, 1), (256, 1), (1024, 1), (1024, 4), (1024, 16), (16 * 1024, 1), (1024 * 1024, 1)];
+    let sizes = [64, 256, 1024, 16 * 1024, 1024 * 1024];
     let mut head = None;
-    for (bytes, signatures) in rows {
+    for (bytes, signatures) in sizes.into_iter().flat_map(|bytes| [1, 4, 16].map(|signatures| (bytes, signatures))) {
         let body =
             "{\"id\":\"evt_1\",\"data\":\"".bytes().chain(std::iter::repeat(b'x')).take(bytes).collect::<Vec<_>>();
         let results = measure(&body, signatures);
