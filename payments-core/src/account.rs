@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer, ser};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{AppId, DeveloperId, Timestamp, WorkspaceId, aliased::aliased_resource};
+use crate::{
+    AppId, DeveloperId, Timestamp, WorkspaceId,
+    aliased::aliased_resource,
+    money::{serialize_number, write_hundredths},
+};
 
 /// A sum of the ledger, in whole minor units (paisa, cents). Unlike an [`Amount`](crate::Amount) it may be of any size
 /// and below zero. On the wire it is a number in major units.
@@ -28,14 +31,10 @@ impl Balance {
 
 impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        let minor = self.0.unsigned_abs();
-        let (whole, rest) = (minor / 100, minor % 100);
-        match rest {
-            0 => write!(f, "{sign}{whole}"),
-            rest if rest % 10 == 0 => write!(f, "{sign}{whole}.{}", rest / 10),
-            rest => write!(f, "{sign}{whole}.{rest:02}"),
+        if self.0 < 0 {
+            f.write_str("-")?;
         }
+        write_hundredths(f, self.0.unsigned_abs())
     }
 }
 
@@ -47,7 +46,7 @@ impl fmt::Debug for Balance {
 
 impl Serialize for Balance {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        RawValue::from_string(self.to_string()).map_err(ser::Error::custom)?.serialize(serializer)
+        serialize_number(&self.to_string(), serializer)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
 /// Minor units in one major unit: 100 paisa make a taka, 100 cents a dollar.
-const PER_MAJOR: u64 = 100;
+const PER_MAJOR: u128 = 100;
 
 /// The currency of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ impl Amount {
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hundredths(f, self.0)
+        write_hundredths(f, self.0.into())
     }
 }
 
@@ -118,7 +118,7 @@ impl fmt::Debug for Amount {
 }
 
 /// A number of hundredths as a plain decimal, without trailing zeros.
-fn write_hundredths(f: &mut fmt::Formatter<'_>, hundredths: u64) -> fmt::Result {
+pub(crate) fn write_hundredths(f: &mut fmt::Formatter<'_>, hundredths: u128) -> fmt::Result {
     let (whole, rest) = (hundredths / PER_MAJOR, hundredths % PER_MAJOR);
     match rest {
         0 => write!(f, "{whole}"),
@@ -150,7 +150,7 @@ impl<'de> Deserialize<'de> for Amount {
 }
 
 /// Writes a decimal text as a JSON number, digit for digit.
-fn serialize_number<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_number<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_string(text.to_owned()).map_err(ser::Error::custom)?.serialize(serializer)
 }
 

@@ -106,8 +106,7 @@ impl Service {
 /// What came of looking at a signature.
 pub(crate) type SignatureVerdict = Result<u64, webhook_verify::Failure>;
 
-/// A signature to be looked at.
-#[derive(Debug)]
+/// A signature to be looked at. It holds a secret and has no `Debug`.
 pub(crate) struct SignatureCheck {
     payload: String,
     signature: String,
