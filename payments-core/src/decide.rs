@@ -86,6 +86,9 @@ pub enum Refusal {
         /// Where it was to go.
         to: RawStatus,
     },
+    /// No refund of this payment waits to be settled by hand.
+    #[error("this payment has no refund that waits for its settlement")]
+    NothingToSettle,
 }
 
 /// Where a payment goes from here, as the table has it.
@@ -206,6 +209,24 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
         }
     };
     Ok(Decision { payment: moved, postings, event })
+}
+
+/// Records that a person has sent a refund's money back. The payment stays `refunded`; nothing new is posted, since the
+/// refund itself posted what there was.
+///
+/// # Errors
+/// [`Refusal::NothingToSettle`] unless the refund waits for it.
+pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refusal> {
+    let mut settled = payment.clone();
+    match &mut settled.refund {
+        Some(refund) if refund.status == RefundStatus::PendingSettlement => {
+            refund.status = RefundStatus::Succeeded;
+            refund.settled_at = Some(now);
+        }
+        _ => return Err(Refusal::NothingToSettle),
+    }
+    settled.updated_at = now;
+    Ok(settled)
 }
 
 /// BDT came through mobile financial services, which cannot send it back: a person does (API specification, "Refund").
@@ -380,6 +401,28 @@ mod tests {
             prop_assert_eq!(serde_json::to_string(&back).unwrap(), json);
             prop_assert_eq!(back, payment);
         }
+    }
+
+    #[test]
+    fn a_refund_by_hand_is_settled_once() {
+        let paid = |currency| {
+            let mut payment = payment(Environment::Live, 75_000, 500);
+            payment.currency = currency;
+            decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment
+        };
+        let cause = || Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: None };
+        assert_eq!(settle_refund(&paid(Currency::Bdt), now()), Err(Refusal::NothingToSettle));
+
+        let refunded = decide(&paid(Currency::Bdt), cause(), now()).unwrap().payment;
+        let settled = settle_refund(&refunded, now()).unwrap();
+        assert_eq!(settled.raw_status, RawStatus::Refunded);
+        let refund = settled.refund.clone().unwrap();
+        assert_eq!((refund.status, refund.settled_at), (RefundStatus::Succeeded, Some(now())));
+        assert_eq!(settle_refund(&settled, now()), Err(Refusal::NothingToSettle));
+
+        // The processor sends a card's money back itself.
+        let refunded = decide(&paid(Currency::Usd), cause(), now()).unwrap().payment;
+        assert_eq!(settle_refund(&refunded, now()), Err(Refusal::NothingToSettle));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use checkout::{
     redirect_url,
 };
 pub use create_payment::CreatePayment;
-pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, transition};
+pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, settle_refund, transition};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, Message};
 pub use event::{Envelope, Event, EventKind, EventParseError};
