@@ -5,6 +5,8 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::Environment;
 
+use crate::service::Ending;
+
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it serves.
 #[derive(Debug, Parser)]
 #[command(name = "payments-server", version, args_conflicts_with_subcommands = true)]
@@ -28,6 +30,12 @@ pub(crate) enum Command {
     /// Make developer apps.
     #[command(subcommand)]
     Apps(AppsCommand),
+    /// Refunds that are sent to the customer by hand.
+    #[command(subcommand)]
+    Refunds(RefundsCommand),
+    /// Payments whose gateway says what does not fit, and that a person must decide.
+    #[command(subcommand)]
+    Reconcile(ReconcileCommand),
 }
 
 #[derive(Debug, Args)]
@@ -63,6 +71,13 @@ pub(crate) struct ServeArgs {
     /// Allow webhooks to http:// and to this machine, which a server that listens on loopback does anyway.
     #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
     pub(crate) allow_local_targets: bool,
+    /// How long one call to a payment gateway may take, in seconds.
+    #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
+        value_parser = clap::value_parser!(u8).range(1..=120))]
+    pub(crate) gateway_timeout: u8,
+    /// A TOML file of these flags, and of the gateways' credentials in [bkash] and [stripe].
+    #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -143,6 +158,47 @@ pub(crate) enum AppsCommand {
         /// Where the app gets its webhooks.
         #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U")]
         webhook_url: Option<String>,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RefundsCommand {
+    /// List the refunds that wait to be sent: payment, amount, currency, gateway transaction, phone, refunded.
+    List {
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Record that a refund was sent to its customer.
+    Settle {
+        /// The payment's id.
+        payment: String,
+        /// What the movement of money is called where it was made.
+        #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
+        reference: String,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReconcileCommand {
+    /// List what must be decided: payment, state, amount, currency, found, and what the gateway says.
+    List {
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Record what was decided about a payment, after looking at the gateway's own books.
+    Resolve {
+        /// The payment's id.
+        payment: String,
+        /// Why; kept with the payment.
+        #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
+        note: String,
+        /// How the payment ended. Needed while it is still open.
+        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING")]
+        ending: Option<Ending>,
         #[command(flatten)]
         admin: AdminArgs,
     },

@@ -9,7 +9,9 @@
 mod admin_socket;
 mod ambient;
 mod cli;
+mod config;
 mod delivery;
+mod gateway;
 mod http;
 mod run;
 mod service;
@@ -17,7 +19,7 @@ mod store;
 
 use std::{io::IsTerminal, process::ExitCode};
 
-use clap::Parser;
+use config::ConfigError;
 
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PAYMENTS_LOG")
@@ -28,7 +30,12 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .init();
     let outcome = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(run::run(cli::Cli::parse())),
+        Ok(runtime) => match config::read(std::env::args_os()) {
+            Ok(asked) => runtime.block_on(run::run(asked)),
+            // In clap's own form and with its exit code; `--help` is no failure.
+            Err(ConfigError::CommandLine(error)) => error.exit(),
+            Err(error) => Err(error.into()),
+        },
         Err(error) => Err(error.into()),
     };
     match outcome {

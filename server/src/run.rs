@@ -4,6 +4,7 @@ use std::{
     io::{self, Write},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use payments_core::FeeRate;
@@ -15,8 +16,12 @@ use tokio::{
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
-    cli::{AdminArgs, AppsCommand, Cli, Command, KeysCommand, ServeArgs, WorkspacesCommand},
+    cli::{
+        AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
+    },
+    config::Asked,
     delivery::{Dispatcher, Sender, TargetPolicy},
+    gateway::{CredentialFile, Credentials, Gateways},
     http::{self, Edge, Limits, Listener, RateLimits, TrustedProxies},
     service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
     store::{Store, sled::SledStore},
@@ -25,10 +30,11 @@ use crate::{
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Does what the command line says.
-pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
+    let Asked { cli, credentials } = asked;
     match cli.command {
-        None => serve(cli.serve).await,
-        Some(Command::Serve(args)) => serve(args).await,
+        None => serve(cli.serve, credentials).await,
+        Some(Command::Serve(args)) => serve(args, credentials).await,
         Some(Command::Workspaces(WorkspacesCommand::Create { name, admin })) => {
             administer(&admin, AdminRequest::CreateWorkspace { name }).await
         }
@@ -42,13 +48,23 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Some(Command::Keys(KeysCommand::Rotate { id, admin })) => {
             administer(&admin, AdminRequest::RotateKey { id }).await
         }
+        Some(Command::Refunds(RefundsCommand::List { admin })) => administer(&admin, AdminRequest::ListRefunds).await,
+        Some(Command::Refunds(RefundsCommand::Settle { payment, reference, admin })) => {
+            administer(&admin, AdminRequest::SettleRefund { payment, reference }).await
+        }
+        Some(Command::Reconcile(ReconcileCommand::List { admin })) => {
+            administer(&admin, AdminRequest::ListReviews).await
+        }
+        Some(Command::Reconcile(ReconcileCommand::Resolve { payment, note, ending, admin })) => {
+            administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
+        }
         Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
             administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }
     }
 }
 
-async fn serve(args: ServeArgs) -> Result<(), Failure> {
+async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let listener = Listener::bind(args.listen, Limits::default())
         .await
@@ -64,7 +80,10 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let (store, closing) = SledStore::open(&args.data.data_dir, outbox)?;
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
+    let timeout = Duration::from_secs(args.gateway_timeout.into());
+    let gateways = Gateways::new(Credentials::read(credentials)?, &store, &ambient, timeout)?;
     let service = Arc::new(Service {
+        gateways,
         store: Arc::clone(&store),
         ambient: Arc::clone(&ambient),
         sender: Arc::clone(&sender),
@@ -91,6 +110,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
     let expiring = tokio::spawn(Arc::clone(&service).expire_sessions());
+    let reconciling = tokio::spawn(Arc::clone(&service).reconcile());
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
     if let Err(error) = greet(&service.settings.base_url, address) {
         // Whoever started the server may have closed its output; that is no reason not to serve.
@@ -105,10 +125,11 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
 
     administering.abort();
     expiring.abort();
+    reconciling.abort();
     dispatcher.close().await;
     dispatching.abort();
     // The committer ends when the last way to it is gone, after everything that was queued.
-    let _ = (administering.await, expiring.await, dispatching.await);
+    let _ = (administering.await, expiring.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
     tokio::task::spawn_blocking(|| closing.wait()).await?;
     tracing::info!("shut down");
@@ -159,6 +180,24 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
         AdminReply::Key { key } => writeln!(out, "{key}")?,
         AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
         AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
+        AdminReply::Refunds { refunds } => {
+            for row in refunds {
+                let transaction = row.transaction.as_deref().unwrap_or("-");
+                let phone = row.customer_phone.as_deref().unwrap_or("-");
+                let (amount, currency) = (row.amount, row.currency.code());
+                writeln!(out, "{} {amount} {currency} {transaction} {phone} {}", row.payment, row.created_at)?;
+            }
+        }
+        AdminReply::Settled { payment, reference, settled_at } => {
+            writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
+        }
+        AdminReply::Reviews { reviews } => {
+            for row in reviews {
+                let (amount, currency) = (row.amount, row.currency.code());
+                writeln!(out, "{} {} {amount} {currency} {} {}", row.payment, row.raw_status, row.found_at, row.what)?;
+            }
+        }
+        AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
         AdminReply::Keys { keys } => {
             for key in keys {
                 let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());
@@ -180,6 +219,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let targets = TargetPolicy { allow_local: false };
     let service = Service {
+        gateways: Gateways::none(),
         store: Arc::new(store),
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service")?),
         ambient,

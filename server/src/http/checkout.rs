@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use payments_core::{DemoSession, Pay, Simulate};
+use serde_json::json;
 use warp::{
     http::{Method, StatusCode},
     reply::Response,
@@ -13,7 +14,7 @@ use super::{
     incoming::Incoming,
     reply::{self, Problem},
 };
-use crate::service::Service;
+use crate::service::{Paying, Service};
 
 pub(super) fn routes(server: &Server) -> Routes {
     first_of([
@@ -39,7 +40,10 @@ async fn simulate(service: Arc<Service>, id: String, incoming: Incoming) -> Resu
 
 async fn pay(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
     let pay = Pay::from_json(&posted(incoming).await?)?;
-    reply::json(StatusCode::OK, &service.pay(&id, &pay).await?)
+    match service.pay(&id, &pay).await? {
+        Paying::Gateway { redirect_url } => reply::json(StatusCode::OK, &json!({ "redirectUrl": redirect_url })),
+        Paying::Simulated(simulation) => reply::json(StatusCode::OK, &simulation),
+    }
 }
 
 async fn demo_session(service: Arc<Service>, incoming: Incoming) -> Result<Response, Problem> {

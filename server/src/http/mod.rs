@@ -8,6 +8,7 @@ mod account;
 mod checkout;
 mod client_address;
 mod gate;
+mod gateways;
 mod health;
 mod incoming;
 mod limit;
@@ -45,6 +46,7 @@ pub(crate) fn routes(server: &Server) -> Routes {
         account::routes(server),
         checkout::routes(server),
         page::routes(server),
+        gateways::routes(server),
         health::routes(server),
     ]);
     resources.recover(no_such_path).unify().boxed()

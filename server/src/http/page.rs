@@ -156,7 +156,7 @@ fn form_targets(session: &CheckoutSession) -> String {
     origins.into_iter().flatten().map(|origin| format!(" {}", origin.ascii_serialization())).collect()
 }
 
-fn see_other(target: &str) -> Response {
+pub(super) fn see_other(target: &str) -> Response {
     let mut response = Response::new("".into());
     *response.status_mut() = StatusCode::SEE_OTHER;
     if let Ok(target) = HeaderValue::from_str(target) {

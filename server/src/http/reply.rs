@@ -7,7 +7,10 @@ use warp::{
     reply::Response,
 };
 
-use crate::service::{Answer, Refused};
+use crate::{
+    gateway::GatewayError,
+    service::{Answer, Refused},
+};
 
 /// A success with a body.
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response, Problem> {
@@ -126,8 +129,10 @@ impl From<Refused> for Problem {
             Refused::Invalid(invalid) => Self::Invalid(invalid),
             Refused::NotFound { .. } => Self::NotFound(message),
             Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
-            Refused::Payment(_) | Refused::Moved => Self::Conflict(message),
+            Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay => Self::Conflict(message),
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) => Self::Unprocessable(message),
+            Refused::Gateway(GatewayError::Refused { .. }) => Self::Unprocessable(message),
+            Refused::Gateway(_) => Self::Unavailable(message),
             Refused::Unavailable(cause) => {
                 tracing::error!(%cause, "the store cannot answer");
                 Self::Unavailable(message)

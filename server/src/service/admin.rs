@@ -1,9 +1,12 @@
 //! What an operator does from the command line.
 
-use payments_core::{AppId, DeveloperApp, Environment, Invalid, Timestamp, aliased::UnknownFields};
+use payments_core::{AppId, DeveloperApp, Environment, Invalid, PaymentId, Timestamp, aliased::UnknownFields};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Service};
+use super::{
+    Refused, Service,
+    settlement::{Ending, RefundRow, ReviewRow},
+};
 use crate::store::{ApiKey, Change, KeyHash, Workspace, Write};
 
 /// What the command line asks for.
@@ -33,6 +36,26 @@ pub(crate) enum AdminRequest {
     RotateKey {
         /// The old key's id.
         id: String,
+    },
+    /// Lists the refunds that wait to be sent by hand.
+    ListRefunds,
+    /// Records that one of them was sent.
+    SettleRefund {
+        /// The payment's id.
+        payment: String,
+        /// What the movement of money is called where it was made.
+        reference: String,
+    },
+    /// Lists the payments whose gateway says what does not fit.
+    ListReviews,
+    /// Records what a person decided about one of them.
+    ResolveReview {
+        /// The payment's id.
+        payment: String,
+        /// Why.
+        note: String,
+        /// How the payment ended, if that is to be said.
+        ending: Option<Ending>,
     },
     /// Makes a developer app for a workspace.
     CreateApp {
@@ -79,6 +102,34 @@ pub(crate) enum AdminReply {
         /// When.
         revoked_at: Timestamp,
     },
+    /// The refunds that wait.
+    Refunds {
+        /// One for each.
+        refunds: Vec<RefundRow>,
+    },
+    /// A refund was settled.
+    #[serde(rename_all = "camelCase")]
+    Settled {
+        /// Its payment.
+        payment: PaymentId,
+        /// As it was given.
+        reference: String,
+        /// When it was recorded.
+        settled_at: Timestamp,
+    },
+    /// The payments that a person must look at.
+    Reviews {
+        /// One for each.
+        reviews: Vec<ReviewRow>,
+    },
+    /// One was looked at.
+    #[serde(rename_all = "camelCase")]
+    Resolved {
+        /// The payment.
+        resolved: PaymentId,
+        /// Where it stands now.
+        raw_status: String,
+    },
     /// An app was made.
     #[serde(rename_all = "camelCase")]
     App {
@@ -115,6 +166,12 @@ impl Service {
             AdminRequest::ListKeys => self.list_keys().await,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await,
             AdminRequest::RotateKey { id } => self.rotate_key(&id).await,
+            AdminRequest::ListRefunds => self.list_refunds().await,
+            AdminRequest::SettleRefund { payment, reference } => self.settle_refund(&payment, reference.trim()).await,
+            AdminRequest::ListReviews => self.list_reviews().await,
+            AdminRequest::ResolveReview { payment, note, ending } => {
+                self.resolve_review(&payment, note.trim(), ending).await
+            }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
                 self.create_app(&workspace, name.trim(), redirect_uris, webhook_url).await
             }

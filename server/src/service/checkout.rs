@@ -1,15 +1,15 @@
 //! The checkout session, for whoever knows its id.
 
 use payments_core::{
-    Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, Environment, Pay, PaymentId, PaymentMethod, RawStatus,
-    Simulate, Simulation, aliased::UnknownFields,
+    Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, PaymentId, PaymentMethod, RawStatus, Simulate,
+    Simulation, aliased::UnknownFields,
 };
 
 use super::{
     Refused, SANDBOX_KEY, Service,
     payments::{EventData, Moved},
 };
-use crate::store::StoreError;
+use crate::store::{Session, StoreError};
 
 /// How long a demo session lives, in seconds.
 const DEMO_TTL_SECONDS: u32 = 3600;
@@ -18,9 +18,9 @@ impl Service {
     /// What the checkout page needs to know.
     pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
         let session = self.session(id).await?;
+        let is_over = self.ended(&session, self.ambient.now()).is_some();
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
-        let is_over = payment.raw_status.is_open() && session.expires_at <= self.ambient.now();
         Ok(CheckoutSession {
             id: payment.id,
             amount: payment.amount,
@@ -50,15 +50,6 @@ impl Service {
         })
     }
 
-    /// The customer pays. A test session goes to the simulator, which completes it.
-    pub(crate) async fn pay(&self, id: &str, _: &Pay) -> Result<Simulation, Refused> {
-        let session = self.session(id).await?;
-        if session.payment.environment == Environment::Live {
-            return Err(Refused::NoGateway(session.payment.currency));
-        }
-        self.simulate(id, Simulate::default()).await
-    }
-
     /// Makes a test session in the sandbox workspace, for whoever wants to see how it goes.
     pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
         let sandbox = self.caller(SANDBOX_KEY).await?.ok_or(Refused::NotFound { what: "sandbox" })?;
@@ -72,8 +63,8 @@ impl Service {
         let new = self.new_payment(&sandbox, id, now);
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
         let decision = payments_core::create(params, new);
-        let Moved { change, payment, .. } =
-            self.change_for(decision, None, expires_at, EventData::Wrapped, None).await?;
+        let session = Session::new(decision.payment.clone(), expires_at);
+        let Moved { change, payment, .. } = self.change_for(decision, session, None, EventData::Wrapped, None).await?;
         self.store.commit(change).await?;
         Ok(DemoCheckout {
             id: payment.id,

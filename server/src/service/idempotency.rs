@@ -10,7 +10,7 @@ use super::{Refused, Service};
 use crate::store::{IdempotencyKey, KeptResponse, Scope};
 
 /// A request that may come again under the same key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotentRequest {
     key: IdempotencyKey,
     fingerprint: String,
@@ -45,6 +45,16 @@ impl IdempotentRequest {
     pub(super) fn keep(&self, body: &RawJson, now: Timestamp) -> (IdempotencyKey, KeptResponse) {
         let kept = KeptResponse { fingerprint: self.fingerprint.clone(), created_at: now, body: body.clone() };
         (self.key.clone(), kept)
+    }
+
+    /// What to remember of the request while what it asks for is under way.
+    pub(super) fn to_parts(&self) -> (IdempotencyKey, String) {
+        (self.key.clone(), self.fingerprint.clone())
+    }
+
+    /// The request that was remembered so.
+    pub(super) fn of_parts((key, fingerprint): (IdempotencyKey, String)) -> Self {
+        Self { key, fingerprint }
     }
 
     /// The first request's answer, if this is the same request.

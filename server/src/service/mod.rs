@@ -7,7 +7,12 @@ mod checkout;
 mod expiry;
 mod idempotency;
 mod keys;
+mod pay;
 mod payments;
+mod reconcile;
+mod refund;
+mod settle;
+mod settlement;
 mod webhooks;
 
 use std::sync::Arc;
@@ -17,12 +22,16 @@ use payments_core::{Currency, FeeRate, Invalid, Refusal};
 use crate::{
     ambient::Ambient,
     delivery::{Sender, TargetPolicy},
+    gateway::{GatewayError, Gateways},
     store::{CommitError, Conflict, Store, StoreError},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest};
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::{Caller, SANDBOX_KEY};
+pub(crate) use pay::Paying;
+pub(crate) use settle::Hint;
+pub(crate) use settlement::Ending;
 pub(crate) use webhooks::{SignatureCheck, verify_signature};
 
 /// What the operator decided.
@@ -43,6 +52,7 @@ pub(crate) struct Service {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) sender: Arc<Sender>,
+    pub(crate) gateways: Gateways,
     pub(crate) settings: Settings,
 }
 
@@ -69,6 +79,12 @@ pub(crate) enum Refused {
     /// Nobody could take the customer's money.
     #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
     NoGateway(Currency),
+    /// The gateway did not do its part.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The gateway has not yet answered an earlier request for the same refund.
+    #[error("a refund of this payment is under way; the server sees it through, read the payment again in a moment")]
+    RefundUnderWay,
     /// Someone else moved the payment first. Use cases decide anew; no caller sees this.
     #[error("the payment has moved meanwhile; try again")]
     Moved,

@@ -1,9 +1,8 @@
 //! Creating, reading and moving payments.
 
 use payments_core::{
-    Cause, CreatePayment, Decision, Delivery, DeliveryId, DeliveryStatus, Envelope, Environment, EventId, EventKind,
-    NewPayment, Page, PageRequest, Payment, PaymentId, RawJson, RefundId, Status, Timestamp, WebhookId,
-    aliased::UnknownFields,
+    Cause, CreatePayment, Decision, Delivery, DeliveryId, DeliveryStatus, Envelope, EventId, EventKind, NewPayment,
+    Page, PageRequest, Payment, PaymentId, RawJson, Status, Timestamp, WebhookId, aliased::UnknownFields,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
@@ -19,15 +18,16 @@ impl Service {
         params: CreatePayment,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        if caller.scope.environment == Environment::Live {
+        // Said now, not when the customer wants to pay.
+        if self.gateways.of(caller.scope.environment, params.currency).is_none() {
             return Err(Refused::NoGateway(params.currency));
         }
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let decision = payments_core::create(params, self.new_payment(caller, id, now));
-        let Moved { change, body, .. } =
-            self.change_for(decision, None, expires_at, EventData::Payment, request).await?;
+        let session = Session::new(decision.payment.clone(), expires_at);
+        let Moved { change, body, .. } = self.change_for(decision, session, None, EventData::Payment, request).await?;
         self.commit_once(change, body, request).await
     }
 
@@ -40,32 +40,6 @@ impl Service {
             environment: caller.scope.environment,
             fee_rate: self.settings.fee_rate,
             now,
-        }
-    }
-
-    /// Gives a paid payment back and owes the merchant's endpoints `payment.refunded`.
-    pub(crate) async fn refund_payment(
-        &self,
-        caller: &Caller,
-        id: &str,
-        reason: Option<String>,
-        request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
-        loop {
-            let session = self.session(id).await?;
-            if session.scope() != caller.scope {
-                return Err(NO_PAYMENT);
-            }
-            let now = self.ambient.now();
-            let cause = Cause::Refunded { id: RefundId::new(now, self.ambient.id_bytes()), reason: reason.clone() };
-            let decision = payments_core::decide(&session.payment, cause, now)?;
-            let data = EventData::Refund { reason: reason.clone() };
-            let Moved { change, body, .. } =
-                self.change_for(decision, Some(&session), session.expires_at, data, request).await?;
-            match self.commit_once(change, body, request).await {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
-            }
         }
     }
 
@@ -114,41 +88,59 @@ impl Service {
         loop {
             let session = self.session(id).await?;
             let now = self.ambient.now();
-            let mut payment = session.payment.clone();
-            if session.expires_at <= now
-                && cause != Cause::SessionEnded
-                && let Ok(expired) = payments_core::decide(&payment, Cause::SessionEnded, now)
-            {
-                payment = expired.payment;
-            }
-            let decision = payments_core::decide(&payment, cause.clone(), now)?;
-            let expires_at = session.expires_at;
-            let moved = self.change_for(decision, Some(&session), expires_at, EventData::Payment, None).await?;
-            match self.store.commit(moved.change).await.map_err(Refused::from) {
-                Ok(()) => return Ok(moved.payment),
+            let ended = if cause == Cause::SessionEnded { None } else { self.ended(&session, now) };
+            let payment = ended.as_ref().unwrap_or(&session.payment);
+            let decision = payments_core::decide(payment, cause.clone(), now)?;
+            match self.commit_move(&session, session.next(), decision).await {
                 // Someone else moved it first: look again and decide anew.
                 Err(Refused::Moved) => {}
-                Err(refused) => return Err(refused),
+                outcome => return outcome,
             }
         }
     }
 
+    /// The payment as it reads once its session's life is over, where no gateway has a word in it.
+    pub(super) fn ended(&self, session: &Session, now: Timestamp) -> Option<Payment> {
+        let ended = session.attempt.is_none() && session.expires_at <= now;
+        let decision = ended.then(|| payments_core::decide(&session.payment, Cause::SessionEnded, now));
+        decision?.ok().map(|decision| decision.payment)
+    }
+
+    /// Commits a decision on a session as it was read; `next` is the session after it, but for the payment.
+    pub(super) async fn commit_move(
+        &self,
+        was: &Session,
+        next: Session,
+        decision: Decision,
+    ) -> Result<Payment, Refused> {
+        let was = Some(was.payment.status.clone());
+        let moved = self.change_for(decision, next, was, EventData::Payment, None).await?;
+        self.store.commit(moved.change).await?;
+        Ok(moved.payment)
+    }
+
+    /// Commits what the server keeps beside a payment; the payment itself stays as it is.
+    pub(super) async fn commit_beside(&self, next: Session) -> Result<(), Refused> {
+        let was = Some(next.payment.status.clone());
+        let write = PaymentWrite { session: next, was, postings: Vec::new() };
+        Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
+    }
+
     /// A decision as one commit: the payment, its postings, its event, a delivery for each endpoint that wants it, and
-    /// the kept response.
+    /// the kept response. `next` is the session after it, but for the payment; `was` the status before it.
     pub(super) async fn change_for(
         &self,
         decision: Decision,
-        was: Option<&Session>,
-        expires_at: Timestamp,
+        next: Session,
+        was: Option<Status>,
         data: EventData,
         request: Option<&IdempotentRequest>,
     ) -> Result<Moved, Refused> {
         let Decision { payment, postings, event } = decision;
         let body = RawJson::of(&payment).map_err(StoreError::engine)?;
-        let scope = Scope { developer_id: payment.developer_id.clone(), environment: payment.environment };
         let now = payment.updated_at;
-        let session = Session { version: was.map_or(0, |was| was.version + 1), expires_at, payment: payment.clone() };
-        let was = was.map(|was| was.payment.status.clone());
+        let session = Session { payment: payment.clone(), ..next };
+        let scope = session.scope();
         let mut writes = vec![Write::Payment(Box::new(PaymentWrite { session, was, postings }))];
         if let Some(kind) = event {
             let data = data.of(&kind, &payment, &body)?;
@@ -243,4 +235,4 @@ impl EventData {
     }
 }
 
-const NO_PAYMENT: Refused = Refused::NotFound { what: "payment" };
+pub(super) const NO_PAYMENT: Refused = Refused::NotFound { what: "payment" };

@@ -2,7 +2,9 @@
 
 use payments_core::{DeveloperApp, EventId, Posting, RawJson, Status};
 
-use super::records::{ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Session, Workspace};
+use super::records::{
+    ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Session, Workspace,
+};
 
 /// What is to become durable together, or not at all.
 #[derive(Debug, Default)]
@@ -37,6 +39,8 @@ pub(crate) enum Write {
     EndpointRemoved(Box<Endpoint>),
     /// A developer's app, new or changed.
     App(Box<DeveloperApp>),
+    /// A gateway's token, and when tokens were asked for.
+    GatewayToken(&'static str, KeptToken),
     /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
     DeliveryEnded(Box<Outgoing>),
 }

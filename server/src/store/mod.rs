@@ -16,7 +16,8 @@ use payments_core::{
 
 pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
 pub(crate) use records::{
-    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session, Workspace,
+    ApiKey, Attempt, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing,
+    RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,
 };
 
 /// Where payments, keys, endpoints and the outbox are kept.
@@ -46,6 +47,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
     /// Sessions that are open although their life ended by this time, those that ended first before the others.
     async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError>;
+    /// Payments whose gateway is to be asked by this time, those that are due first before the others.
+    async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError>;
+    /// Every payment whose refund waits to be settled by hand, oldest first.
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
+    /// Every payment that a person must look at, oldest first.
+    async fn reviews(&self) -> Result<Vec<Session>, StoreError>;
+    /// What is kept of a gateway's token.
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError>;
     /// A page of a developer's payments, newest first, of one public status or of all.
     async fn payments(
         &self,

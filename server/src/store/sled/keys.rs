@@ -3,6 +3,8 @@
 //! sled applies a batch atomically to one tree only, so everything is in one. Identifiers hold no `/`, so the parts of
 //! a key cannot run together.
 
+use std::ops::Range;
+
 use payments_core::{
     AppId, Currency, DeliveryId, DeveloperId, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp, WebhookId,
     WorkspaceId,
@@ -44,23 +46,54 @@ const SESSION_ENDS: &[u8] = b"session-end/";
 
 /// The end of an open session. The keys sort by time.
 pub(super) fn session_end(at: Timestamp, id: &PaymentId) -> Vec<u8> {
-    [session_end_at(at).as_slice(), id.as_str().as_bytes()].concat()
+    [in_time(SESSION_ENDS, at).as_slice(), id.as_str().as_bytes()].concat()
 }
 
 /// The ends of sessions before a time.
-pub(super) fn session_ends_before(time: Timestamp) -> std::ops::Range<Vec<u8>> {
-    SESSION_ENDS.to_vec()..session_end_at(time)
+pub(super) fn session_ends_before(time: Timestamp) -> Range<Vec<u8>> {
+    SESSION_ENDS.to_vec()..in_time(SESSION_ENDS, time)
 }
 
-/// The payment whose session's end this key tells.
-pub(super) fn payment_of_session_end(key: &[u8]) -> Option<PaymentId> {
-    let id = key.strip_prefix(SESSION_ENDS)?.get(8..)?;
+/// What the keys of all checks of payments at their gateways begin with.
+const CHECKS: &[u8] = b"check/";
+
+/// When a payment's gateway is to be asked. The keys sort by time.
+pub(super) fn check(at: Timestamp, id: &PaymentId) -> Vec<u8> {
+    [in_time(CHECKS, at).as_slice(), id.as_str().as_bytes()].concat()
+}
+
+/// The checks before a time.
+pub(super) fn checks_before(time: Timestamp) -> Range<Vec<u8>> {
+    CHECKS.to_vec()..in_time(CHECKS, time)
+}
+
+/// The payment that an entry of an index in time order is about.
+pub(super) fn payment_in_time(key: &[u8]) -> Option<PaymentId> {
+    let id = key.strip_prefix(SESSION_ENDS).or_else(|| key.strip_prefix(CHECKS))?.get(8..)?;
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-fn session_end_at(time: Timestamp) -> Vec<u8> {
+fn in_time(prefix: &[u8], time: Timestamp) -> Vec<u8> {
     let millis = u64::try_from(time.as_millis()).unwrap_or(0);
-    [SESSION_ENDS, millis.to_be_bytes().as_slice()].concat()
+    [prefix, millis.to_be_bytes().as_slice()].concat()
+}
+
+/// Payments whose refund waits to be settled by hand.
+pub(super) const UNSETTLED: &[u8] = b"unsettled/";
+
+pub(super) fn unsettled(id: &PaymentId) -> Vec<u8> {
+    [UNSETTLED, id.as_str().as_bytes()].concat()
+}
+
+/// Payments that a person must look at.
+pub(super) const REVIEWS: &[u8] = b"review/";
+
+pub(super) fn review(id: &PaymentId) -> Vec<u8> {
+    [REVIEWS, id.as_str().as_bytes()].concat()
+}
+
+pub(super) fn gateway_token(name: &str) -> Vec<u8> {
+    format!("gateway-token/{name}").into_bytes()
 }
 
 pub(super) fn event(id: &EventId) -> Vec<u8> {

@@ -11,6 +11,7 @@ mod tables;
 use std::{
     fs::{self, DirBuilder},
     io,
+    ops::Range,
     os::unix::fs::DirBuilderExt,
     panic::{self, AssertUnwindSafe},
     path::Path,
@@ -27,8 +28,8 @@ use tokio::sync::mpsc;
 
 use self::{committer::Committer, journal::Journal, keys::List, tables::Placed};
 use super::{
-    ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeyHash, Outgoing, Scope, Session,
-    Store, StoreError, Workspace,
+    ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope,
+    Session, Store, StoreError, Workspace,
 };
 
 /// The layout of `keys`. A store of another number is not opened.
@@ -118,6 +119,27 @@ impl SledStore {
             }
         }
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
+    }
+
+    /// The payments of an index in time order.
+    fn in_time(&self, range: Range<Vec<u8>>, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
+        let mut found = Vec::new();
+        for key in self.tree.range(range).keys().take(at_most) {
+            found.extend(keys::payment_in_time(&key.map_err(StoreError::engine)?));
+        }
+        Ok(found)
+    }
+
+    /// The payments whose ids an index holds.
+    fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>, StoreError> {
+        let mut found = Vec::new();
+        for key in self.tree.scan_prefix(prefix).keys() {
+            let key = key.map_err(StoreError::engine)?;
+            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
+            let placed = id.map(|id| self.get::<Placed>(&keys::session(&id))).transpose()?.flatten();
+            found.extend(placed.map(|placed| placed.session));
+        }
+        Ok(found)
     }
 }
 
@@ -244,12 +266,23 @@ impl Store for SledStore {
     }
 
     async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        let ends = self.tree.range(keys::session_ends_before(now)).keys().take(at_most);
-        let mut over = Vec::new();
-        for end in ends {
-            over.extend(keys::payment_of_session_end(&end.map_err(StoreError::engine)?));
-        }
-        Ok(over)
+        self.in_time(keys::session_ends_before(now), at_most)
+    }
+
+    async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
+        self.in_time(keys::checks_before(now), at_most)
+    }
+
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
+        self.sessions_under(keys::UNSETTLED)
+    }
+
+    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
+        self.sessions_under(keys::REVIEWS)
+    }
+
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
+        self.get(&keys::gateway_token(name))
     }
 
     async fn payments(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use payments_core::{DeliveryStatus, LedgerAccount};
+use payments_core::{DeliveryStatus, LedgerAccount, RawStatus, RefundStatus};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -79,6 +79,7 @@ impl<'t> View<'t> {
                 self.change.insert(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), None);
                 self.change.insert(keys::endpoint(&endpoint.endpoint.id), None);
             }
+            Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
             Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
@@ -94,6 +95,9 @@ impl<'t> View<'t> {
         let scope = session.scope();
         let at = keys::session(&session.payment.id);
         let stored = self.read::<Placed>(&at)?;
+        if let Some(check) = stored.as_ref().and_then(|stored| stored.session.check_at) {
+            self.change.insert(keys::check(check, &session.payment.id), None);
+        }
         let place = match (&was, stored) {
             (None, None) => {
                 let id = session.payment.id.as_str().as_bytes().to_vec();
@@ -125,11 +129,21 @@ impl<'t> View<'t> {
                 self.put(at, &(minor - i128::from(paid.minor), payments + 1))?;
             }
         }
-        let end = keys::session_end(session.expires_at, &session.payment.id);
-        if session.payment.raw_status.is_open() {
-            self.set(end, Vec::new());
-        } else {
-            self.change.insert(end, None);
+        let id = &session.payment.id;
+        // Where there is an attempt, the gateway's word ends the session, and `check_at` brings it up.
+        let ends_by_itself = session.payment.raw_status.is_open() && session.attempt.is_none();
+        self.mark(keys::session_end(session.expires_at, id), ends_by_itself);
+        if let Some(check) = session.check_at {
+            self.mark(keys::check(check, id), true);
+        }
+        if session.payment.raw_status == RawStatus::Refunded {
+            let waits =
+                session.payment.refund.as_ref().is_some_and(|refund| refund.status == RefundStatus::PendingSettlement);
+            self.mark(keys::unsettled(id), waits);
+        }
+        if session.attempt.is_some() {
+            let is_open = session.review.as_ref().is_some_and(|review| review.resolved.is_none());
+            self.mark(keys::review(id), is_open);
         }
         self.put(at, &Placed { place, session })?;
         Ok(())
@@ -178,6 +192,11 @@ impl<'t> View<'t> {
         let before = self.read(&at)?.unwrap_or_default();
         self.put(at, &change(before))?;
         Ok(before)
+    }
+
+    /// An entry of an index whose key says all: there or not.
+    fn mark(&mut self, key: Vec<u8>, is_there: bool) {
+        self.change.insert(key, is_there.then(Vec::new));
     }
 
     fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {

@@ -1,0 +1,310 @@
+//! Mobile money: bKash tokenized checkout, mode 0011, version 1.2.0-beta.
+//!
+//! The customer approves on bKash's page, and the money moves when the server then says `execute`. What the browser
+//! brings back is unsigned and only a hint. Whatever is not a clear answer to `execute` leaves open whether the money
+//! moved, so the payment's status is asked for instead; bKash executes one `paymentID` once, however often it is told.
+
+mod token;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use payments_core::{Amount, Payment, PaymentMethod};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
+    call::Line, credentials::BkashCredentials, is_amount,
+};
+use crate::{ambient::Ambient, store::Store};
+use token::Tokens;
+
+pub(super) struct Bkash {
+    line: Line,
+    credentials: BkashCredentials,
+    tokens: Tokens,
+}
+
+/// Codes that say the payment was executed before; the status then tells how.
+const ALREADY_DONE: [&str; 3] = ["2062", "2068", "2117"];
+/// The customer has not entered the PIN, or the payment is in no state to be executed: a hint was wrong.
+const NOT_YET: [&str; 2] = ["2060", "2056"];
+/// The customer gave up.
+const CANCELLED: &str = "2069";
+/// The gateway is closed for a while.
+const MAINTENANCE: &str = "503";
+
+/// What any call answers: bKash has one shape for success and four for failure, most of them with status 200.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reply {
+    status_code: Option<String>,
+    status_message: Option<String>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    internal_code: Option<String>,
+    external_code: Option<String>,
+    error_message_en: Option<String>,
+    message: Option<String>,
+    #[serde(rename = "paymentID")]
+    payment_id: Option<String>,
+    #[serde(rename = "bkashURL")]
+    bkash_url: Option<String>,
+    #[serde(rename = "trxID")]
+    trx_id: Option<String>,
+    transaction_status: Option<String>,
+    verification_status: Option<String>,
+    amount: Option<String>,
+    currency: Option<String>,
+    merchant_invoice_number: Option<String>,
+    /// How the status calls the invoice.
+    merchant_invoice: Option<String>,
+}
+
+impl Reply {
+    /// The reply of a success, or which failure it is.
+    fn judged(self, line: &Line) -> Result<Self, GatewayError> {
+        let failure = match &self {
+            Self { status_code: Some(code), .. } if code == "0000" => return Ok(self),
+            Self { status_code: Some(code), status_message, .. } => (code, status_message),
+            Self { error_code: Some(code), error_message, .. } => (code, error_message),
+            Self { external_code: Some(code), error_message_en, .. } => (code, error_message_en),
+            Self { internal_code: Some(code), error_message_en, .. } => (code, error_message_en),
+            // `{message}` comes from what stands before the gateway, and says nothing of what the gateway did.
+            _ => return Err(line.unanswered_because(self.message.as_deref().unwrap_or("an answer of no known shape"))),
+        };
+        let (code, message) = failure;
+        let message = message.as_deref().unwrap_or("no reason given");
+        Err(match code.as_str() {
+            MAINTENANCE => line.unanswered_because(message),
+            code => line.refused(code, message),
+        })
+    }
+}
+
+impl Bkash {
+    pub(super) fn new(
+        credentials: BkashCredentials,
+        store: Arc<dyn Store>,
+        ambient: Arc<dyn Ambient>,
+        timeout: Duration,
+    ) -> Result<Self, GatewaySetupError> {
+        let line = Line::new(GatewayName::Bkash, timeout)?;
+        let tokens = Tokens::new(&credentials, store, ambient).ok_or(GatewaySetupError::Seal)?;
+        Ok(Self { line, credentials, tokens })
+    }
+
+    async fn call(&self, what: &'static str, path: &str, body: &impl Serialize) -> Result<Reply, GatewayError> {
+        let token = self.tokens.current(&self.line, &self.credentials).await?;
+        let url = format!("{}/tokenized/checkout{path}", self.credentials.base_url);
+        let request = self
+            .line
+            .client
+            .post(url)
+            .header("accept", "application/json")
+            // The token alone: bKash has no scheme here.
+            .header("authorization", sensitive(token.reveal()))
+            .header("x-app-key", sensitive(self.credentials.app_key.reveal()))
+            .json(body);
+        let answer = self.line.call(what, request).await?;
+        if answer.status == reqwest::StatusCode::UNAUTHORIZED {
+            self.tokens.distrust(&token).await;
+        }
+        parse(&self.line, &answer.body)?.judged(&self.line)
+    }
+
+    async fn status(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        let body = json!({"paymentID": attempt.external_id});
+        match self.call("payment status", "/payment/status", &body).await {
+            Ok(reply) => Ok(standing(&reply, payment, attempt)),
+            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(Standing::Cancelled),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[async_trait]
+impl Gateway for Bkash {
+    fn name(&self) -> GatewayName {
+        GatewayName::Bkash
+    }
+
+    fn method(&self) -> PaymentMethod {
+        PaymentMethod::Mfs
+    }
+
+    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError> {
+        let body = json!({
+            "mode": "0011",
+            "payerReference": order.phone.unwrap_or(order.payment.id.as_str()),
+            "callbackURL": order.return_url,
+            "amount": with_two_decimals(order.payment.amount),
+            "currency": order.payment.currency.code(),
+            "intent": "sale",
+            "merchantInvoiceNumber": order.invoice,
+        });
+        let reply = self.call("create", "/create", &body).await?;
+        match (reply.payment_id, reply.bkash_url) {
+            (Some(external_id), Some(customer_url)) => Ok(Begun::SendTo { external_id, customer_url }),
+            _ => Err(self.line.unanswered_because("a payment without paymentID or bkashURL")),
+        }
+    }
+
+    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        self.status(payment, attempt).await
+    }
+
+    fn takes(&self) -> bool {
+        true
+    }
+
+    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        let body = json!({"paymentID": attempt.external_id});
+        match self.call("execute", "/execute", &body).await {
+            Ok(reply) => Ok(standing(&reply, payment, attempt)),
+            Err(GatewayError::Refused { code, .. }) if ALREADY_DONE.contains(&&*code) || NOT_YET.contains(&&*code) => {
+                self.status(payment, attempt).await
+            }
+            Err(GatewayError::Refused { code, message, .. }) => {
+                tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
+                // It says no; but only its status says that no earlier call had said yes.
+                match self.status(payment, attempt).await? {
+                    Standing::Open | Standing::Approved if code == CANCELLED => Ok(Standing::Cancelled),
+                    Standing::Open | Standing::Approved => Ok(Standing::Failed),
+                    standing => Ok(standing),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nothing moves without an `execute`, and the caller sends none from here on.
+    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        match self.status(payment, attempt).await? {
+            Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
+            standing => Ok(standing),
+        }
+    }
+
+    fn refund_way(&self) -> RefundWay {
+        RefundWay::ByHand
+    }
+
+    async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
+        Err(self.line.refused("by_hand", "refunds of mobile money are settled by hand"))
+    }
+}
+
+/// How a payment stands by a reply that tells of it.
+fn standing(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
+    match reply.transaction_status.as_deref() {
+        Some("Completed") => completed(reply, payment, attempt),
+        Some("Initiated") if reply.verification_status.as_deref() == Some("Complete") => Standing::Approved,
+        Some("Initiated") => Standing::Open,
+        Some("Failed" | "Declined") => Standing::Failed,
+        Some("Cancelled" | "Expired") => Standing::Cancelled,
+        _ => Standing::Pending,
+    }
+}
+
+/// Money moved. It is this payment's only if all that names it agrees.
+fn completed(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
+    let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
+    let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
+    let fits = reply.payment_id.as_deref() == Some(&attempt.external_id)
+        && is_amount(payment, reply.currency.as_deref().unwrap_or_default(), amount)
+        && invoice == Some(&attempt.invoice);
+    match &reply.trx_id {
+        Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
+        transaction => Standing::Disputed {
+            what: format!(
+                "bKash completed paymentID {:?} as transaction {:?} over {} {} for invoice {:?}; expected {} {} for {}",
+                reply.payment_id.as_deref().unwrap_or_default(),
+                transaction.as_deref().unwrap_or_default(),
+                reply.amount.as_deref().unwrap_or("?"),
+                reply.currency.as_deref().unwrap_or("?"),
+                invoice.unwrap_or_default(),
+                payment.amount,
+                payment.currency.code(),
+                attempt.invoice,
+            ),
+        },
+    }
+}
+
+/// `15`, `15.5` and `15.00` are amounts; `15.000` is the same sum with a digit to spare.
+fn decimal(text: &str) -> Option<Amount> {
+    let text = match text.split_once('.') {
+        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
+        None => text,
+    };
+    text.parse().ok()
+}
+
+fn with_two_decimals(amount: Amount) -> String {
+    format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
+}
+
+fn parse(line: &Line, body: &[u8]) -> Result<Reply, GatewayError> {
+    serde_json::from_slice(body).map_err(|_| line.unanswered_because("an answer that is not the JSON it should be"))
+}
+
+/// A header's value that no log shows. What cannot be a header's value is refused when credentials are read; of a token
+/// an empty one is sent and refused.
+fn sensitive(value: &str) -> reqwest::header::HeaderValue {
+    let mut value =
+        reqwest::header::HeaderValue::from_str(value).unwrap_or_else(|_| reqwest::header::HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(json: &str) -> Result<Reply, GatewayError> {
+        let line = Line::new(GatewayName::Bkash, Duration::from_secs(1)).unwrap();
+        parse(&line, json.as_bytes()).and_then(|reply| reply.judged(&line))
+    }
+
+    #[test]
+    fn four_shapes_of_failure_are_told_apart_from_no_answer() {
+        for (json, code) in [
+            (r#"{"statusCode":"2023","statusMessage":"Insufficient Balance"}"#, "2023"),
+            (r#"{"errorCode":"2056","errorMessage":"Invalid Payment State"}"#, "2056"),
+            (r#"{"internalCode":"x","externalCode":"2069","errorMessageEn":"no","errorMessageBn":"না"}"#, "2069"),
+        ] {
+            match judged(json) {
+                Err(GatewayError::Refused { code: found, .. }) => assert_eq!(found, code),
+                other => panic!("{json}: {other:?}"),
+            }
+        }
+        for json in [
+            r#"{"message":"Unauthorized"}"#,
+            r#"{"message":"Endpoint request timed out"}"#,
+            r#"{"statusCode":"503","statusMessage":"System is undergoing maintenance"}"#,
+            "{}",
+            "",
+            "<html>",
+            "[]",
+        ] {
+            assert!(matches!(judged(json), Err(GatewayError::Unanswered { .. })), "{json}");
+        }
+        assert!(judged(r#"{"statusCode":"0000"}"#).is_ok());
+    }
+
+    #[test]
+    fn amounts_compare_as_decimals() {
+        for (text, minor) in
+            [("15", 1500), ("15.0", 1500), ("15.00", 1500), ("15.50", 1550), ("0.01", 1), ("100", 10_000)]
+        {
+            assert_eq!(decimal(text), Some(Amount::from_minor(minor)), "{text}");
+        }
+        for text in ["", "15.001", "-15", "x"] {
+            assert_eq!(decimal(text), None, "{text}");
+        }
+        assert_eq!(with_two_decimals(Amount::from_minor(1500)), "15.00");
+        assert_eq!(with_two_decimals(Amount::from_minor(7)), "0.07");
+    }
+}

@@ -1,0 +1,177 @@
+//! The token that every call needs. bKash grants two an hour and blocks a credential that asks for more, so one is
+//! shared by all calls, renewed before it ends, and kept over restarts, with the times at which tokens were asked for.
+
+use std::sync::Arc;
+
+use payments_core::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::{Line, sensitive};
+use crate::{
+    ambient::Ambient,
+    gateway::{GatewayError, credentials::BkashCredentials, sealed::Seal},
+    store::{Change, KeptToken, Store, Write},
+};
+
+/// Under this name the token is kept.
+const NAME: &str = "bkash";
+/// bKash tokens live for an hour; they are renewed at minute 50.
+const RENEW_BEFORE_SECONDS: u32 = 600;
+/// How many times an hour bKash may be asked for a token.
+const CALLS_AN_HOUR: usize = 2;
+const HOUR_MILLIS: i64 = 60 * 60 * 1000;
+
+pub(super) struct Tokens {
+    /// Held while a token is asked for, so that it is asked for once.
+    held: Mutex<Option<Held>>,
+    seal: Seal,
+    store: Arc<dyn Store>,
+    ambient: Arc<dyn Ambient>,
+}
+
+/// A token that no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Token(String);
+
+impl Token {
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Clone)]
+struct Held {
+    token: Token,
+    refresh: Option<String>,
+    expires_at: Timestamp,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Granted {
+    #[serde(rename = "statusCode")]
+    status_code: Option<String>,
+    #[serde(rename = "statusMessage")]
+    status_message: Option<String>,
+    id_token: Option<String>,
+    refresh_token: Option<String>,
+    expires_in: Option<u32>,
+}
+
+impl Tokens {
+    pub(super) fn new(
+        credentials: &BkashCredentials,
+        store: Arc<dyn Store>,
+        ambient: Arc<dyn Ambient>,
+    ) -> Option<Self> {
+        let seal = Seal::under(credentials.app_secret.reveal())?;
+        Some(Self { held: Mutex::default(), seal, store, ambient })
+    }
+
+    /// A token that is good now, asked for only if there is none.
+    pub(super) async fn current(&self, line: &Line, credentials: &BkashCredentials) -> Result<Token, GatewayError> {
+        let mut held = self.held.lock().await;
+        let now = self.ambient.now();
+        if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
+            return Ok(held.token.clone());
+        }
+        let mut kept = self.kept(line).await?;
+        if held.is_none() {
+            *held = self.opened(&kept);
+        }
+        if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
+            return Ok(held.token.clone());
+        }
+        kept.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
+        let outcome = if kept.asked_at.len() < CALLS_AN_HOUR {
+            self.renew(line, credentials, held.as_ref(), kept, now).await
+        } else {
+            Err(line
+                .unanswered_because("two tokens were asked for within the hour, and bKash blocks who asks for more"))
+        };
+        match outcome {
+            Ok(fresh) => Ok(held.insert(fresh).token.clone()),
+            // The old one may still have its last minutes.
+            Err(error) => match held.as_ref().filter(|held| now < held.expires_at) {
+                Some(held) => Ok(held.token.clone()),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Forgets a token that the gateway did not take.
+    pub(super) async fn distrust(&self, token: &Token) {
+        let mut held = self.held.lock().await;
+        if let Some(held) = held.as_mut().filter(|held| held.token == *token) {
+            held.expires_at = self.ambient.now();
+            held.refresh = None;
+        }
+    }
+
+    async fn renew(
+        &self,
+        line: &Line,
+        credentials: &BkashCredentials,
+        old: Option<&Held>,
+        mut kept: KeptToken,
+        now: Timestamp,
+    ) -> Result<Held, GatewayError> {
+        // Counted before it is asked: a crash must not forget it.
+        kept.asked_at.push(now);
+        self.keep(line, kept.clone()).await?;
+        let app_key = credentials.app_key.reveal();
+        let app_secret = credentials.app_secret.reveal();
+        let (path, body) = match old.and_then(|old| old.refresh.as_deref()) {
+            Some(refresh) => {
+                ("refresh", json!({"app_key": app_key, "app_secret": app_secret, "refresh_token": refresh}))
+            }
+            None => ("grant", json!({"app_key": app_key, "app_secret": app_secret})),
+        };
+        let request = line
+            .client
+            .post(format!("{}/tokenized/checkout/token/{path}", credentials.base_url))
+            .header("accept", "application/json")
+            .header("username", sensitive(credentials.username.reveal()))
+            .header("password", sensitive(credentials.password.reveal()))
+            .json(&body);
+        let answer = line.call("token", request).await?;
+        let granted: Granted = serde_json::from_slice(&answer.body)
+            .map_err(|_| line.unanswered_because("a token answer that is not the JSON it should be"))?;
+        let (Some("0000"), Some(token)) = (granted.status_code.as_deref(), granted.id_token) else {
+            let code = granted.status_code.unwrap_or_else(|| answer.status.as_u16().to_string());
+            let message = granted.status_message.unwrap_or_else(|| "no token".into());
+            tracing::error!(code, message, "bKash gives no token; check its credentials");
+            return Err(line.unanswered_because("it gives no token"));
+        };
+        let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
+        kept.token = self.seal.seal(&token);
+        kept.refresh = granted.refresh_token.as_deref().and_then(|refresh| self.seal.seal(refresh));
+        kept.expires_at = Some(expires_at);
+        self.keep(line, kept).await?;
+        Ok(Held { token: Token(token), refresh: granted.refresh_token, expires_at })
+    }
+
+    async fn kept(&self, line: &Line) -> Result<KeptToken, GatewayError> {
+        let kept = self.store.gateway_token(NAME).await;
+        kept.map(Option::unwrap_or_default).map_err(|error| line.unanswered_because(&error.to_string()))
+    }
+
+    async fn keep(&self, line: &Line, kept: KeptToken) -> Result<(), GatewayError> {
+        let written = self.store.commit(Change::of(Write::GatewayToken(NAME, kept))).await;
+        written.map_err(|error| line.unanswered_because(&error.to_string()))
+    }
+
+    fn opened(&self, kept: &KeptToken) -> Option<Held> {
+        let token = self.seal.open(kept.token.as_deref()?)?;
+        let refresh = kept.refresh.as_deref().and_then(|sealed| self.seal.open(sealed));
+        Some(Held { token: Token(token), refresh, expires_at: kept.expires_at? })
+    }
+}
+
+impl Held {
+    fn is_due(&self, now: Timestamp) -> bool {
+        now.plus_seconds(RENEW_BEFORE_SECONDS) >= self.expires_at
+    }
+}

@@ -1,0 +1,221 @@
+//! What the gateways know this server by: from the environment or a file, never from the command line, whose history
+//! others can read.
+
+use std::{env, fmt};
+
+use serde::Deserialize;
+use url::{Host, Url};
+
+/// A secret that no log shows.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hidden(String);
+
+impl Hidden {
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// What there are credentials for.
+#[derive(Debug, Default)]
+pub(crate) struct Credentials {
+    pub(crate) bkash: Option<BkashCredentials>,
+    pub(crate) stripe: Option<StripeCredentials>,
+}
+
+/// A merchant account for tokenized checkout.
+#[derive(Debug, Clone)]
+pub(crate) struct BkashCredentials {
+    pub(super) base_url: String,
+    pub(super) app_key: Hidden,
+    pub(super) app_secret: Hidden,
+    pub(super) username: Hidden,
+    pub(super) password: Hidden,
+}
+
+/// An account of the card processor.
+#[derive(Debug, Clone)]
+pub(crate) struct StripeCredentials {
+    pub(super) base_url: String,
+    pub(super) secret_key: Hidden,
+    /// Without it the processor's events are not taken, and payments are settled by asking alone.
+    pub(super) webhook_secret: Option<Hidden>,
+}
+
+/// The gateways' part of the configuration file.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CredentialFile {
+    #[serde(default)]
+    bkash: BkashSection,
+    #[serde(default)]
+    stripe: StripeSection,
+}
+
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BkashSection {
+    base_url: Option<Hidden>,
+    app_key: Option<Hidden>,
+    app_secret: Option<Hidden>,
+    username: Option<Hidden>,
+    password: Option<Hidden>,
+}
+
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StripeSection {
+    base_url: Option<Hidden>,
+    secret_key: Option<Hidden>,
+    webhook_secret: Option<Hidden>,
+}
+
+const BKASH_LIVE: &str = "https://tokenized.pay.bka.sh/v1.2.0-beta";
+const STRIPE_LIVE: &str = "https://api.stripe.com";
+
+/// A gateway's credentials cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CredentialError {
+    #[error("{missing} is not set but other credentials of {gateway} are; set all of them, or none to do without")]
+    Missing { gateway: &'static str, missing: &'static str },
+    #[error("{name} must be an absolute https address; http goes to this machine's own addresses only")]
+    BaseUrl { name: &'static str },
+    #[error("{name} must be visible ASCII characters")]
+    Unwritable { name: &'static str },
+}
+
+impl Credentials {
+    /// From the environment, and from the configuration file where the environment says nothing.
+    pub(crate) fn read(file: CredentialFile) -> Result<Self, CredentialError> {
+        Self::from_parts(file, |name| env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn from_parts(file: CredentialFile, env: impl Fn(&str) -> Option<String>) -> Result<Self, CredentialError> {
+        let one = |name: &'static str, filed: Option<Hidden>| -> Result<Option<Hidden>, CredentialError> {
+            let value = env(name).map(Hidden).or(filed);
+            match &value {
+                Some(value) if value.0.is_empty() || !value.0.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                    Err(CredentialError::Unwritable { name })
+                }
+                _ => Ok(value),
+            }
+        };
+        let CredentialFile { bkash, stripe } = file;
+        let base_url =
+            base_url("PAYMENTS_BKASH_BASE_URL", one("PAYMENTS_BKASH_BASE_URL", bkash.base_url)?, BKASH_LIVE)?;
+        let parts = [
+            ("PAYMENTS_BKASH_APP_KEY", bkash.app_key),
+            ("PAYMENTS_BKASH_APP_SECRET", bkash.app_secret),
+            ("PAYMENTS_BKASH_USERNAME", bkash.username),
+            ("PAYMENTS_BKASH_PASSWORD", bkash.password),
+        ];
+        let bkash = all_or_none("bKash", parts, one)?.map(|[app_key, app_secret, username, password]| {
+            BkashCredentials { base_url, app_key, app_secret, username, password }
+        });
+        let base_url =
+            self::base_url("PAYMENTS_STRIPE_BASE_URL", one("PAYMENTS_STRIPE_BASE_URL", stripe.base_url)?, STRIPE_LIVE)?;
+        let webhook_secret = one("PAYMENTS_STRIPE_WEBHOOK_SECRET", stripe.webhook_secret)?;
+        let secret_key = one("PAYMENTS_STRIPE_SECRET_KEY", stripe.secret_key)?;
+        let stripe = match (secret_key, webhook_secret) {
+            (Some(secret_key), webhook_secret) => Some(StripeCredentials { base_url, secret_key, webhook_secret }),
+            (None, Some(_)) => {
+                return Err(CredentialError::Missing { gateway: "Stripe", missing: "PAYMENTS_STRIPE_SECRET_KEY" });
+            }
+            (None, None) => None,
+        };
+        Ok(Self { bkash, stripe })
+    }
+}
+
+fn all_or_none<const N: usize>(
+    gateway: &'static str,
+    parts: [(&'static str, Option<Hidden>); N],
+    one: impl Fn(&'static str, Option<Hidden>) -> Result<Option<Hidden>, CredentialError>,
+) -> Result<Option<[Hidden; N]>, CredentialError> {
+    let mut found = Vec::with_capacity(N);
+    let mut missing = None;
+    for (name, filed) in parts {
+        match one(name, filed)? {
+            Some(value) => found.push(value),
+            None => missing = missing.or(Some(name)),
+        }
+    }
+    match missing {
+        Some(missing) if !found.is_empty() => Err(CredentialError::Missing { gateway, missing }),
+        _ => Ok(found.try_into().ok()),
+    }
+}
+
+/// Secrets travel to this address, so it is https, or this very machine.
+fn base_url(name: &'static str, given: Option<Hidden>, live: &str) -> Result<String, CredentialError> {
+    let text = given.map_or_else(|| live.to_owned(), |given| given.0);
+    let url = Url::parse(&text).map_err(|_| CredentialError::BaseUrl { name })?;
+    let is_local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    match (url.scheme(), is_local) {
+        ("https", _) | ("http", true) => Ok(text.trim_end_matches('/').to_owned()),
+        _ => Err(CredentialError::BaseUrl { name }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Credentials, CredentialError> {
+        let find = |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Credentials::from_parts(CredentialFile::default(), find)
+    }
+
+    const BKASH: [(&str, &str); 4] = [
+        ("PAYMENTS_BKASH_APP_KEY", "key"),
+        ("PAYMENTS_BKASH_APP_SECRET", "hush"),
+        ("PAYMENTS_BKASH_USERNAME", "user"),
+        ("PAYMENTS_BKASH_PASSWORD", "hush-too"),
+    ];
+
+    #[test]
+    fn all_credentials_of_a_gateway_are_there_or_none() {
+        let none = read(&[]).unwrap();
+        assert!(none.bkash.is_none() && none.stripe.is_none());
+        let both = read(&[BKASH.as_slice(), &[("PAYMENTS_STRIPE_SECRET_KEY", "sk_live_x")]].concat()).unwrap();
+        assert_eq!(both.bkash.unwrap().base_url, BKASH_LIVE);
+        assert_eq!(both.stripe.unwrap().base_url, STRIPE_LIVE);
+        let missing = "PAYMENTS_BKASH_PASSWORD";
+        assert_eq!(read(&BKASH[..3]).unwrap_err(), CredentialError::Missing { gateway: "bKash", missing });
+        assert!(read(&[("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")]).is_err());
+    }
+
+    #[test]
+    fn secrets_go_by_https_or_to_this_machine() {
+        for (url, fits) in [
+            ("https://gateway.example/v1/", true),
+            ("http://127.0.0.1:8000", true),
+            ("http://[::1]:8000", true),
+            ("http://localhost:8000", true),
+            ("http://gateway.example", false),
+            ("ftp://127.0.0.1", false),
+            ("gateway.example", false),
+        ] {
+            let parts = [BKASH.as_slice(), &[("PAYMENTS_BKASH_BASE_URL", url)]].concat();
+            assert_eq!(read(&parts).is_ok(), fits, "{url}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let shown = format!("{:?}", read(&BKASH).unwrap());
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Test payments: no money, no outside. The simulator of the checkout page ends them.
+
+use async_trait::async_trait;
+use payments_core::{Payment, PaymentMethod, SimulateOutcome};
+
+use super::{Attempt, Begun, Gateway, GatewayError, GatewayName, Order, RefundOrder, RefundWay, Standing};
+
+pub(super) struct Sandbox;
+
+#[async_trait]
+impl Gateway for Sandbox {
+    fn name(&self) -> GatewayName {
+        GatewayName::Sandbox
+    }
+
+    fn method(&self) -> PaymentMethod {
+        PaymentMethod::Test
+    }
+
+    async fn begin(&self, _: &Order<'_>) -> Result<Begun, GatewayError> {
+        Ok(Begun::Simulated(SimulateOutcome::Completed))
+    }
+
+    /// There is nothing to look at: a test payment ends when it is told to.
+    async fn look(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+        Ok(Standing::Open)
+    }
+
+    fn takes(&self) -> bool {
+        false
+    }
+
+    async fn take(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+        Ok(Standing::Open)
+    }
+
+    async fn close(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+        Ok(Standing::Cancelled)
+    }
+
+    fn refund_way(&self) -> RefundWay {
+        RefundWay::ByHand
+    }
+
+    async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
+        // The table of states refuses it first.
+        Err(GatewayError::Refused {
+            gateway: GatewayName::Sandbox,
+            code: "test_payment".into(),
+            message: "a test payment moved no money".into(),
+        })
+    }
+}

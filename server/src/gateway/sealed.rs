@@ -1,0 +1,49 @@
+//! A gateway's token, kept on disk so that only whoever has the gateway's secret can read it.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use sha2::{Digest, Sha256};
+
+/// Seals and opens under a key that is made from a secret.
+pub(super) struct Seal(RandomizedNonceKey);
+
+impl Seal {
+    /// `None` never occurs with a key of this length; the library's type leaves it open.
+    pub(super) fn under(secret: &str) -> Option<Self> {
+        let key = Sha256::new().chain_update("gateway token\n").chain_update(secret).finalize();
+        RandomizedNonceKey::new(&AES_256_GCM, &key).ok().map(Self)
+    }
+
+    pub(super) fn seal(&self, text: &str) -> Option<Vec<u8>> {
+        let mut bytes = text.as_bytes().to_vec();
+        let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut bytes).ok()?;
+        Some([nonce.as_ref().as_slice(), &bytes].concat())
+    }
+
+    /// `None` if it was sealed under another secret, or is damaged.
+    pub(super) fn open(&self, sealed: &[u8]) -> Option<String> {
+        let (nonce, bytes) = sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut bytes = bytes.to_vec();
+        let text = self.0.open_in_place(nonce, Aad::empty(), &mut bytes).ok()?;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_secret_that_sealed_opens() {
+        let seal = Seal::under("app secret").unwrap();
+        let sealed = seal.seal("token").unwrap();
+        assert!(!sealed.windows(5).any(|window| window == b"token"));
+        assert_eq!(seal.open(&sealed).as_deref(), Some("token"));
+        assert_eq!(Seal::under("another").unwrap().open(&sealed), None);
+        let mut damaged = sealed.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        assert_eq!(seal.open(&damaged), None);
+        assert_eq!(seal.open(b"short"), None);
+        assert_ne!(seal.seal("token").unwrap(), sealed, "each time anew");
+    }
+}

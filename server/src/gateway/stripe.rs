@@ -1,0 +1,383 @@
+//! Cards: Stripe Checkout Sessions.
+//!
+//! A session is paid when Stripe, asked for it, says `payment_status: paid` with this payment's amount and currency.
+//! Its events are signed, and still only a reason to ask.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use payments_core::{Amount, Payment, PaymentId, PaymentMethod, Timestamp};
+use reqwest::{RequestBuilder, StatusCode};
+use serde::{Deserialize, de::DeserializeOwned};
+use webhook_verify::{
+    Failure, Secret, Verifier,
+    replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
+};
+
+use super::{
+    Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
+    call::{Answer, Line},
+    credentials::StripeCredentials,
+    is_amount,
+};
+
+/// The version whose shapes these are; Stripe keeps answering in them.
+const VERSION: &str = "2025-03-31.basil";
+/// Stripe's sessions live at least half an hour and at most a day from when they are made.
+const SHORTEST_SECONDS: u64 = 31 * 60;
+const LONGEST_SECONDS: u64 = 24 * 60 * 60 - 60;
+/// How many events are remembered, so that one delivered twice is looked at once.
+const REMEMBERED_EVENTS: usize = 10_000;
+
+pub(crate) struct Stripe {
+    line: Line,
+    credentials: StripeCredentials,
+    events: Option<Verifier>,
+    seen: ReplayGuard<MemoryClaims>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Session {
+    id: String,
+    url: Option<String>,
+    status: Option<String>,
+    payment_status: Option<String>,
+    amount_total: Option<u64>,
+    currency: Option<String>,
+    client_reference_id: Option<String>,
+    payment_intent: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PaymentIntent {
+    status: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct StripeRefund {
+    id: String,
+    status: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ErrorAnswer {
+    error: ErrorDetail,
+}
+
+#[derive(Debug, Deserialize)]
+struct ErrorDetail {
+    #[serde(rename = "type")]
+    kind: String,
+    code: Option<String>,
+    message: Option<String>,
+}
+
+impl Stripe {
+    pub(super) fn new(credentials: StripeCredentials, timeout: Duration) -> Result<Self, GatewaySetupError> {
+        let secret = credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.reveal())).transpose()?;
+        Ok(Self {
+            line: Line::new(GatewayName::Stripe, timeout)?,
+            credentials,
+            events: secret.map(Verifier::new),
+            seen: ReplayGuard::new(MemoryClaims::new(REMEMBERED_EVENTS)),
+        })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/v1{path}", self.credentials.base_url)
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder {
+        self.line.client.get(self.url(path))
+    }
+
+    fn post(&self, path: &str, idempotency_key: &str, form: &[(&str, &str)]) -> RequestBuilder {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        self.line
+            .client
+            .post(self.url(path))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("idempotency-key", idempotency_key)
+            .body(body)
+    }
+
+    async fn call<T: DeserializeOwned>(&self, what: &'static str, request: RequestBuilder) -> Result<T, GatewayError> {
+        let request = request.bearer_auth(self.credentials.secret_key.reveal()).header("stripe-version", VERSION);
+        let Answer { status, body } = self.line.call(what, request).await?;
+        if status.is_success() {
+            return serde_json::from_slice(&body)
+                .map_err(|_| self.line.unanswered_because("an answer that is not the JSON it should be"));
+        }
+        let detail = serde_json::from_slice::<ErrorAnswer>(&body).map(|answer| answer.error);
+        match (status, detail) {
+            // Too many requests, or this very one is under way elsewhere: it is worth asking again.
+            (StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT, _) | (_, Err(_)) => {
+                Err(self.line.unanswered_because(&format!("status {}", status.as_u16())))
+            }
+            (_, Ok(ErrorDetail { kind, code, message })) => {
+                Err(self.line.refused(code.unwrap_or(kind), message.unwrap_or_default()))
+            }
+        }
+    }
+
+    async fn session(&self, id: &str) -> Result<Session, GatewayError> {
+        self.call("retrieve session", self.get(&format!("/checkout/sessions/{}", segment(id)))).await
+    }
+
+    async fn standing(&self, session: Session, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        match (session.status.as_deref(), session.payment_status.as_deref()) {
+            (_, Some("paid")) => Ok(paid(&session, payment, attempt)),
+            (Some("open"), _) => Ok(Standing::Open),
+            (Some("expired"), _) => Ok(Standing::Cancelled),
+            // The customer is through, the money is not: some ways to pay take days.
+            _ => match &session.payment_intent {
+                Some(intent) => {
+                    let request = self.get(&format!("/payment_intents/{}", segment(intent)));
+                    let intent: PaymentIntent = self.call("retrieve payment intent", request).await?;
+                    Ok(match intent.status.as_str() {
+                        "requires_payment_method" | "canceled" => Standing::Failed,
+                        _ => Standing::Pending,
+                    })
+                }
+                None => Ok(Standing::Pending),
+            },
+        }
+    }
+
+    /// What went wrong with a refund that was made, if anything did.
+    pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<String>, GatewayError> {
+        let request = self.get(&format!("/refunds/{}", segment(id)));
+        let refund: StripeRefund = self.call("retrieve refund", request).await?;
+        Ok(match refund.status.as_deref() {
+            Some(status @ ("failed" | "canceled")) => {
+                Some(format!("Stripe says that refund {} is {status}", refund.id))
+            }
+            _ => None,
+        })
+    }
+
+    /// Judges an event by its signature and says which payment to look at.
+    pub(crate) fn event<'s>(
+        &'s self,
+        signature: &[u8],
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<StripeEvent<'s>, EventFault> {
+        let verifier = self.events.as_ref().ok_or(EventFault::NoSecret)?;
+        let verified = verifier.verify_at(signature, body, now.as_unix_seconds())?;
+        let event: Event<'_> = serde_json::from_slice(verified.body()).map_err(EventFault::NotAnEvent)?;
+        let object = event.data.object;
+        let payment = object.metadata.payment_id.and_then(|id| id.parse().ok());
+        let Some(payment) = payment.filter(|_| WATCHED.contains(&event.kind)) else {
+            return Ok(StripeEvent::NotOurs);
+        };
+        let refund = event.kind.starts_with("refund.").then(|| object.id.to_owned());
+        let about = EventAbout { payment, refund };
+        let claim = self.seen.claim_at(&verified, event_id, now.as_unix_seconds());
+        Ok(match claim {
+            Ok(Claim::New(claimed)) => StripeEvent::New { about, claimed },
+            Ok(Claim::Done | Claim::InProgress) => StripeEvent::Seen,
+            // Looking once too often harms nobody.
+            Err(_) => StripeEvent::Unremembered { about },
+        })
+    }
+}
+
+/// The events that are a reason to look.
+const WATCHED: [&str; 6] = [
+    "checkout.session.completed",
+    "checkout.session.async_payment_succeeded",
+    "checkout.session.async_payment_failed",
+    "checkout.session.expired",
+    "refund.updated",
+    "refund.failed",
+];
+
+/// A genuine event.
+pub(crate) enum StripeEvent<'s> {
+    /// Look at this payment; then commit the claim, or drop it and the event may come again.
+    New { about: EventAbout, claimed: Claimed<'s, MemoryClaims> },
+    /// The same, but too many events are remembered to remember this one.
+    Unremembered { about: EventAbout },
+    /// It was looked at before, or is being looked at.
+    Seen,
+    /// It is not about a payment of this server.
+    NotOurs,
+}
+
+/// What an event is a reason to look at.
+pub(crate) struct EventAbout {
+    pub(crate) payment: PaymentId,
+    /// Stripe's id of the refund, if the event is about one.
+    pub(crate) refund: Option<String>,
+}
+
+/// Why an event was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EventFault {
+    #[error("this server has no secret for these events; set PAYMENTS_STRIPE_WEBHOOK_SECRET")]
+    NoSecret,
+    #[error("the signature does not hold: {0}")]
+    Signature(#[from] Failure),
+    #[error("the body is signed but no event: {0}")]
+    NotAnEvent(serde_json::Error),
+}
+
+/// The id of the event in a body: what it is remembered by.
+fn event_id(body: &[u8]) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Identified<'e> {
+        id: &'e str,
+    }
+    serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
+}
+
+#[derive(Deserialize)]
+struct Event<'e> {
+    #[serde(rename = "type")]
+    kind: &'e str,
+    data: EventData<'e>,
+}
+
+#[derive(Deserialize)]
+struct EventData<'e> {
+    #[serde(borrow)]
+    object: EventObject<'e>,
+}
+
+#[derive(Deserialize)]
+struct EventObject<'e> {
+    #[serde(default)]
+    metadata: EventMetadata,
+    id: &'e str,
+}
+
+#[derive(Default, Deserialize)]
+struct EventMetadata {
+    payment_id: Option<String>,
+}
+
+#[async_trait]
+impl Gateway for Stripe {
+    fn name(&self) -> GatewayName {
+        GatewayName::Stripe
+    }
+
+    fn method(&self) -> PaymentMethod {
+        PaymentMethod::Card
+    }
+
+    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError> {
+        let payment = order.payment;
+        let now = order.now.as_unix_seconds();
+        let expires_at = order.expires_at.as_unix_seconds().clamp(now + SHORTEST_SECONDS, now + LONGEST_SECONDS);
+        let name = payment.description.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(order.merchant_name);
+        // Stripe takes 250 characters of a product's name.
+        let name: String = name.chars().take(250).collect();
+        let form = [
+            ("mode", "payment"),
+            ("client_reference_id", payment.id.as_str()),
+            ("metadata[payment_id]", payment.id.as_str()),
+            ("expires_at", &expires_at.to_string()),
+            ("line_items[0][quantity]", "1"),
+            ("line_items[0][price_data][currency]", &payment.currency.code().to_ascii_lowercase()),
+            ("line_items[0][price_data][unit_amount]", &payment.amount.as_minor().to_string()),
+            ("line_items[0][price_data][product_data][name]", &name),
+            ("success_url", &format!("{}?outcome=success", order.return_url)),
+            ("cancel_url", &format!("{}?outcome=cancel", order.return_url)),
+        ];
+        let begin = || self.call::<Session>("create session", self.post("/checkout/sessions", order.invoice, &form));
+        let session = match begin().await {
+            // Under the same key this asks for the answer that was lost.
+            Err(GatewayError::Unanswered { .. }) => begin().await?,
+            outcome => outcome?,
+        };
+        match session.url {
+            Some(customer_url) => Ok(Begun::SendTo { external_id: session.id, customer_url }),
+            None => Err(self.line.unanswered_because("a session without url")),
+        }
+    }
+
+    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        let session = self.session(&attempt.external_id).await?;
+        self.standing(session, payment, attempt).await
+    }
+
+    fn takes(&self) -> bool {
+        false
+    }
+
+    /// Stripe takes the money itself.
+    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        self.look(payment, attempt).await
+    }
+
+    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+        let path = format!("/checkout/sessions/{}/expire", segment(&attempt.external_id));
+        let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
+        match self.call::<Session>("expire session", request).await {
+            Ok(session) => self.standing(session, payment, attempt).await,
+            // It is not open any more; then it tells how it ended.
+            Err(GatewayError::Refused { .. }) => self.look(payment, attempt).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refund_way(&self) -> RefundWay {
+        RefundWay::Gateway
+    }
+
+    async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError> {
+        let Some(intent) = attempt.transaction.as_deref() else {
+            return Err(self.line.refused("no_payment_intent", "the payment has no payment intent to refund"));
+        };
+        let mut form = vec![
+            ("payment_intent", intent),
+            ("metadata[payment_id]", payment.id.as_str()),
+            ("metadata[refund_id]", refund.id),
+        ];
+        // Stripe's own reasons are three fixed words; a merchant's is free text of at most 500 characters there.
+        let reason: String = refund.reason.unwrap_or_default().chars().take(500).collect();
+        if !reason.is_empty() {
+            form.push(("metadata[reason]", &reason));
+        }
+        match self.call::<StripeRefund>("refund", self.post("/refunds", refund.id, &form)).await {
+            Ok(StripeRefund { id, status }) if status.as_deref() == Some("failed") => {
+                Err(self.line.refused("refund_failed", format!("refund {id} failed")))
+            }
+            Ok(_) => Ok(()),
+            // The money is back, by this refund's first call or by a person's hand.
+            Err(GatewayError::Refused { code, .. }) if code == "charge_already_refunded" => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Money moved. It is this payment's only if all that names it agrees.
+fn paid(session: &Session, payment: &Payment, attempt: &Attempt) -> Standing {
+    let amount = session.amount_total.map(Amount::from_minor);
+    let fits = session.id == attempt.external_id
+        && session.client_reference_id.as_deref() == Some(payment.id.as_str())
+        && is_amount(payment, session.currency.as_deref().unwrap_or_default(), amount);
+    match &session.payment_intent {
+        Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
+        transaction => Standing::Disputed {
+            what: format!(
+                "Stripe's session {} is paid by {:?} over {} {} for {:?}; expected {} {} for {}",
+                session.id,
+                transaction.as_deref().unwrap_or_default(),
+                amount.map(|amount| amount.to_string()).unwrap_or_default(),
+                session.currency.as_deref().unwrap_or("?"),
+                session.client_reference_id.as_deref().unwrap_or_default(),
+                payment.amount,
+                payment.currency.code(),
+                payment.id,
+            ),
+        },
+    }
+}
+
+/// An id of Stripe's as one segment of a path.
+fn segment(id: &str) -> String {
+    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
+}

@@ -1,0 +1,108 @@
+//! `/gateways`: where gateways send customers back to, and where they send word. Neither is believed: both are a reason to
+//! ask the gateway itself.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::{PaymentId, RawStatus, redirect_url};
+use serde_json::json;
+use tokio::time::timeout;
+use warp::{
+    Filter,
+    http::{Method, StatusCode},
+    reply::Response,
+};
+
+use super::{
+    Routes, Server, first_of, gate,
+    incoming::{Incoming, incoming},
+    limit::Verdict,
+    page::see_other,
+    reply::{self, Problem},
+};
+use crate::{
+    gateway::{EventFault, StripeEvent},
+    service::{Hint, Service},
+};
+
+/// How long a customer who comes back waits for the gateway's word before the page says that it is being asked.
+const WAIT: Duration = Duration::from_secs(8);
+
+pub(super) fn routes(server: &Server) -> Routes {
+    let at_events = Arc::clone(&server.service);
+    let events = warp::path!("gateways" / "stripe" / "webhook").and(incoming()).then(move |incoming| {
+        let service = Arc::clone(&at_events);
+        async move {
+            // Not limited by address: all of a processor's events come from a few.
+            let mut response = event(&service, incoming).await.unwrap_or_else(Problem::into_response);
+            Verdict::UNLIMITED.write(&mut response);
+            response
+        }
+    });
+    first_of([
+        gate::keyless_with(server, warp::path!("gateways" / "bkash" / "return" / String), back_from_bkash),
+        gate::keyless_with(server, warp::path!("gateways" / "stripe" / "return" / String), back_from_stripe),
+        events.boxed(),
+    ])
+}
+
+async fn back_from_bkash(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
+    let hint = match incoming.query("status").as_deref() {
+        Some("success") => Hint::Approved,
+        Some("failure" | "cancel") => Hint::GaveUp,
+        _ => Hint::None,
+    };
+    back(service, &id, incoming.method, hint).await
+}
+
+async fn back_from_stripe(service: Arc<Service>, id: String, incoming: Incoming) -> Result<Response, Problem> {
+    let hint = match incoming.query("outcome").as_deref() {
+        Some("success") => Hint::Approved,
+        Some("cancel") => Hint::GaveUp,
+        _ => Hint::None,
+    };
+    back(service, &id, incoming.method, hint).await
+}
+
+/// Asks the gateway and shows the customer the truth: the shop if it is paid, else the page that says how it stands.
+async fn back(service: Arc<Service>, id: &str, method: Method, hint: Hint) -> Result<Response, Problem> {
+    if method != Method::GET {
+        return Err(Problem::MethodNotAllowed("GET, HEAD"));
+    }
+    let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
+    let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
+    // Apart from this request, which ends with the customer's patience: an answer about money is worth waiting for.
+    let settling = tokio::spawn(async move { service.settle(&payment, hint).await });
+    match timeout(WAIT, settling).await {
+        Ok(Ok(Ok(payment))) if payment.raw_status == RawStatus::Paid => Ok(see_other(&redirect_url(&payment))),
+        // The page tells of whatever else there is, of an unknown payment as well.
+        _ => Ok(see_other(&page)),
+    }
+}
+
+/// An event of the card processor.
+async fn event(service: &Service, mut incoming: Incoming) -> Result<Response, Problem> {
+    if incoming.method != Method::POST {
+        return Err(Problem::MethodNotAllowed("POST"));
+    }
+    let Some(stripe) = service.gateways.stripe() else {
+        return Err(Problem::NotFound("this server has no card processor".into()));
+    };
+    let body = incoming.read_body().await?;
+    let signature = incoming.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
+    let event = stripe.event(signature, &body, service.ambient.now()).map_err(|fault| match fault {
+        EventFault::NoSecret => Problem::NotFound(fault.to_string()),
+        EventFault::Signature(_) | EventFault::NotAnEvent(_) => payments_core::Invalid::new(fault.to_string()).into(),
+    })?;
+    match event {
+        StripeEvent::New { about, claimed } => {
+            service.heard_of(&stripe, &about).await?;
+            // Only now is it done: an event that could not be looked at comes again.
+            if let Err(error) = claimed.commit() {
+                tracing::debug!(%error, "an event was looked at and may come again");
+            }
+        }
+        StripeEvent::Unremembered { about } => service.heard_of(&stripe, &about).await?,
+        StripeEvent::Seen | StripeEvent::NotOurs => {}
+    }
+    reply::json(StatusCode::OK, &json!({"received": true}))
+}

@@ -1,0 +1,100 @@
+//! The customer pays: a test session goes to the simulator, a live one to its gateway.
+
+use payments_core::{Cause, Pay, RawStatus, Refusal, Simulate, Simulation};
+
+use super::{Refused, Service, settle};
+use crate::{
+    gateway::{Begun, Gateway, Order},
+    store::{Attempt, Session},
+};
+
+/// Where paying leads.
+#[derive(Debug)]
+pub(crate) enum Paying {
+    /// To the gateway's page.
+    Gateway { redirect_url: String },
+    /// Nowhere: the payment was simulated.
+    Simulated(Simulation),
+}
+
+impl Service {
+    /// Begins an attempt at the gateway, or tells again where the one that was begun is paid. A payment has one attempt,
+    /// so two clicks, two tabs and the way back all lead to the same money.
+    pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
+        loop {
+            let session = self.session(id).await?;
+            let now = self.ambient.now();
+            if let (RawStatus::Processing, Some(attempt)) = (&session.payment.raw_status, &session.attempt) {
+                if session.expires_at <= now {
+                    return Err(Refusal::State { from: RawStatus::Expired, to: RawStatus::Processing }.into());
+                }
+                return Ok(Paying::Gateway { redirect_url: attempt.customer_url.clone() });
+            }
+            let payment = &session.payment;
+            let gateway = self.gateways.of(payment.environment, payment.currency);
+            let gateway = gateway.ok_or(Refused::NoGateway(payment.currency))?;
+            if payment.is_simulated {
+                return self.pay_at(&*gateway, &session, pay).await;
+            }
+            // Refused before the gateway hears of it.
+            let payment = self.ended(&session, now).unwrap_or_else(|| payment.clone());
+            payments_core::transition(
+                &payment.raw_status,
+                payment.environment,
+                &Cause::SentToGateway(gateway.method()),
+            )?;
+            match self.pay_at(&*gateway, &session, pay).await {
+                // Another click was faster: its attempt is the one, and nobody was sent to this one.
+                Err(Refused::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
+        let payment = &session.payment;
+        let now = self.ambient.now();
+        let workspace = self.store.workspace_of(&payment.developer_id).await?;
+        let invoice = format!("{}-{}", payment.id, hex(self.ambient.random::<6>()));
+        let order = Order {
+            payment,
+            invoice: &invoice,
+            merchant_name: workspace.as_ref().map_or("", |workspace| &workspace.name),
+            return_url: &format!(
+                "{}/gateways/{}/return/{}",
+                self.settings.base_url,
+                gateway.name().as_str(),
+                payment.id
+            ),
+            phone: pay.phone_number.as_deref(),
+            expires_at: session.expires_at,
+            now,
+        };
+        match gateway.begin(&order).await? {
+            Begun::Simulated(outcome) => {
+                Ok(Paying::Simulated(self.simulate(payment.id.as_str(), Simulate { outcome }).await?))
+            }
+            Begun::SendTo { external_id, customer_url } => {
+                let now = self.ambient.now();
+                let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
+                let mut next = session.next();
+                next.check_at = Some(settle::next_check(0, now, session.expires_at));
+                next.attempt = Some(Attempt {
+                    gateway: gateway.name(),
+                    invoice,
+                    external_id,
+                    customer_url: customer_url.clone(),
+                    taken_at: None,
+                    transaction: None,
+                    looks: 0,
+                });
+                self.commit_move(session, next, decision).await?;
+                Ok(Paying::Gateway { redirect_url: customer_url })
+            }
+        }
+    }
+}
+
+fn hex<const N: usize>(bytes: [u8; N]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

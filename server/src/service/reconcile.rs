@@ -1,0 +1,74 @@
+//! Asking the gateways again, until each payment and each refund is settled.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use payments_core::PaymentId;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Hint, Refused, Service, settle::awaits_its_gateway};
+use crate::gateway::{EventAbout, Stripe};
+
+/// How often it is looked for what is due.
+const EVERY: Duration = Duration::from_secs(1);
+/// How much is taken up at a time, and how much of it at once.
+const AT_A_TIME: usize = 200;
+const AT_ONCE: usize = 16;
+
+impl Service {
+    /// Asks the gateways about whatever is due, for as long as it is polled.
+    pub(crate) async fn reconcile(self: Arc<Self>) {
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match self.store.checks_due(self.ambient.now(), AT_A_TIME).await {
+                Ok(due) => stream::iter(due).for_each_concurrent(AT_ONCE, |id| self.take_up(id)).await,
+                Err(error) => tracing::error!(%error, "it cannot be read which payments are due at their gateways"),
+            }
+        }
+    }
+
+    async fn take_up(&self, id: PaymentId) {
+        let outcome = match self.store.session(&id).await {
+            Ok(Some(session)) if session.refund_asked.is_some() => {
+                self.see_refund_through(id.as_str()).await.map(|_| ())
+            }
+            Ok(_) => self.settle(&id, Hint::None).await.map(|_| ()),
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            Ok(()) => {}
+            // The log has the gateway's side; the payment is asked for again.
+            Err(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not settled yet"),
+            Err(error) => tracing::error!(payment = %id, %error, "a payment could not be settled"),
+        }
+    }
+
+    /// A gateway's event says that there is something to look at.
+    pub(crate) async fn heard_of(&self, stripe: &Stripe, about: &EventAbout) -> Result<(), Refused> {
+        match &about.refund {
+            Some(refund) => match stripe.refund_fault(refund).await? {
+                Some(fault) => self.refund_failed_later(&about.payment, fault).await,
+                None => Ok(()),
+            },
+            None => self.look_soon(&about.payment).await,
+        }
+    }
+
+    /// Has a payment's gateway asked about it within a moment.
+    async fn look_soon(&self, id: &PaymentId) -> Result<(), Refused> {
+        loop {
+            let Some(session) = self.store.session(id).await? else { return Ok(()) };
+            if !awaits_its_gateway(&session) {
+                return Ok(());
+            }
+            let mut next = session.next();
+            next.check_at = Some(self.ambient.now());
+            match self.commit_beside(next).await {
+                Err(Refused::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}

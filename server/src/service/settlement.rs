@@ -1,0 +1,159 @@
+//! What only a person can settle: refunds that a gateway does not make, and what a gateway says that does not fit.
+
+use payments_core::{Amount, Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{AdminReply, Refused, Service};
+use crate::store::{Resolution, Session, Settlement};
+
+/// A refund that waits to be sent to its customer by hand.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RefundRow {
+    pub(crate) payment: PaymentId,
+    pub(crate) refund: RefundId,
+    pub(crate) amount: Amount,
+    pub(crate) currency: Currency,
+    /// The gateway's name for the payment's movement of money.
+    pub(crate) transaction: Option<String>,
+    pub(crate) customer_phone: Option<String>,
+    pub(crate) created_at: Timestamp,
+}
+
+/// A payment that a person must look at.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewRow {
+    pub(crate) payment: PaymentId,
+    pub(crate) raw_status: String,
+    pub(crate) amount: Amount,
+    pub(crate) currency: Currency,
+    pub(crate) what: String,
+    pub(crate) found_at: Timestamp,
+}
+
+/// How a person says that a payment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Ending {
+    /// Its money was received.
+    Paid,
+    /// It came to nothing.
+    Failed,
+}
+
+impl Service {
+    /// Every refund that waits to be settled by hand.
+    pub(super) async fn list_refunds(&self) -> Result<AdminReply, Refused> {
+        let sessions = self.store.unsettled_refunds().await?;
+        let refunds = sessions.into_iter().filter_map(|session| {
+            let payment = session.payment;
+            Some(RefundRow {
+                refund: payment.refund?.id,
+                payment: payment.id,
+                amount: payment.amount,
+                currency: payment.currency,
+                transaction: session.attempt.and_then(|attempt| attempt.transaction),
+                customer_phone: payment.customer.phone,
+                created_at: payment.updated_at,
+            })
+        });
+        Ok(AdminReply::Refunds { refunds: refunds.collect() })
+    }
+
+    /// Records that a refund's money was sent, and what that movement is called where it was made.
+    pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<AdminReply, Refused> {
+        if reference.is_empty() || reference.len() > MAX_TEXT_BYTES {
+            return Err(Invalid::new("the reference must be 1 to 500 bytes long").into());
+        }
+        loop {
+            let session = self.session(id).await?;
+            if let Some(settlement) = session.settlement.as_ref().filter(|known| known.reference == reference) {
+                // Said once more.
+                return Ok(settled(&session, settlement));
+            }
+            let now = self.ambient.now();
+            let mut next = session.next();
+            next.payment = payments_core::settle_refund(&session.payment, now)?;
+            let settlement = Settlement { reference: reference.to_owned(), settled_at: now };
+            next.settlement = Some(settlement.clone());
+            match self.commit_beside(next).await {
+                Err(Refused::Moved) => {}
+                outcome => return outcome.map(|()| settled(&session, &settlement)),
+            }
+        }
+    }
+
+    /// Every payment that a person must look at.
+    pub(super) async fn list_reviews(&self) -> Result<AdminReply, Refused> {
+        let sessions = self.store.reviews().await?;
+        let reviews = sessions.into_iter().filter_map(|session| {
+            let review = session.review?;
+            Some(ReviewRow {
+                payment: session.payment.id,
+                raw_status: session.payment.raw_status.as_str().to_owned(),
+                amount: session.payment.amount,
+                currency: session.payment.currency,
+                what: review.what,
+                found_at: review.found_at,
+            })
+        });
+        Ok(AdminReply::Reviews { reviews: reviews.collect() })
+    }
+
+    /// Records what a person decided about a payment whose gateway says what does not fit.
+    pub(super) async fn resolve_review(
+        &self,
+        id: &str,
+        note: &str,
+        ending: Option<Ending>,
+    ) -> Result<AdminReply, Refused> {
+        if note.is_empty() || note.len() > MAX_TEXT_BYTES {
+            return Err(Invalid::new("the note must be 1 to 500 bytes long").into());
+        }
+        loop {
+            let session = self.session(id).await?;
+            let now = self.ambient.now();
+            let mut next = session.next();
+            let Some(review) = next.review.as_mut().filter(|review| review.resolved.is_none()) else {
+                return Err(Invalid::new("nothing about this payment waits to be resolved").into());
+            };
+            review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
+            let cause = match ending {
+                Some(Ending::Paid) => Some(Cause::GatewayConfirmed),
+                Some(Ending::Failed) => Some(Cause::GatewayFailed),
+                None if session.payment.raw_status.is_open() => {
+                    let message = "this payment is still open: say how it ended with --as paid or --as failed";
+                    return Err(Invalid::new(message).into());
+                }
+                None => None,
+            };
+            let outcome = match cause {
+                Some(cause) => {
+                    let decision = payments_core::decide(&session.payment, cause, now)?;
+                    self.commit_move(&session, next, decision).await
+                }
+                None => self.commit_beside(next).await.map(|()| session.payment.clone()),
+            };
+            match outcome {
+                Err(Refused::Moved) => {}
+                outcome => {
+                    return outcome.map(|payment| AdminReply::Resolved {
+                        resolved: payment.id,
+                        raw_status: payment.raw_status.as_str().to_owned(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn settled(session: &Session, settlement: &Settlement) -> AdminReply {
+    AdminReply::Settled {
+        payment: session.payment.id.clone(),
+        reference: settlement.reference.clone(),
+        settled_at: settlement.settled_at,
+    }
+}
+
+const MAX_TEXT_BYTES: usize = 500;
