@@ -1,5 +1,6 @@
 //! Lists: pages, totals and the filter by public status, against a model in the test.
 
+use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -61,4 +62,47 @@ async fn every_page_of_every_list_is_what_a_model_says_before_and_after_a_crash(
     }
     let default = page(&server, "").await;
     assert_eq!((&default["page"], &default["limit"], ids(&default).len()), (&json!(1), &json!(20), 20));
+}
+
+/// Of one list, all its ids.
+async fn all_pages(server: &Server, filter: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for number in 1.. {
+        let page = page(server, &format!("page={number}&limit=100{filter}")).await;
+        let items = page["items"].as_array().unwrap();
+        let text = |item: &Value, name: &str| item[name].as_str().unwrap().to_owned();
+        all.extend(items.iter().map(|item| (text(item, "id"), text(item, "status"))));
+        if items.len() < 100 {
+            return all;
+        }
+    }
+    unreachable!("pages are counted from 1 on")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_one_status_that_spans_many_blocks_pages_as_the_list_of_all_does() {
+    let server = Server::start();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let post = async |path: String, body: Value| {
+        let request = http.post(format!("{}/api/v1{path}", server.url)).bearer_auth("sk_test_demo").json(&body);
+        request.send().await.unwrap().error_for_status().unwrap().json::<Value>().await.unwrap()
+    };
+    let body = payment_of(&json!(5));
+    let creates = futures_util::stream::iter(0..1_300).map(|_| post("/payments".into(), body.clone()));
+    creates.buffer_unordered(32).for_each(async |_| ()).await;
+    let created = all_pages(&server, "").await;
+    assert_eq!(created.len(), 1_300);
+    // A run that empties whole blocks, then some here and there.
+    let settled = created.iter().enumerate().filter(|(place, _)| (300..900).contains(place) || place % 7 == 0);
+    let settles = futures_util::stream::iter(settled).map(|(place, (id, _))| {
+        let status = ["completed", "failed"][place % 2];
+        post(format!("/checkout/{id}/simulate"), json!({"status": status}))
+    });
+    settles.buffer_unordered(32).for_each(async |_| ()).await;
+
+    let all = all_pages(&server, "").await;
+    for status in ["pending", "completed", "failed", "cancelled"] {
+        let expected: Vec<_> = all.iter().filter(|(_, known)| known == status).cloned().collect();
+        assert_eq!(all_pages(&server, &format!("&status={status}")).await, expected, "{status}");
+    }
 }

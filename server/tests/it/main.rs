@@ -6,6 +6,7 @@ mod administration;
 mod checkout;
 mod delivery;
 mod durability;
+mod formats;
 mod idempotency;
 mod limits;
 mod lists;

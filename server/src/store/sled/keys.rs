@@ -160,6 +160,26 @@ pub(super) fn app(developer: &DeveloperId, id: &AppId) -> Vec<u8> {
     [apps_of(developer).as_slice(), id.as_str().as_bytes()].concat()
 }
 
+/// What the keys of all lists' entries begin with, and those of their blocks.
+pub(super) const LISTS: &[u8] = b"list/";
+pub(super) const BLOCKS: &[u8] = b"block/";
+
+/// What the names of the lists of payments by status begin with.
+const WITH_STATUS: &str = "payments.";
+
+/// The name of a list with gaps, and the place in it, of a key that is an entry of one.
+pub(super) fn entry_with_gaps(key: &[u8]) -> Option<(&[u8], u64)> {
+    // A place may hold any byte, a slash as well; so the key is cut by its length.
+    let (list, place) = key.strip_prefix(LISTS)?.split_last_chunk::<8>()?;
+    let list = list.strip_suffix(b"/")?;
+    let name = list.rsplit(|byte| *byte == b'/').next()?;
+    name.starts_with(WITH_STATUS.as_bytes()).then(|| (list, u64::from_be_bytes(*place)))
+}
+
+/// How many places make a block: to a page of a list with gaps it is so many steps at most within a block, and one for
+/// each block before it.
+pub(super) const BLOCK: u64 = 512;
+
 /// A list in the order of time: each entry has a place, counted from 0, that it keeps.
 pub(super) struct List {
     name: String,
@@ -173,7 +193,7 @@ impl List {
     }
 
     pub(super) fn payments_with(scope: &Scope, status: &Status) -> Self {
-        Self { is_dense: false, ..Self::dense(scope, &format!("payments.{status}")) }
+        Self { is_dense: false, ..Self::dense(scope, &format!("{WITH_STATUS}{status}")) }
     }
 
     pub(super) fn deliveries(scope: &Scope) -> Self {
@@ -195,7 +215,17 @@ impl List {
 
     /// What the keys of all its entries begin with.
     pub(super) fn entries(&self) -> Vec<u8> {
-        format!("list/{}/", self.name).into_bytes()
+        [LISTS, self.name.as_bytes(), b"/"].concat()
+    }
+
+    /// What the keys of all its blocks begin with.
+    pub(super) fn blocks(&self) -> Vec<u8> {
+        [BLOCKS, self.name.as_bytes(), b"/"].concat()
+    }
+
+    /// How many entries there are among so many places, for a list whose places have gaps. Blocks sort as numbers.
+    pub(super) fn block(&self, place: u64) -> Vec<u8> {
+        [self.blocks().as_slice(), (place / BLOCK).to_be_bytes().as_slice()].concat()
     }
 
     /// One entry. Places sort as numbers.

@@ -6,6 +6,7 @@
 mod committer;
 mod journal;
 mod keys;
+mod migrate;
 mod tables;
 
 use std::{
@@ -33,7 +34,7 @@ use super::{
 };
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
 const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 /// A page of more than a quarter of a segment goes to a file of its own that sled never syncs. With segments of 8 MiB
@@ -72,13 +73,13 @@ impl SledStore {
         }
         remove_unfinished_snapshots(&engine_directory)?;
         let tree = open_engine(&engine_directory)?;
-        check_format(&tree)?;
+        let found = check_format(&tree)?;
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         if applied > 0 && !journal_directory.exists() {
             return Err(OpenError::HalfAStore { missing: journal_directory });
         }
         let mut replayed = 0_u64;
-        let journal = Journal::open(&journal_directory, applied, |number, mut writes| {
+        let mut journal = Journal::open(&journal_directory, applied, |number, mut writes| {
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             replayed += 1;
             Ok(committer::apply(&tree, writes)?)
@@ -89,6 +90,14 @@ impl SledStore {
         }
         for made in [&engine_directory, &journal_directory, directory] {
             journal::sync_directory(made)?;
+        }
+        if found < FORMAT {
+            tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
+            // Through the journal, so that it is as durable and as whole as any change.
+            let mut writes = migrate::from(found, &tree)?;
+            let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
+            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+            committer::apply(&tree, writes).map_err(StoreError::engine)?;
         }
         let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox)?;
         Ok((Self { tree, committer }, Closing(thread)))
@@ -108,9 +117,9 @@ impl SledStore {
         let total: u64 = self.get(&list.count())?.unwrap_or_default();
         let mut items = Vec::new();
         if let Some(before) = total.checked_sub(request.skipped()).filter(|before| *before > 0) {
-            // In a dense list the page begins at a known place; in another one it must be walked to. Either way it is
-            // made of what `total` counted: an entry that came meanwhile has a later place.
-            let (end, skip) = if list.is_dense { (before, 0) } else { (u64::MAX, total - before) };
+            // In a dense list the page begins at a known place, made of what `total` counted: an entry that came
+            // meanwhile has a later place. In another one the blocks lead to it.
+            let (end, skip) = if list.is_dense { (before, 0) } else { self.past_blocks(list, total - before)? };
             let entries = self.tree.range(list.entry(0)..list.entry(end)).values().rev();
             let skip = usize::try_from(skip).unwrap_or(usize::MAX);
             for id in entries.skip(skip).take(usize::try_from(request.limit()).unwrap_or(usize::MAX)) {
@@ -119,6 +128,22 @@ impl SledStore {
             }
         }
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
+    }
+
+    /// Past so many of a list's newest entries: where to go on from, and how many are still to be passed there.
+    fn past_blocks(&self, list: &List, mut skip: u64) -> Result<(u64, u64), StoreError> {
+        let blocks = list.blocks();
+        for entry in self.tree.scan_prefix(&blocks).rev() {
+            let (key, count) = entry.map_err(StoreError::engine)?;
+            let count: u64 = tables::parse(&key, &count)?;
+            if skip < count {
+                let number = key.get(blocks.len()..).and_then(|number| number.try_into().ok());
+                let after = number.map_or(u64::MAX, |number| u64::from_be_bytes(number).saturating_add(1));
+                return Ok((after.saturating_mul(keys::BLOCK), skip));
+            }
+            skip -= count;
+        }
+        Ok((0, 0))
     }
 
     /// The payments of an index in time order.
@@ -176,16 +201,17 @@ fn open_engine(directory: &Path) -> Result<sled::Db, OpenError> {
     }
 }
 
-fn check_format(tree: &sled::Tree) -> Result<(), OpenError> {
+/// The format a store was left in; a new one is made in the present one.
+fn check_format(tree: &sled::Tree) -> Result<u32, OpenError> {
     match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
-        Some(FORMAT) => Ok(()),
+        Some(found @ 1..=FORMAT) => Ok(found),
         Some(found) => Err(OpenError::Format { found }),
         // Without its mark a store that holds anything is not one of ours.
         None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
         None => {
             tree.insert(keys::FORMAT, FORMAT.to_string().as_bytes()).map_err(StoreError::engine)?;
             tree.flush().map_err(StoreError::engine)?;
-            Ok(())
+            Ok(FORMAT)
         }
     }
 }
@@ -205,7 +231,7 @@ pub(crate) enum OpenError {
     HalfAStore { missing: std::path::PathBuf },
     #[error("{0}")]
     Journal(Box<dyn std::error::Error + Send + Sync>),
-    #[error("the store has format {found} and this server reads {FORMAT}; use the version that wrote it")]
+    #[error("the store has format {found} and this server reads up to {FORMAT}; use the version that wrote it")]
     Format { found: u32 },
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -169,26 +169,29 @@ impl<'t> View<'t> {
     /// Adds an entry at the end of a dense list and returns its place.
     fn append(&mut self, list: &List, value: Vec<u8>) -> Result<u64, StoreError> {
         debug_assert!(list.is_dense, "only a dense list knows its next place");
-        let place = self.count(list, |count| count + 1)?;
+        let place = self.count(list.count(), |count| count + 1)?;
         self.set(list.entry(place), value);
         Ok(place)
     }
 
     fn enter(&mut self, list: &List, place: u64, session: &Session) -> Result<(), StoreError> {
-        self.count(list, |count| count + 1)?;
+        self.count(list.count(), |count| count + 1)?;
+        self.count(list.block(place), |count| count + 1)?;
         self.set(list.entry(place), session.payment.id.as_str().as_bytes().to_vec());
         Ok(())
     }
 
     fn leave(&mut self, list: &List, place: u64) -> Result<(), StoreError> {
-        self.count(list, |count| count.saturating_sub(1))?;
+        self.count(list.count(), |count| count.saturating_sub(1))?;
+        if self.count(list.block(place), |count| count.saturating_sub(1))? <= 1 {
+            self.change.insert(list.block(place), None);
+        }
         self.change.insert(list.entry(place), None);
         Ok(())
     }
 
-    /// Changes how many entries a list has; returns how many it had.
-    fn count(&mut self, list: &List, change: impl FnOnce(u64) -> u64) -> Result<u64, StoreError> {
-        let at = list.count();
+    /// Changes a number of entries; returns what it was.
+    fn count(&mut self, at: Vec<u8>, change: impl FnOnce(u64) -> u64) -> Result<u64, StoreError> {
         let before = self.read(&at)?.unwrap_or_default();
         self.put(at, &change(before))?;
         Ok(before)

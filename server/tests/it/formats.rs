@@ -1,0 +1,55 @@
+//! A store that an earlier version wrote.
+
+use std::{path::Path, process::Command};
+
+use serde_json::Value;
+
+use crate::server::{Server, eventually};
+
+/// Made by the server of format 1 and killed: an endpoint, five payments of which the first was completed, the second
+/// failed and the third cancelled, all under idempotency keys, and a journal that sled had not kept up with for sure.
+const FORMAT_1: &str = "tests/data/format-1.tar.gz";
+
+#[tokio::test]
+async fn a_store_of_format_1_opens_with_all_that_was_answered() {
+    let mut server = Server::start();
+    server.kill();
+    std::fs::remove_dir_all(server.data()).unwrap();
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(FORMAT_1);
+    let unpacked = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(server.directory.path()).status();
+    assert!(unpacked.unwrap().success());
+    std::fs::rename(server.directory.path().join("payments-data"), server.data()).unwrap();
+
+    // Once from format 1, once from what the first start made of it.
+    for _ in 0..2 {
+        server.restart();
+        // Its sessions have ended long ago, and the server says so within a moment.
+        eventually("the open sessions to expire", async || {
+            (amounts(&server, "expired", 20).await.len() == 2).then_some(())
+        })
+        .await;
+        for (status, expected) in [
+            ("pending", &[][..]),
+            ("completed", &["1.5"]),
+            ("failed", &["2.5"]),
+            ("cancelled", &["3.5"]),
+            ("expired", &["5.5", "4.5"]),
+        ] {
+            assert_eq!(amounts(&server, status, 20).await, expected, "{status}");
+            assert_eq!(amounts(&server, status, 1).await, expected.get(..1).unwrap_or_default(), "{status}");
+        }
+        let balance = server.request(reqwest::Method::GET, "/account/balance").send().await.unwrap();
+        assert_eq!(balance.text().await.unwrap(), r#"{"bdt_balance":1.42,"usd_balance":0}"#);
+        let endpoints: Value =
+            server.request(reqwest::Method::GET, "/webhooks").send().await.unwrap().json().await.unwrap();
+        assert!(endpoints[0]["secret"].as_str().unwrap().starts_with("whsec_"));
+        server.kill();
+    }
+}
+
+/// The amounts on the first page of a public status.
+async fn amounts(server: &Server, status: &str, limit: u32) -> Vec<String> {
+    let request = server.request(reqwest::Method::GET, &format!("/payments?status={status}&limit={limit}"));
+    let page: Value = request.send().await.unwrap().json().await.unwrap();
+    page["items"].as_array().unwrap().iter().map(|payment| payment["amount"].to_string()).collect()
+}
