@@ -184,7 +184,7 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
             for row in refunds {
                 let transaction = row.transaction.as_deref().unwrap_or("-");
                 let phone = row.customer_phone.as_deref().unwrap_or("-");
-                let (amount, currency) = (row.amount, row.currency.code());
+                let (amount, currency) = (&row.amount, row.currency.code());
                 writeln!(out, "{} {amount} {currency} {transaction} {phone} {}", row.payment, row.created_at)?;
             }
         }
@@ -193,7 +193,7 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
         }
         AdminReply::Reviews { reviews } => {
             for row in reviews {
-                let (amount, currency) = (row.amount, row.currency.code());
+                let (amount, currency) = (&row.amount, row.currency.code());
                 writeln!(out, "{} {} {amount} {currency} {} {}", row.payment, row.raw_status, row.found_at, row.what)?;
             }
         }

@@ -78,7 +78,7 @@ impl Service {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let mut next = session.next();
-                next.check_at = Some(settle::next_check(0, now, session.expires_at));
+                next.check_at = settle::next_check(&decision.payment.raw_status, now, session.expires_at, now);
                 next.attempt = Some(Attempt {
                     gateway: gateway.name(),
                     invoice,
@@ -86,7 +86,6 @@ impl Service {
                     customer_url: customer_url.clone(),
                     taken_at: None,
                     transaction: None,
-                    looks: 0,
                 });
                 self.commit_move(session, next, decision).await?;
                 Ok(Paying::Gateway { redirect_url: customer_url })

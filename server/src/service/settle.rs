@@ -26,24 +26,35 @@ pub(crate) enum Hint {
 const TAKE_AGAIN_MILLIS: i64 = 5_000;
 /// So long after that the attempt is not closed: the gateway may still be at it.
 const CLOSE_AFTER_MILLIS: i64 = 60_000;
-/// When the gateway is first asked, and the longest it is left alone.
-const FIRST_PAUSE_MILLIS: u32 = 3_000;
-const LONGEST_PAUSE_MILLIS: u32 = 300_000;
-/// How often an attempt that ended without money is looked at once more, if the gateway had been told to take it.
-const LATE_LOOKS: u32 = 6;
+/// When the gateway is first asked, and the longest that it is left alone with a payment that is under way.
+const FIRST_PAUSE_MILLIS: i64 = 3_000;
+const LONGEST_PAUSE_MILLIS: i64 = 300_000;
+/// So long after a payment ended without money it is still looked whether the money came after all, if the gateway had
+/// been told to take it.
+const LATE_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// When the gateway is asked next: after growing pauses, and at the session's end.
-pub(super) fn next_check(looks: u32, now: Timestamp, expires_at: Timestamp) -> Timestamp {
-    let mut pause = FIRST_PAUSE_MILLIS;
-    for _ in 0..looks.min(20) {
-        pause = (pause + pause / 2).min(LONGEST_PAUSE_MILLIS);
+/// When the gateway is asked next. The pause grows by a third from when the payment last moved, and anew from the
+/// session's end on, at which it is asked whatever came before. `None`: never again.
+pub(super) fn next_check(
+    status: &RawStatus,
+    moved_at: Timestamp,
+    expires_at: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let is_under_way = *status == RawStatus::Processing;
+    let is_over = expires_at <= now;
+    let since = if is_under_way && is_over { expires_at.max(moved_at) } else { moved_at };
+    let waited = now.as_millis() - since.as_millis();
+    if !is_under_way && waited > LATE_MILLIS {
+        return None;
     }
-    let next = plus_millis(now, pause);
-    if now < expires_at { next.min(expires_at) } else { next }
+    let longest = if is_under_way { LONGEST_PAUSE_MILLIS } else { LATE_MILLIS };
+    let next = plus_millis(now, (waited / 3).clamp(FIRST_PAUSE_MILLIS, longest));
+    Some(if is_under_way && !is_over { next.min(expires_at) } else { next })
 }
 
-fn plus_millis(time: Timestamp, millis: u32) -> Timestamp {
-    Timestamp::from_millis(time.as_millis() + i64::from(millis)).unwrap_or(time)
+fn plus_millis(time: Timestamp, millis: i64) -> Timestamp {
+    Timestamp::from_millis(time.as_millis() + millis).unwrap_or(time)
 }
 
 /// What to do about a payment whose gateway was asked how it stands.
@@ -89,7 +100,7 @@ impl Service {
         let take_at_once = hint == Hint::Approved && gateway.takes() && attempt.taken_at.is_none();
         let mut standing = match take_at_once && is_processing(&session) {
             true => Standing::Approved,
-            false => gateway.look(payment, attempt).await?,
+            false => twice(|| gateway.look(payment, attempt)).await?,
         };
         loop {
             match step(&session, &standing, hint, self.ambient.now()) {
@@ -98,7 +109,7 @@ impl Service {
                     standing = self.take(&*gateway, &session, attempt).await?;
                 }
                 Step::Close => {
-                    let closed = gateway.close(payment, attempt).await?;
+                    let closed = twice(|| gateway.close(payment, attempt)).await?;
                     if closed == Standing::Open {
                         return self.wait(session).await;
                     }
@@ -111,7 +122,7 @@ impl Service {
         }
     }
 
-    /// What cannot be heard now is asked for once more at once; after that the reconciler asks.
+    /// An answer that is lost is asked for, and not by telling the gateway again.
     async fn take(
         &self,
         gateway: &dyn Gateway,
@@ -119,7 +130,7 @@ impl Service {
         attempt: &Attempt,
     ) -> Result<Standing, GatewayError> {
         match gateway.take(&session.payment, attempt).await {
-            Err(GatewayError::Unanswered { .. }) => gateway.look(&session.payment, attempt).await,
+            Err(GatewayError::Unanswered { .. }) => twice(|| gateway.look(&session.payment, attempt)).await,
             outcome => outcome,
         }
     }
@@ -148,11 +159,8 @@ impl Service {
         // What was read may be older than what `mark_taken` wrote.
         let Some(session) = self.store.session(&session.payment.id).await? else { return Ok(()) };
         let mut next = session.next();
-        let Some(attempt) = &mut next.attempt else { return Ok(()) };
-        attempt.looks += 1;
-        let looks = attempt.looks;
-        let goes_on = is_processing(&session) || looks <= LATE_LOOKS;
-        next.check_at = goes_on.then(|| next_check(looks, self.ambient.now(), session.expires_at));
+        let payment = &session.payment;
+        next.check_at = next_check(&payment.raw_status, payment.updated_at, session.expires_at, self.ambient.now());
         match self.commit_beside(next).await {
             Err(Refused::Moved) => Ok(()),
             outcome => outcome,
@@ -165,12 +173,11 @@ impl Service {
         let mut next = session.next();
         next.check_at = None;
         if let Some(attempt) = &mut next.attempt {
-            attempt.looks = 0;
             if let Standing::Paid { transaction } = standing {
                 attempt.transaction = Some(transaction.clone());
             } else if attempt.taken_at.is_some() {
                 // The gateway was told to take the money and says it did not. Should it arrive late, it is seen.
-                next.check_at = Some(next_check(0, now, session.expires_at));
+                next.check_at = next_check(&decision.payment.raw_status, now, session.expires_at, now);
             }
         }
         let payment = self.commit_move(session, next, decision).await?;
@@ -185,6 +192,14 @@ impl Service {
         next.review = Some(Review { what, found_at: self.ambient.now(), resolved: None });
         self.commit_beside(next).await?;
         Ok(session.payment)
+    }
+}
+
+/// What is harmless to ask twice is asked once more at once; after that the reconciler asks.
+async fn twice<F: Future<Output = Result<Standing, GatewayError>>>(ask: impl Fn() -> F) -> F::Output {
+    match ask().await {
+        Err(GatewayError::Unanswered { .. }) => ask().await,
+        outcome => outcome,
     }
 }
 
@@ -215,5 +230,46 @@ fn step(session: &Session, standing: &Standing, hint: Hint, now: Timestamp) -> S
         Standing::Cancelled if is_over => Step::Move(Cause::SessionEnded),
         Standing::Cancelled => Step::Move(Cause::GatewayCancelled),
         Standing::Failed => Step::Move(Cause::GatewayFailed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000).unwrap()
+    }
+
+    #[test]
+    fn pauses_grow_until_the_session_ends_and_begin_anew_there() {
+        let under_way = &RawStatus::Processing;
+        let (begun, end) = (at(1_000), at(4_600));
+        let mut now = begun;
+        let mut asked = Vec::new();
+        while now < at(20_000) {
+            now = next_check(under_way, begun, end, now).unwrap();
+            asked.push(now);
+        }
+        assert_eq!(asked[0], at(1_003));
+        assert!(asked.contains(&end), "asked at the session's end");
+        let after = asked.iter().find(|time| **time > end).unwrap();
+        assert_eq!(*after, at(4_603));
+        let pauses: Vec<i64> = asked.windows(2).map(|two| two[1].as_millis() - two[0].as_millis()).collect();
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE_MILLIS));
+        assert_eq!(pauses.last(), Some(&LONGEST_PAUSE_MILLIS));
+        assert!(asked.len() < 120, "{} looks in five hours", asked.len());
+    }
+
+    #[test]
+    fn an_ended_payment_is_looked_at_for_a_day() {
+        let ended = &RawStatus::Failed;
+        let mut now = at(0);
+        let mut looks = 0;
+        while let Some(next) = next_check(ended, at(0), at(0), now) {
+            now = next;
+            looks += 1;
+        }
+        assert!(now > at(24 * 3600) && looks < 60, "{looks} looks until {now}");
     }
 }

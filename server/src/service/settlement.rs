@@ -1,6 +1,6 @@
 //! What only a person can settle: refunds that a gateway does not make, and what a gateway says that does not fit.
 
-use payments_core::{Amount, Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
+use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{AdminReply, Refused, Service};
@@ -12,7 +12,8 @@ use crate::store::{Resolution, Session, Settlement};
 pub(crate) struct RefundRow {
     pub(crate) payment: PaymentId,
     pub(crate) refund: RefundId,
-    pub(crate) amount: Amount,
+    /// In major units, exact.
+    pub(crate) amount: String,
     pub(crate) currency: Currency,
     /// The gateway's name for the payment's movement of money.
     pub(crate) transaction: Option<String>,
@@ -26,7 +27,8 @@ pub(crate) struct RefundRow {
 pub(crate) struct ReviewRow {
     pub(crate) payment: PaymentId,
     pub(crate) raw_status: String,
-    pub(crate) amount: Amount,
+    /// In major units, exact.
+    pub(crate) amount: String,
     pub(crate) currency: Currency,
     pub(crate) what: String,
     pub(crate) found_at: Timestamp,
@@ -51,7 +53,7 @@ impl Service {
             Some(RefundRow {
                 refund: payment.refund?.id,
                 payment: payment.id,
-                amount: payment.amount,
+                amount: payment.amount.to_string(),
                 currency: payment.currency,
                 transaction: session.attempt.and_then(|attempt| attempt.transaction),
                 customer_phone: payment.customer.phone,
@@ -92,7 +94,7 @@ impl Service {
             Some(ReviewRow {
                 payment: session.payment.id,
                 raw_status: session.payment.raw_status.as_str().to_owned(),
-                amount: session.payment.amount,
+                amount: session.payment.amount.to_string(),
                 currency: session.payment.currency,
                 what: review.what,
                 found_at: review.found_at,

@@ -156,8 +156,6 @@ pub(crate) struct Attempt {
     pub(crate) taken_at: Option<Timestamp>,
     /// The gateway's name for the movement of money, once there was one.
     pub(crate) transaction: Option<String>,
-    /// How often the gateway was asked how it stands, which lengthens the next pause.
-    pub(crate) looks: u32,
 }
 
 /// A refund on its way to a gateway. It is kept before the gateway is asked, so that no crash forgets it.

@@ -1,0 +1,145 @@
+"""Independent clients of both gateways, used against the fakes: what they take for the real thing, the server may too."""
+
+import asyncio
+import json
+import queue
+import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import stripe
+from bkash_pgw_tokenized import Bkash
+
+BKASH_URL, STRIPE_URL, APP_KEY, APP_SECRET, USERNAME, PASSWORD, SECRET_KEY, WEBHOOK_SECRET = sys.argv[1:]
+
+
+def control(base, path, body):
+    request = urllib.request.Request(f"{base}/_control/{path}", json.dumps(body).encode(), method="POST")
+    return json.load(urllib.request.urlopen(request))
+
+
+async def bkash():
+    config = {"app_key": APP_KEY, "app_secret": APP_SECRET, "username": USERNAME, "password": PASSWORD}
+    client = Bkash({**config, "base_url": f"{BKASH_URL}/v1.2.0-beta"})
+    granted = await client.grant_token()
+    assert granted["statusCode"] == "0000" and granted["expires_in"] == 3600, granted
+    renewed = await client.refresh_token(granted["refresh_token"])
+    token = renewed["id_token"]
+    assert token and token != granted["id_token"]
+    order = dict(
+        mode="0011", payer_reference="01770618575", callback_url="https://shop.example/back", amount="15.00",
+        currency="BDT", intent="sale", merchant_invoice_number="invoice-1",
+    )
+    payment = await client.create_payment(token, **order)
+    assert payment["statusCode"] == "0000" and payment["transactionStatus"] == "Initiated", payment
+    assert (await client.create_payment(token, **order))["externalCode"] == "2029"
+    early = await client.execute_payment(token, payment["paymentID"])
+    assert early["statusCode"] == "2060", early
+    back = control(BKASH_URL, "approve", {"paymentID": payment["paymentID"]})["location"]
+    assert back.startswith("https://shop.example/back?paymentID=") and "status=success" in back
+    done = await client.execute_payment(token, payment["paymentID"])
+    assert done["transactionStatus"] == "Completed" and done["amount"] == "15.00" and done["trxID"], done
+    again = await client.execute_payment(token, payment["paymentID"])
+    assert again["statusCode"] == "2062", again
+    status = await client.payment_status(token, payment["paymentID"])
+    assert status["trxID"] == done["trxID"] and status["merchantInvoice"] == "invoice-1", status
+    found = await client.search_transaction(token, done["trxID"])
+    assert found["transactionStatus"] == "Completed", found
+    blocked = await client.grant_token()
+    assert "blocked" in blocked["statusMessage"], blocked
+
+
+class Events(BaseHTTPRequestHandler):
+    received = queue.Queue()
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.received.put((body, self.headers["stripe-signature"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def event(kind):
+    body, signature = Events.received.get(timeout=20)
+    event = stripe.Webhook.construct_event(body, signature, WEBHOOK_SECRET)
+    assert event["type"] == kind, event
+    return event
+
+
+def cards():
+    stripe.api_key = SECRET_KEY
+    stripe.api_base = STRIPE_URL
+    stripe.max_network_retries = 0
+    receiver = HTTPServer(("127.0.0.1", 0), Events)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    control(STRIPE_URL, "events", {"url": f"http://127.0.0.1:{receiver.server_port}/", "times": 1})
+    order = dict(
+        mode="payment", client_reference_id="pay_1", metadata={"payment_id": "pay_1"},
+        expires_at=int(time.time()) + 3600, success_url="https://shop.example/ok", cancel_url="https://shop.example/no",
+        line_items=[{"quantity": 1, "price_data": {
+            "currency": "usd", "unit_amount": 1250, "product_data": {"name": "Two cups"}}}],
+    )
+    session = stripe.checkout.Session.create(**order, idempotency_key="k-1")
+    assert (session.status, session.payment_status, session.amount_total) == ("open", "unpaid", 1250)
+    assert stripe.checkout.Session.create(**order, idempotency_key="k-1").id == session.id
+    for wrong, kind in [
+        ({**order, "cancel_url": "https://other.example"}, stripe.IdempotencyError),
+    ]:
+        try:
+            stripe.checkout.Session.create(**wrong, idempotency_key="k-1")
+            raise SystemExit("a key was taken for another request")
+        except kind:
+            pass
+    for change, code in [
+        ({"colour": "red"}, "parameter_unknown"),
+        ({"expires_at": int(time.time()) + 60}, None),
+        ({"line_items": []}, "parameter_missing"),
+        ({"success_url": "nowhere"}, "url_invalid"),
+    ]:
+        try:
+            stripe.checkout.Session.create(**{**order, **change})
+            raise SystemExit(f"{change} was taken")
+        except stripe.InvalidRequestError as error:
+            assert error.code == code, (change, error.code)
+    control(STRIPE_URL, "pay", {"session": session.id})
+    assert event("checkout.session.completed").data.object.id == session.id
+    paid = stripe.checkout.Session.retrieve(session.id)
+    assert (paid.status, paid.payment_status) == ("complete", "paid") and paid.payment_intent
+    try:
+        stripe.Refund.create(payment_intent=paid.payment_intent, reason="damaged")
+        raise SystemExit("a free reason was taken")
+    except stripe.InvalidRequestError:
+        pass
+    refund = stripe.Refund.create(payment_intent=paid.payment_intent, metadata={"reason": "damaged"}, idempotency_key="r-1")
+    assert refund.status == "succeeded" and refund.amount == 1250
+    assert event("refund.updated").data.object.id == refund.id
+    assert stripe.Refund.retrieve(refund.id).metadata["reason"] == "damaged"
+    try:
+        stripe.Refund.create(payment_intent=paid.payment_intent)
+        raise SystemExit("a charge was refunded twice")
+    except stripe.InvalidRequestError as error:
+        assert error.code == "charge_already_refunded", error.code
+    other = stripe.checkout.Session.create(**order)
+    assert stripe.checkout.Session.expire(other.id).status == "expired"
+    event("checkout.session.expired")
+    try:
+        stripe.checkout.Session.expire(other.id)
+        raise SystemExit("an expired session was expired")
+    except stripe.InvalidRequestError:
+        pass
+    stripe.api_key = "sk_test_another"
+    try:
+        stripe.checkout.Session.retrieve(session.id)
+        raise SystemExit("another key was taken")
+    except stripe.AuthenticationError:
+        pass
+
+
+asyncio.run(bkash())
+cards()
+print("both clients agree")

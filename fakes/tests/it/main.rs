@@ -1,0 +1,157 @@
+//! The fakes are as strict as what they stand for, and independent clients take them for it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{path::Path, process::Command, time::Duration};
+
+use gateway_fakes::{Fault, Running, bkash, bkash::Bkash, stripe, stripe::Stripe};
+use serde_json::{Value, json};
+
+const PACKAGES: [&str; 2] = ["stripe==16.1.0", "bkash-pgw-tokenized==1.0.0"];
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}; install python3"));
+    assert!(status.success(), "{command:?} failed; install python3 and python3-venv");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn independent_clients_of_both_gateways_work_with_the_fakes() {
+    let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+    let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateway-clients");
+    let python = venv.join("bin/python");
+    let urls = [bkash.url(), stripe.url()];
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients.py");
+    tokio::task::spawn_blocking(move || {
+        if !python.exists() {
+            run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+        }
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(PACKAGES));
+        run(Command::new(&python)
+            .arg(script)
+            .args(urls)
+            .args([bkash::APP_KEY, bkash::APP_SECRET, bkash::USERNAME, bkash::PASSWORD])
+            .args([stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]));
+    })
+    .await
+    .unwrap();
+    assert_eq!(bkash.program().books().iter().filter(|entry| entry.taken == 1).count(), 1);
+}
+
+/// A call to bKash's fake, with a token unless told otherwise.
+struct Caller {
+    http: reqwest::Client,
+    base: String,
+    token: String,
+}
+
+impl Caller {
+    async fn new(fake: &Running<Bkash>) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(500)).build().unwrap();
+        let base = format!("{}/v1.2.0-beta/tokenized/checkout", fake.url());
+        let mut caller = Self { http, base, token: String::new() };
+        let body = json!({"app_key": bkash::APP_KEY, "app_secret": bkash::APP_SECRET});
+        let request = caller.request("/token/grant", &body);
+        let request = request.header("username", bkash::USERNAME).header("password", bkash::PASSWORD);
+        let granted = read(request).await.unwrap();
+        caller.token = granted["id_token"].as_str().unwrap().to_owned();
+        caller
+    }
+
+    fn request(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
+        let request = self.http.post(format!("{}{path}", self.base)).header("content-type", "application/json");
+        request.body(body.to_string())
+    }
+
+    async fn call(&self, path: &str, body: &Value) -> Option<Value> {
+        let request = self.request(path, body).header("authorization", &self.token);
+        read(request.header("x-app-key", bkash::APP_KEY)).await
+    }
+}
+
+async fn read(request: reqwest::RequestBuilder) -> Option<Value> {
+    let text = request.send().await.ok()?.text().await.ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn order(invoice: &str) -> Value {
+    json!({"mode": "0011", "payerReference": "x", "callbackURL": "https://shop.example/back", "amount": "15.00",
+        "currency": "BDT", "intent": "sale", "merchantInvoiceNumber": invoice})
+}
+
+#[tokio::test]
+async fn bkash_refuses_what_the_real_one_refuses() {
+    let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+    let caller = Caller::new(&fake).await;
+    for (field, value, code) in [
+        ("mode", json!("0001"), "2054"),
+        ("mode", Value::Null, "2065"),
+        ("amount", json!(15), "2065"),
+        ("amount", json!("0"), "2006"),
+        ("amount", json!("-1"), "2006"),
+        ("amount", json!("1.005"), "2006"),
+        ("currency", json!("USD"), "2007"),
+        ("intent", json!("authorization"), "2008"),
+        ("callbackURL", json!("/back"), "2065"),
+        ("payerReference", json!("x".repeat(256)), "2065"),
+    ] {
+        let mut wrong = order("i-1");
+        wrong[field] = value;
+        let answer = caller.call("/create", &wrong).await.unwrap();
+        assert_eq!(answer["statusCode"], code, "{wrong}");
+    }
+    let bearer = caller.request("/create", &order("i-1")).header("authorization", format!("Bearer {}", caller.token));
+    let refused = read(bearer.header("x-app-key", bkash::APP_KEY)).await.unwrap();
+    assert_eq!(refused, json!({"message": "Unauthorized"}), "a token with a scheme is none");
+    let keyless = caller.request("/create", &order("i-1")).header("authorization", &caller.token);
+    assert!(read(keyless).await.unwrap()["message"].as_str().unwrap().contains("app key"));
+    assert_eq!(caller.call("/execute", &json!({"paymentID": "?"})).await.unwrap()["errorCode"], "2002");
+
+    let made = caller.call("/create", &order("i-1")).await.unwrap();
+    let id = &made["paymentID"];
+    fake.program().cancel(id.as_str().unwrap()).unwrap();
+    assert_eq!(caller.call("/execute", &json!({"paymentID": id})).await.unwrap()["statusCode"], "2069");
+    assert_eq!(fake.program().approve(id.as_str().unwrap(), bkash::WALLET), None, "it is over");
+    let made = caller.call("/create", &order("i-2")).await.unwrap();
+    let id = made["paymentID"].as_str().unwrap();
+    assert!(fake.program().approve(id, bkash::BLOCKED_WALLET).unwrap().contains("status=failure"));
+    fake.program().approve(id, bkash::POOR_WALLET).unwrap();
+    assert_eq!(caller.call("/execute", &json!({"paymentID": id})).await.unwrap()["statusCode"], "2023");
+    assert!(fake.program().books().iter().all(|entry| entry.taken == 0));
+}
+
+#[tokio::test]
+async fn each_fault_loses_the_answer_and_only_those_after_the_effect_have_one() {
+    let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+    let caller = Caller::new(&fake).await;
+    for (number, (name, fault)) in Fault::ALL.into_iter().enumerate() {
+        let made = caller.call("/create", &order(&format!("i-{number}"))).await.unwrap();
+        let id = made["paymentID"].as_str().unwrap().to_owned();
+        fake.program().approve(&id, bkash::WALLET).unwrap();
+        fake.faults().next("execute", fault);
+        let answer = caller.call("/execute", &json!({"paymentID": id})).await;
+        assert!(answer.is_none_or(|answer| answer.get("trxID").is_none()), "{name}");
+        let taken = fake.program().books().into_iter().find(|entry| entry.id == id).unwrap().taken;
+        let has_effect = !matches!(fault, Fault::HangBefore | Fault::DropBefore | Fault::ErrorBefore);
+        assert_eq!(taken == 1, has_effect, "{name}");
+        let again = caller.call("/execute", &json!({"paymentID": id})).await.unwrap();
+        assert_eq!(again["statusCode"], if has_effect { "2062" } else { "0000" }, "{name}");
+    }
+    assert!(fake.program().books().iter().all(|entry| entry.taken == 1));
+}
+
+#[tokio::test]
+async fn a_share_of_calls_goes_wrong_by_chance_and_some_are_spared() {
+    let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+    let caller = Caller::new(&fake).await;
+    fake.faults().at_random(7, 0.33, &[Fault::DropBefore], &["status"]);
+    let mut lost = 0;
+    for number in 0..300 {
+        lost += u32::from(caller.call("/create", &order(&format!("i-{number}"))).await.is_none());
+        assert!(caller.call("/payment/status", &json!({"paymentID": "?"})).await.is_some());
+    }
+    assert!((60..140).contains(&lost), "{lost} of 300");
+    fake.faults().none();
+    assert!(caller.call("/create", &order("after")).await.is_some());
+}

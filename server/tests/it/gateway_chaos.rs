@@ -1,0 +1,208 @@
+//! A thousand live payments through each gateway while a third of all gateway calls go wrong, callbacks come twice, and
+//! the server is killed ten times. In the end the ledger equals the gateways' own books.
+
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, stream};
+use gateway_fakes::{
+    Entry, Fault, Running,
+    bkash::{self, Bkash},
+    stripe::{self, Stripe},
+};
+use payments_core::Amount;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+
+use crate::live::Live;
+
+/// Payments through each gateway. `PAYMENTS_CHAOS=1000` is the long form.
+fn how_many() -> usize {
+    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000)
+}
+
+const KILLS: u32 = 10;
+const FAULTS: [Fault; 8] = [
+    Fault::HangAfter,
+    Fault::HangBefore,
+    Fault::DropAfter,
+    Fault::DropBefore,
+    Fault::ErrorAfter,
+    Fault::ErrorBefore,
+    Fault::Empty,
+    Fault::Truncated,
+];
+
+/// What the customer of a payment does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Customer {
+    /// Approves and comes back, the browser twice.
+    Pays,
+    /// Approves and closes the tab.
+    ClosesTheTab,
+    /// Gives up at the gateway.
+    GivesUp,
+    /// Is sent to the gateway and never heard of again.
+    Leaves,
+    /// Has no money.
+    CannotPay,
+}
+
+const CUSTOMERS: [Customer; 10] = {
+    use Customer::{CannotPay, ClosesTheTab, GivesUp, Leaves, Pays};
+    [Pays, Pays, ClosesTheTab, Pays, GivesUp, Pays, ClosesTheTab, Leaves, Pays, CannotPay]
+};
+
+/// A merchant's shop and its customers, who try again while the server is away.
+struct Shop<'s> {
+    http: Client,
+    url: String,
+    key: String,
+    bkash: &'s Running<Bkash>,
+    stripe: &'s Running<Stripe>,
+}
+
+impl Shop<'_> {
+    fn keyed(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    /// Asks until there is an answer that is none of a server or gateway in trouble.
+    async fn insist(&self, request: RequestBuilder) -> (StatusCode, Value) {
+        let begun = Instant::now();
+        loop {
+            if let Ok(answer) = request.try_clone().unwrap().send().await {
+                let status = answer.status();
+                if let Ok(text) = answer.text().await
+                    && !status.is_server_error()
+                {
+                    return (status, serde_json::from_str(&text).unwrap_or_default());
+                }
+            }
+            assert!(begun.elapsed() < Duration::from_secs(120), "no answer for two minutes");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn one(&self, number: usize, currency: &str) -> String {
+        let customer = CUSTOMERS[number % CUSTOMERS.len()];
+        let amount: f64 = format!("{}.{:02}", 5 + number % 90, number % 100).parse().unwrap();
+        let body = json!({"amount": amount, "currency": currency, "success_url": "https://shop.example/paid",
+            "cancel_url": "https://shop.example/cart"});
+        let create = self.keyed(Method::POST, "/payments").header("idempotency-key", format!("{currency}-{number}"));
+        let (status, payment) = self.insist(create.json(&body)).await;
+        assert_eq!(status, 201, "{payment}");
+        let id = payment["id"].as_str().unwrap().to_owned();
+        let pay = self.http.post(format!("{}/api/v1/checkout/{id}/pay", self.url));
+        let (status, paying) = self.insist(pay).await;
+        if status == StatusCode::CONFLICT {
+            // The session's life was over before a gateway answered.
+            return id;
+        }
+        assert_eq!(status, 200, "{paying}");
+        let attempt = paying["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap();
+        let back = match (currency, customer) {
+            (_, Customer::Leaves) => None,
+            ("BDT", Customer::GivesUp) => self.bkash.program().cancel(attempt),
+            ("BDT", Customer::CannotPay) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
+            ("BDT", _) => self.bkash.program().approve(attempt, bkash::WALLET),
+            (_, Customer::GivesUp) => Some(format!("{}/gateways/stripe/return/{id}?outcome=cancel", self.url)),
+            (_, Customer::CannotPay) => self.stripe.program().pay(attempt, stripe::DECLINED_CARD),
+            _ => self.stripe.program().pay(attempt, stripe::CARD),
+        };
+        if let Some(back) = back.filter(|_| customer != Customer::ClosesTheTab) {
+            let (first, second) = tokio::join!(self.http.get(&back).send(), self.http.get(&back).send());
+            for answer in [first, second].into_iter().flatten() {
+                assert!(answer.status() == 303 || answer.status() == 503, "{}", answer.status());
+            }
+        }
+        id
+    }
+
+    async fn all(&self) {
+        let both = stream::iter((0..how_many()).flat_map(|number| [(number, "BDT"), (number, "USD")]));
+        both.for_each_concurrent(48, async |(number, currency)| {
+            self.one(number, currency).await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_payment_that_a_gateway_took_money_for_is_paid_exactly_once_and_none_other_is() {
+    let mut live = Live::start("gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0").await;
+    // bKash grants two tokens an hour, so a lost one would end the hour; all else goes wrong.
+    live.bkash.faults().at_random(20, 1.0 / 3.0, &FAULTS, &["token"]);
+    live.stripe.faults().at_random(21, 1.0 / 3.0, &FAULTS, &[]);
+    let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+    let http = http.timeout(Duration::from_secs(30)).build().unwrap();
+    let Live { server, bkash, stripe, key, .. } = &mut live;
+    let shop = Shop { http, url: server.url.clone(), key: key.clone(), bkash, stripe };
+    let kills = async {
+        for _ in 0..KILLS {
+            tokio::time::sleep(Duration::from_millis(1_700)).await;
+            server.crash_and_restart();
+        }
+    };
+    let begun = Instant::now();
+    tokio::join!(shop.all(), kills);
+    eprintln!("shop {:?}", begun.elapsed());
+
+    // The reconciler goes on alone, the faults too.
+    let begun = Instant::now();
+    let open = || async {
+        let (_, page) = shop.insist(shop.keyed(Method::GET, "/payments?status=pending&limit=1")).await;
+        page["total"].as_u64().unwrap()
+    };
+    while open().await > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(300), "{} payments are not settled", open().await);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    eprintln!("settled {:?} after the last customer", begun.elapsed());
+
+    let (_, account) = shop.insist(shop.keyed(Method::GET, "/account")).await;
+    for (currency, books) in [("bdt", shop.bkash.program().books()), ("usd", shop.stripe.program().books())] {
+        compare(&shop, currency, &books, &account).await;
+    }
+    let (calls, faulty) = shop.bkash.faults().calls();
+    assert!(faulty * 4 > calls, "{faulty} of {calls} calls went wrong");
+    assert_eq!(live.administer(&["reconcile", "list"]), "");
+}
+
+/// The gateway's books beside ours: the same payments, the same sums.
+async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Value) {
+    let taken: Vec<&Entry> = books.iter().filter(|entry| entry.taken > 0).collect();
+    assert!(taken.iter().all(|entry| entry.taken == 1), "money was taken twice");
+    assert!(taken.len() * 2 > how_many(), "only {} of {} were paid in {currency}", taken.len(), how_many());
+    // The reference is the payment's id; bKash's has the attempt's mark behind it.
+    let mut theirs: Vec<(&str, u64)> =
+        taken.iter().map(|entry| (entry.reference.split('-').next().unwrap(), entry.amount_minor)).collect();
+    let mut ours = Vec::new();
+    let mut net = 0;
+    for page in 1.. {
+        let path = format!("/payments?status=completed&limit=100&page={page}");
+        let (_, list) = shop.insist(shop.keyed(Method::GET, &path)).await;
+        let items = list["items"].as_array().unwrap().clone();
+        if items.is_empty() {
+            break;
+        }
+        ours.extend(items);
+    }
+    let minor = |value: &Value| value.to_string().parse::<Amount>().unwrap().as_minor();
+    let ours: Vec<Value> = ours
+        .into_iter()
+        .filter(|payment| payment["currency"].as_str().unwrap().eq_ignore_ascii_case(currency))
+        .collect();
+    let mut paid: Vec<(&str, u64)> = ours
+        .iter()
+        .map(|payment| {
+            net += minor(&payment["netAmount"]);
+            (payment["id"].as_str().unwrap(), minor(&payment["amount"]))
+        })
+        .collect();
+    theirs.sort_unstable();
+    paid.sort_unstable();
+    assert_eq!(paid, theirs, "paid here and taken there, {currency}");
+    let gross: u64 = theirs.iter().map(|(_, minor)| minor).sum();
+    assert_eq!(minor(&account["volume"][currency]), gross, "volume, {currency}");
+    assert_eq!(minor(&account["balance"][currency]), net, "balance, {currency}");
+}

@@ -1,0 +1,356 @@
+//! Live payments through both gateways, which are strict fakes on this machine.
+
+use gateway_fakes::{Fault, bkash, stripe};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    live::Live,
+    server::{Server, eventually, payment_of},
+};
+
+async fn live() -> Live {
+    Live::start("gateway-timeout = 1").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_currency_without_a_gateway_is_refused_at_create_not_at_pay() {
+    let server = Server::start();
+    let print = |arguments: &[&str]| String::from_utf8(server.administer(arguments).stdout).unwrap().trim().to_owned();
+    let workspace = print(&["workspaces", "create", "--name", "Rahim"]);
+    let key = print(&["keys", "create", "--workspace", &workspace, "--environment", "live"]);
+    let request = server.keyless(Method::POST, "/api/v1/payments").bearer_auth(key);
+    let answer = request.json(&payment_of(&json!(5))).send().await.unwrap();
+    assert_eq!(answer.status(), 422);
+    let body: Value = answer.json().await.unwrap();
+    assert!(body["message"].as_str().unwrap().contains("BDT"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mobile_money_is_paid_when_bkash_says_so_and_refunded_by_hand() {
+    let live = live().await;
+    let id = live.paid(15.5, "BDT").await;
+    let payment = live.payment(&id).await;
+    assert_eq!((&payment["status"], &payment["rawStatus"]), (&json!("completed"), &json!("paid")));
+    assert_eq!((&payment["paymentMethod"], &payment["isSimulated"]), (&json!("mfs"), &json!(false)));
+    let books = live.bkash.program().books();
+    assert_eq!((books.len(), books[0].taken, books[0].amount_minor), (1, 1, 1550));
+    assert!(books[0].reference.starts_with(&id));
+
+    let refund = live.request(Method::POST, &format!("/payments/{id}/refund"));
+    let refunded: Value = refund.json(&json!({"reason": "damaged"})).send().await.unwrap().json().await.unwrap();
+    assert_eq!(refunded["refund"]["requiresManualSettlement"], true);
+    assert_eq!(refunded["refund"]["status"], "pending_settlement");
+    assert_eq!(refunded["refund"]["settledAt"], Value::Null);
+
+    let listed = live.administer(&["refunds", "list"]);
+    assert!(listed.starts_with(&id) && listed.contains("15.5 BDT"), "{listed}");
+    let settled = live.administer(&["refunds", "settle", &id, "--reference", "TRX9"]);
+    assert!(settled.contains("TRX9"), "{settled}");
+    assert_eq!(live.administer(&["refunds", "settle", &id, "--reference", "TRX9"]), settled, "said once more");
+    assert!(!live.server.administer(&["refunds", "settle", &id, "--reference", "TRX10"]).status.success());
+    assert_eq!(live.administer(&["refunds", "list"]), "");
+    let settled = live.payment(&id).await;
+    assert_eq!(settled["refund"]["status"], "succeeded");
+    assert!(settled["refund"]["settledAt"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cards_are_paid_when_stripe_says_so_and_refunded_by_it() {
+    let live = live().await;
+    let id = live.paid(12.5, "USD").await;
+    let payment = live.payment(&id).await;
+    assert_eq!((&payment["rawStatus"], &payment["paymentMethod"]), (&json!("paid"), &json!("card")));
+    let refund = live.request(Method::POST, &format!("/payments/{id}/refund"));
+    let refunded: Value = refund.json(&json!({"reason": "damaged"})).send().await.unwrap().json().await.unwrap();
+    assert_eq!(refunded["refund"]["requiresManualSettlement"], false);
+    assert_eq!(refunded["refund"]["status"], "succeeded");
+    let books = live.stripe.program().books();
+    assert_eq!((books[0].taken, books[0].refunded, books[0].amount_minor), (1, 1, 1250));
+    assert_eq!(books[0].reference, id);
+    assert_eq!(live.administer(&["refunds", "list"]), "");
+    let balance = live.request(Method::GET, "/account").send().await.unwrap().json::<Value>().await.unwrap();
+    assert_eq!((&balance["balance"]["usd"], &balance["volume"]["usd"]), (&json!(0), &json!(12.5)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_clicks_lead_to_one_attempt() {
+    let live = live().await;
+    for currency in ["BDT", "USD"] {
+        let id = live.create(20.0, currency).await;
+        let (first, second) = tokio::join!(live.pay(&id), live.pay(&id));
+        assert_eq!(first, second);
+        assert_eq!(live.pay(&id).await, first);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_execute_that_is_lost_is_asked_for_and_the_money_moves_once() {
+    for fault in [Fault::DropAfter, Fault::ErrorAfter, Fault::Empty, Fault::Truncated, Fault::HangAfter] {
+        let live = live().await;
+        let id = live.create(7.0, "BDT").await;
+        let (_, attempt) = live.pay(&id).await;
+        let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+        live.bkash.faults().next("execute", fault);
+        live.bkash.faults().next("status", fault);
+        live.come_back(&back).await;
+        live.becomes(&id, "paid").await;
+        // The browser comes back once more.
+        assert!(live.come_back(&back).await.starts_with("https://shop.example/paid"));
+        assert_eq!(live.bkash.program().books()[0].taken, 1, "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execute_that_never_arrived_is_told_again() {
+    let live = live().await;
+    let id = live.create(7.0, "BDT").await;
+    let (_, attempt) = live.pay(&id).await;
+    let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    live.bkash.faults().next("execute", Fault::DropBefore);
+    let page = live.come_back(&back).await;
+    assert_eq!(page, format!("/checkout/{id}"), "the page says that it is being checked");
+    live.becomes(&id, "paid").await;
+    assert_eq!(live.bkash.program().books()[0].taken, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tab_closed_after_the_approval_ends_right_and_so_does_a_crash_then() {
+    let mut live = live().await;
+    let bdt = live.create(7.0, "BDT").await;
+    let usd = live.create(7.0, "USD").await;
+    let (_, attempt) = live.pay(&bdt).await;
+    let (_, session) = live.pay(&usd).await;
+    // The server is not there when the customers approve, nor for the events that tell of it.
+    live.server.kill();
+    live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    live.stripe.program().pay(&session, stripe::CARD).unwrap();
+    live.server.restart();
+    live.becomes(&bdt, "paid").await;
+    live.becomes(&usd, "paid").await;
+    assert_eq!(live.bkash.program().token_calls(), 1, "the token outlives a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_who_gives_up_or_cannot_pay_is_told_so_and_nothing_was_taken() {
+    let live = live().await;
+    let cancelled = live.create(7.0, "BDT").await;
+    let back = live.bkash.program().cancel(&live.pay(&cancelled).await.1).unwrap();
+    assert_eq!(live.come_back(&back).await, format!("/checkout/{cancelled}"));
+    assert_eq!(live.payment(&cancelled).await["rawStatus"], "cancelled");
+
+    let poor = live.create(7.0, "BDT").await;
+    let back = live.bkash.program().approve(&live.pay(&poor).await.1, bkash::POOR_WALLET).unwrap();
+    live.come_back(&back).await;
+    assert_eq!(live.payment(&poor).await["rawStatus"], "failed");
+
+    let turned = live.create(7.0, "USD").await;
+    let (_, session) = live.pay(&turned).await;
+    live.come_back(&format!("{}/gateways/stripe/return/{turned}?outcome=cancel", live.server.url)).await;
+    assert_eq!(live.payment(&turned).await["rawStatus"], "cancelled");
+    assert_eq!(live.stripe.program().pay(&session, stripe::CARD), None, "the session was closed at the processor");
+    assert!(live.bkash.program().books().iter().chain(&live.stripe.program().books()).all(|entry| entry.taken == 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_claims_success_moves_nothing_that_the_gateway_does_not_confirm() {
+    let live = live().await;
+    for (currency, gateway, query) in [("BDT", "bkash", "status=success"), ("USD", "stripe", "outcome=success")] {
+        let id = live.create(7.0, currency).await;
+        let (_, attempt) = live.pay(&id).await;
+        let claim = format!("{}/gateways/{gateway}/return/{id}?paymentID={attempt}&{query}", live.server.url);
+        assert_eq!(live.come_back(&claim).await, format!("/checkout/{id}"));
+        assert_eq!(live.payment(&id).await["rawStatus"], "processing");
+        // The customer can still pay.
+        let back = match currency {
+            "BDT" => live.bkash.program().approve(&attempt, bkash::WALLET),
+            _ => live.stripe.program().pay(&attempt, stripe::CARD),
+        };
+        // bKash was told to take the money a moment ago; it is told again a few seconds later.
+        live.come_back(&back.unwrap()).await;
+        live.becomes(&id, "paid").await;
+    }
+    let unknown = format!("{}/gateways/bkash/return/pay_unknown?status=success", live.server.url);
+    assert_eq!(live.come_back(&unknown).await, "/checkout/pay_unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_unpaid_is_closed_at_its_gateway_and_expires() {
+    let live = Live::start("gateway-timeout = 1\nsession-ttl = 3").await;
+    let bdt = live.create(7.0, "BDT").await;
+    let usd = live.create(7.0, "USD").await;
+    let (_, attempt) = live.pay(&bdt).await;
+    let (_, session) = live.pay(&usd).await;
+    live.becomes(&bdt, "expired").await;
+    live.becomes(&usd, "expired").await;
+    assert_eq!(live.stripe.program().pay(&session, stripe::CARD), None);
+    let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    live.come_back(&back).await;
+    assert_eq!(live.bkash.program().books()[0].taken, 0, "an expired payment is not executed");
+    let late = live.server.keyless(Method::POST, &format!("/api/v1/checkout/{bdt}/pay")).send().await.unwrap();
+    assert_eq!(late.status(), 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_card_payment_is_paid_or_failed_when_stripe_has_decided() {
+    let live = live().await;
+    for (succeeds, status) in [(true, "paid"), (false, "failed")] {
+        let id = live.create(9.0, "USD").await;
+        let (_, session) = live.pay(&id).await;
+        let back = live.stripe.program().pay(&session, stripe::SLOW_CARD).unwrap();
+        assert_eq!(live.come_back(&back).await, format!("/checkout/{id}"));
+        assert_eq!(live.payment(&id).await["rawStatus"], "processing");
+        live.stripe.program().finish(&session, succeeds);
+        live.becomes(&id, status).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_genuine_event_is_taken_and_twice_is_once() {
+    let live = live().await;
+    let post = async |signature: &str, body: &str| {
+        let request = live.server.keyless(Method::POST, "/gateways/stripe/webhook");
+        request.header("stripe-signature", signature).body(body.to_owned()).send().await.unwrap().status().as_u16()
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let sign = |secret: &str, body: &str| {
+        webhook_verify::Signer::new(webhook_verify::Secret::new(secret).unwrap())
+            .sign_at(body.as_bytes(), now)
+            .to_string()
+    };
+    let body = r#"{"id":"evt_1","type":"checkout.session.completed","data":{"object":{"id":"cs_1","metadata":{"payment_id":"pay_unknown"}}}}"#;
+    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, body), body).await, 200);
+    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, body), body).await, 200);
+    assert_eq!(post(&sign("whsec_another", body), body).await, 400);
+    assert_eq!(post("", body).await, 400);
+    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, "[]"), "[]").await, 400);
+    let foreign = r#"{"id":"evt_2","type":"invoice.paid","data":{"object":{"id":"in_1"}}}"#;
+    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, foreign), foreign).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_whose_answer_is_lost_happens_once_and_its_key_gets_its_answer() {
+    let live = live().await;
+    let id = live.paid(30.0, "USD").await;
+    let refund = async |reason: &str| {
+        let request = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", "r-1");
+        request.json(&json!({"reason": reason})).send().await.unwrap()
+    };
+    live.stripe.faults().next("refund", Fault::DropAfter);
+    let lost = refund("damaged").await;
+    assert_eq!(lost.status(), 503);
+    assert!(lost.headers().contains_key("retry-after"));
+    let keyless = live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
+    assert_eq!(keyless.status(), 409, "another request for the refund that is under way");
+    let found = refund("damaged").await;
+    assert_eq!(found.status(), 200);
+    let text = found.text().await.unwrap();
+    let replayed = refund("damaged").await;
+    assert_eq!(replayed.headers()["idempotent-replayed"], "true");
+    assert_eq!(replayed.text().await.unwrap(), text);
+    assert_eq!(live.stripe.program().refunds().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_under_way_at_a_crash_is_seen_through_without_its_merchant() {
+    let mut live = live().await;
+    let id = live.paid(30.0, "USD").await;
+    live.stripe.faults().next("refund", Fault::DropBefore);
+    let lost = live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
+    assert_eq!(lost.status(), 503);
+    live.server.crash_and_restart();
+    let refunded = live.becomes(&id, "refunded").await;
+    assert_eq!(refunded["refund"]["status"], "succeeded");
+    assert_eq!(live.stripe.program().books()[0].refunded, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_waits_for_a_person_and_is_never_guessed() {
+    let live = live().await;
+    let bdt = live.create(100.0, "BDT").await;
+    let (_, attempt) = live.pay(&bdt).await;
+    live.bkash.program().falsify_amount(&attempt, "1.00");
+    let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    assert_eq!(live.come_back(&back).await, format!("/checkout/{bdt}"));
+    assert_eq!(live.payment(&bdt).await["rawStatus"], "processing");
+    let usd = live.create(100.0, "USD").await;
+    let (_, session) = live.pay(&usd).await;
+    live.stripe.program().falsify_amount(&session, 1);
+    let back = live.stripe.program().pay(&session, stripe::CARD).unwrap();
+    live.come_back(&back).await;
+
+    let listed = live.administer(&["reconcile", "list"]);
+    assert!(listed.contains(&bdt) && listed.contains(&usd) && listed.contains("1.00"), "{listed}");
+    let undecided = live.server.administer(&["reconcile", "resolve", &bdt, "--note", "looked"]);
+    assert!(!undecided.status.success());
+    assert!(String::from_utf8_lossy(&undecided.stderr).contains("--as paid"));
+    live.administer(&["reconcile", "resolve", &bdt, "--note", "seen in the statement", "--as", "paid"]);
+    live.administer(&["reconcile", "resolve", &usd, "--note", "sent back", "--as", "failed"]);
+    assert_eq!(live.payment(&bdt).await["rawStatus"], "paid");
+    assert_eq!(live.payment(&usd).await["rawStatus"], "failed");
+    assert_eq!(live.administer(&["reconcile", "list"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_the_bank_sends_back_waits_for_a_person() {
+    let live = live().await;
+    let id = live.paid(30.0, "USD").await;
+    assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);
+    live.stripe.program().fail_refund(&live.stripe.program().refunds()[0]);
+    eventually("the refund to be listed", async || live.administer(&["reconcile", "list"]).contains(&id).then_some(()))
+        .await;
+    live.administer(&["reconcile", "resolve", &id, "--note", "sent by bank transfer"]);
+    assert_eq!(live.administer(&["reconcile", "list"]), "");
+    assert_eq!(live.payment(&id).await["rawStatus"], "refunded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_does_not_answer_is_503_and_the_same_click_works_later() {
+    let live = live().await;
+    let id = live.create(7.0, "BDT").await;
+    live.bkash.faults().next("create", Fault::ErrorBefore);
+    let pay = || live.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay")).send();
+    let answer = pay().await.unwrap();
+    assert_eq!(answer.status(), 503);
+    assert!(answer.headers().contains_key("retry-after"));
+    assert_eq!(live.payment(&id).await["rawStatus"], "created");
+    assert_eq!(pay().await.unwrap().status(), 200);
+
+    let small = live.create(0.1, "USD").await;
+    let refused = live.server.keyless(Method::POST, &format!("/api/v1/checkout/{small}/pay")).send().await.unwrap();
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().await.unwrap().contains("at least $0.50"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_credential_and_no_token_reaches_the_log() {
+    let live = Live::start("gateway-timeout = 1\n").await;
+    let bdt = live.paid(5.0, "BDT").await;
+    let usd = live.paid(5.0, "USD").await;
+    let log = live.server.log();
+    assert!(log.contains(&bdt) && log.contains(&usd), "the log tells of both");
+    for secret in
+        [bkash::APP_SECRET, bkash::APP_KEY, bkash::PASSWORD, "eyJ.fake", stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]
+    {
+        assert!(!log.contains(secret), "{secret}");
+        for file in walk(&live.server.data()) {
+            let bytes = std::fs::read(&file).unwrap();
+            assert!(
+                !bytes.windows(secret.len()).any(|window| window == secret.as_bytes()),
+                "{secret} in {}",
+                file.display()
+            );
+        }
+    }
+}
+
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    entries
+        .flat_map(|entry| match entry.file_type().unwrap() {
+            kind if kind.is_dir() => walk(&entry.path()),
+            kind if kind.is_file() => vec![entry.path()],
+            _ => vec![],
+        })
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! A server with both gateways, which are fakes on this machine, and a merchant with a live key.
+
+use std::path::PathBuf;
+
+use gateway_fakes::{
+    Running,
+    bkash::{self, Bkash},
+    stripe::{self, Stripe},
+};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::server::{Server, eventually};
+
+pub(crate) struct Live {
+    pub(crate) server: Server,
+    pub(crate) bkash: Running<Bkash>,
+    pub(crate) stripe: Running<Stripe>,
+    pub(crate) key: String,
+    _config: TempDir,
+}
+
+impl Live {
+    pub(crate) async fn start(settings: &str) -> Self {
+        let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+        let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
+        let directory = TempDir::new().unwrap();
+        let file: PathBuf = directory.path().join("payments.toml");
+        let config = format!(
+            "{settings}\n[bkash]\nbase_url = '{}/v1.2.0-beta'\napp_key = '{}'\napp_secret = '{}'\nusername = '{}'\n\
+             password = '{}'\n[stripe]\nbase_url = '{}'\nsecret_key = '{}'\nwebhook_secret = '{}'\n",
+            bkash.url(),
+            bkash::APP_KEY,
+            bkash::APP_SECRET,
+            bkash::USERNAME,
+            bkash::PASSWORD,
+            stripe.url(),
+            stripe::SECRET_KEY,
+            stripe::WEBHOOK_SECRET
+        );
+        std::fs::write(&file, config).unwrap();
+        let server = Server::start_with(&["--config", file.to_str().unwrap()]);
+        stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
+        let key = live_key(&server);
+        Self { server, bkash, stripe, key, _config: directory }
+    }
+
+    /// A request to a path below `/api/v1` with the live key.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.server.keyless(method, &format!("/api/v1{path}")).bearer_auth(&self.key)
+    }
+
+    pub(crate) async fn create(&self, amount: f64, currency: &str) -> String {
+        let body = json!({"amount": amount, "currency": currency, "success_url": "https://shop.example/paid",
+            "cancel_url": "https://shop.example/cart", "description": "Two cups"});
+        let answer = self.request(Method::POST, "/payments").json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 201);
+        answer.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn payment(&self, id: &str) -> Value {
+        self.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Begins to pay; returns the gateway's page and its name for the attempt.
+    pub(crate) async fn pay(&self, id: &str) -> (String, String) {
+        let answer = self.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay")).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let result: Value = answer.json().await.unwrap();
+        let url = result["redirectUrl"].as_str().unwrap().to_owned();
+        assert_eq!(result.as_object().unwrap().len(), 1, "a live session's result is redirectUrl alone");
+        let attempt = url.rsplit('/').next().unwrap().to_owned();
+        (url, attempt)
+    }
+
+    /// What the browser does when a gateway sends it back. Returns where it is sent on to.
+    pub(crate) async fn come_back(&self, url: &str) -> String {
+        let path = url.strip_prefix(&self.server.url).unwrap();
+        let answer = self.server.keyless(Method::GET, path).send().await.unwrap();
+        assert_eq!(answer.status(), 303);
+        answer.headers()["location"].to_str().unwrap().to_owned()
+    }
+
+    /// Waits until a payment's rawStatus is this.
+    pub(crate) async fn becomes(&self, id: &str, status: &str) -> Value {
+        eventually(&format!("{id} to be {status}"), async || {
+            let payment = self.payment(id).await;
+            (payment["rawStatus"] == status).then_some(payment)
+        })
+        .await
+    }
+
+    /// Pays all the way: begins, approves, comes back.
+    pub(crate) async fn paid(&self, amount: f64, currency: &str) -> String {
+        let id = self.create(amount, currency).await;
+        let (_, attempt) = self.pay(&id).await;
+        let back = match currency {
+            "BDT" => self.bkash.program().approve(&attempt, bkash::WALLET),
+            _ => self.stripe.program().pay(&attempt, stripe::CARD),
+        };
+        let shop = self.come_back(&back.unwrap()).await;
+        assert_eq!(shop, format!("https://shop.example/paid?payment_id={id}&status=completed"));
+        id
+    }
+
+    pub(crate) fn administer(&self, arguments: &[&str]) -> String {
+        let output = self.server.administer(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+fn live_key(server: &Server) -> String {
+    let print = |arguments: &[&str]| {
+        let output = server.administer(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let workspace = print(&["workspaces", "create", "--name", "Rahim & Sons"]);
+    print(&["keys", "create", "--workspace", &workspace, "--environment", "live"])
+}
