@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, CreatePayment, Currency, Customer, Environment, Payment, PaymentId, PaymentMethod, RawStatus, Status,
-    Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, MobileNumber, Payment, PaymentId, PaymentMethod, RawStatus,
+    Status, Timestamp,
     aliased::aliased_resource,
     create_payment,
     validation::{Fields, Invalid},
@@ -140,7 +140,7 @@ pub struct Pay {
     /// How to pay; mobile money unless said otherwise. Dollars are always paid by card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_method: Option<PaymentMethod>,
-    /// The phone number of the mobile wallet.
+    /// The phone number of the mobile wallet, in eleven digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
     /// Where the customer wishes to come back to.
@@ -163,7 +163,11 @@ impl Pay {
             Some(method) => Some(method),
             None => fields.fault("paymentMethod", "must be one of mfs, card, test", None),
         });
-        let phone_number = fields.text("phoneNumber", MAX_TEXT_BYTES);
+        let phone = fields.text("phoneNumber", MAX_TEXT_BYTES).filter(|text| !text.trim().is_empty());
+        let phone_number = phone.and_then(|text| match text.parse::<MobileNumber>() {
+            Ok(number) => Some(number.as_str().to_owned()),
+            Err(error) => fields.fault("phoneNumber", error, None),
+        });
         let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES);
         fields.finish(Self { payment_method, phone_number, redirect_url })
     }

@@ -35,6 +35,7 @@ mod error_body;
 mod event;
 mod id;
 mod ledger;
+mod mobile_number;
 mod money;
 mod open_enum;
 mod page;
@@ -60,6 +61,7 @@ pub use id::{
     AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, WebhookId, WorkspaceId,
 };
 pub use ledger::{LedgerAccount, Posting};
+pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::{Amount, AmountError, Currency, FeeRate, UnknownCurrency};
 pub use page::{Page, PageRequest};
 pub use payment::{Customer, Payment, PaymentMethod};

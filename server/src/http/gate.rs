@@ -47,7 +47,7 @@ where
                 Err(problem) => return problem.into_response(),
             };
             let verdict = server.limits.take_key(&caller.key_id);
-            limited(verdict, handler(server.service, caller, part, incoming)).await
+            limited(verdict, handler(server.service, caller, part, incoming), Problem::into_response).await
         }
     };
     path.and(incoming()).then(answer).boxed()
@@ -64,7 +64,29 @@ where
     let server = server.clone();
     let answer = move |part: T, incoming: Incoming| {
         let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
-        limited(verdict, handler(Arc::clone(&server.service), part, incoming))
+        limited(verdict, handler(Arc::clone(&server.service), part, incoming), Problem::into_response)
+    };
+    path.and(incoming()).then(answer).boxed()
+}
+
+/// The same for a page: what goes wrong is shown to a person.
+pub(super) fn page_with<P, H, F>(
+    server: &Server,
+    path: P,
+    handler: H,
+    show: fn(&HeaderMap, Problem) -> Response,
+) -> Routes
+where
+    P: Filter<Extract = (String,), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Service>, String, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    let server = server.clone();
+    let answer = move |part: String, incoming: Incoming| {
+        let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
+        let headers = incoming.headers.clone();
+        let handled = handler(Arc::clone(&server.service), part, incoming);
+        limited(verdict, handled, move |problem| show(&headers, problem))
     };
     path.and(incoming()).then(answer).boxed()
 }
@@ -79,12 +101,16 @@ where
     keyless_with(server, path.map(|| ()), move |service, (), incoming| handler(service, incoming))
 }
 
-async fn limited(verdict: Verdict, handled: impl Future<Output = Result<Response, Problem>>) -> Response {
+async fn limited(
+    verdict: Verdict,
+    handled: impl Future<Output = Result<Response, Problem>>,
+    show: impl FnOnce(Problem) -> Response,
+) -> Response {
     let outcome = match verdict.retry_after() {
         Some(seconds) => Err(Problem::TooManyRequests(seconds)),
         None => handled.await,
     };
-    let mut response = outcome.unwrap_or_else(Problem::into_response);
+    let mut response = outcome.unwrap_or_else(show);
     verdict.write(&mut response);
     response
 }

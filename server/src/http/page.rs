@@ -1,64 +1,186 @@
-//! `/checkout/{id}`: the page a customer sees. Rendered here, styled by one sheet, working without JavaScript.
+//! `/checkout/{id}`: the page a customer sees. Rendered here, in English or Bangla; it works without JavaScript.
+//!
+//! A form is answered with a redirect to the page itself, which then leads on to the gateway or back to the shop by a link
+//! that follows itself. So the forms need no target but this server, whatever the shop's address is: browsers hold the
+//! redirects of a form to `form-action` as well.
+
+pub(super) mod assets;
+mod words;
 
 use std::sync::Arc;
 
 use askama::Template;
-use payments_core::{Amount, CheckoutSession, Currency, RawStatus, Simulate, SimulateOutcome, redirect_target};
-use url::Url;
+use payments_core::{
+    Amount, CheckoutSession, Currency, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
+    Timestamp, redirect_target,
+};
 use warp::{
-    Filter,
     http::{HeaderValue, Method, StatusCode, header},
     reply::Response,
 };
 
-use super::{
-    Routes, Server, first_of, gate,
-    incoming::{Incoming, incoming},
-    reply::Problem,
+use self::{
+    assets::Addresses,
+    words::{COOKIE, Language, Words},
 };
-use crate::service::{Refused, Service};
-
-const STYLE: &str = include_str!("../../templates/checkout.css");
+use super::{Routes, Server, first_of, gate, incoming::Incoming, reply::Problem};
+use crate::{
+    gateway::GatewayError,
+    service::{CheckoutView, Refused, Service},
+};
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let page = gate::keyless_with(server, warp::path!("checkout" / String), visit);
-    let style = warp::path!("assets" / "checkout.css").and(incoming()).then(async |_: Incoming| {
-        let mut response = Response::new(STYLE.into());
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/css; charset=utf-8"));
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
-        response
+    let page = gate::page_with(server, warp::path!("checkout" / String), visit, |headers, problem| {
+        notice(Language::of(None, headers), problem)
     });
-    first_of([page, style.boxed()])
+    first_of([page, assets::routes()])
 }
 
 async fn visit(service: Arc<Service>, id: String, mut incoming: Incoming) -> Result<Response, Problem> {
-    match incoming.method {
-        Method::GET => show(&service, &id).await,
+    let chosen = incoming.query("lang");
+    let language = Language::of(chosen.as_deref(), &incoming.headers);
+    let page = Page { service: &service, id: &id, language };
+    let outcome = match incoming.method {
+        Method::GET if incoming.query("go").is_some() => page.lead_on().await,
+        Method::GET => page.show(StatusCode::OK, Shown::default()).await,
         Method::POST => {
             let form = incoming.read_body().await?;
-            let choice = url::form_urlencoded::parse(&form).find(|(name, _)| name == "action").map(|(_, value)| value);
-            let outcome = match choice.as_deref() {
-                Some("success") => SimulateOutcome::Completed,
-                Some("fail") => SimulateOutcome::Failed,
-                Some("cancel") => SimulateOutcome::Cancelled,
-                _ => return show(&service, &id).await,
-            };
-            match service.simulate(&id, Simulate { outcome }).await {
-                Ok(simulation) => Ok(see_other(&simulation.redirect_url)),
-                // A second click, a reload, another tab: the page tells how it ended.
-                Err(Refused::Payment(_)) => show(&service, &id).await,
-                Err(refused) => Err(refused.into()),
-            }
+            page.submit(&form).await
         }
-        _ => Err(Problem::MethodNotAllowed("GET, HEAD, POST")),
+        _ => return Err(Problem::MethodNotAllowed("GET, HEAD, POST")),
+    };
+    let mut response = outcome.unwrap_or_else(|problem| notice(language, problem));
+    if chosen.as_deref() == Some(language.code()) {
+        let cookie = format!("{COOKIE}={}; Path=/checkout; Max-Age=31536000; SameSite=Lax", language.code());
+        response.headers_mut().extend(HeaderValue::from_str(&cookie).ok().map(|value| (header::SET_COOKIE, value)));
     }
+    Ok(response)
 }
 
-async fn show(service: &Service, id: &str) -> Result<Response, Problem> {
-    match service.checkout_session(id).await {
-        Ok(session) => render(StatusCode::OK, &CheckoutPage::of(&session), &form_targets(&session)),
-        Err(Refused::NotFound { .. }) => render(StatusCode::NOT_FOUND, &UnknownPage, ""),
-        Err(refused) => Err(refused.into()),
+/// One visit to the page of a session.
+struct Page<'p> {
+    service: &'p Service,
+    id: &'p str,
+    language: Language,
+}
+
+/// What the page shows beyond the session's state.
+#[derive(Default)]
+struct Shown<'s> {
+    fault: Option<&'static str>,
+    /// What was typed as a number that is none.
+    wrong_phone: Option<&'s str>,
+}
+
+impl Page<'_> {
+    fn here(&self) -> String {
+        format!("/checkout/{}?lang={}", self.id, self.language.code())
+    }
+
+    async fn show(&self, status: StatusCode, shown: Shown<'_>) -> Result<Response, Problem> {
+        let view = self.service.checkout_view(self.id).await?;
+        let CheckoutView { session, paid_at, customer_url } = &view;
+        let words = self.language.words();
+        let unpaid = |title| View::Unpaid { title };
+        let state = match session.status {
+            RawStatus::Paid => View::Paid { time: paid_at.map(in_dhaka) },
+            RawStatus::Failed => unpaid(words.failed),
+            RawStatus::Cancelled => unpaid(words.cancelled),
+            RawStatus::Refunded => View::Refunded,
+            RawStatus::Processing => View::Processing { customer_url: customer_url.as_deref() },
+            _ if session.is_expired => unpaid(words.expired),
+            _ if session.is_simulated => View::Simulator,
+            _ => View::Choice {
+                phone: match shown.wrong_phone {
+                    Some(typed) => typed.to_owned(),
+                    None => known_phone(session),
+                },
+                phone_fault: shown.wrong_phone.is_some(),
+            },
+        };
+        self.render(status, session, state, shown.fault)
+    }
+
+    /// The customer has pressed a button.
+    async fn submit(&self, form: &[u8]) -> Result<Response, Problem> {
+        let field = |wanted: &str| {
+            let mut pairs = url::form_urlencoded::parse(form);
+            pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+        };
+        let outcome = match field("action").as_deref() {
+            Some("success") => self.simulate(SimulateOutcome::Completed).await,
+            Some("fail") => self.simulate(SimulateOutcome::Failed).await,
+            Some("cancel") => self.simulate(SimulateOutcome::Cancelled).await,
+            Some("pay") => {
+                let typed = field("phoneNumber").filter(|text| !text.trim().is_empty());
+                let number = typed.as_deref().map(str::parse::<MobileNumber>).transpose();
+                let Ok(number) = number else {
+                    let shown = Shown { wrong_phone: typed.as_deref(), fault: None };
+                    return self.show(StatusCode::BAD_REQUEST, shown).await;
+                };
+                let pay = Pay {
+                    payment_method: field("paymentMethod").and_then(|word| PaymentMethod::known(&word)),
+                    phone_number: number.map(|number| number.as_str().to_owned()),
+                    redirect_url: None,
+                };
+                self.service.pay(self.id, &pay).await.map(|_| ())
+            }
+            _ => return self.show(StatusCode::OK, Shown::default()).await,
+        };
+        let words = self.language.words();
+        let fault = |status, text| (status, Shown { fault: Some(text), wrong_phone: None });
+        let (status, shown) = match outcome {
+            Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
+            // A second click, a reload, another tab: the page tells how it stands.
+            Err(Refused::Payment(_)) => (StatusCode::OK, Shown::default()),
+            Err(Refused::Gateway(GatewayError::Refused { .. }) | Refused::NoGateway(_)) => {
+                fault(StatusCode::UNPROCESSABLE_ENTITY, words.refused)
+            }
+            Err(Refused::Gateway(_)) => fault(StatusCode::SERVICE_UNAVAILABLE, words.no_answer),
+            Err(refused) => return Err(refused.into()),
+        };
+        self.show(status, shown).await
+    }
+
+    async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), Refused> {
+        self.service.simulate(self.id, Simulate { outcome }).await.map(|_| ())
+    }
+
+    /// Leads on to where the customer goes from here, if anywhere.
+    async fn lead_on(&self) -> Result<Response, Problem> {
+        let view = self.service.checkout_view(self.id).await?;
+        let session = &view.session;
+        let hop = match (&view.customer_url, &session.status) {
+            (Some(target), _) => View::Hop { target: target.clone(), to_shop: false },
+            (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) => {
+                View::Hop { target: way_back(session), to_shop: true }
+            }
+            _ => return self.show(StatusCode::OK, Shown::default()).await,
+        };
+        self.render(StatusCode::OK, session, hop, None)
+    }
+
+    fn render(
+        &self,
+        status: StatusCode,
+        session: &CheckoutSession,
+        view: View<'_>,
+        fault: Option<&'static str>,
+    ) -> Result<Response, Problem> {
+        let page = CheckoutPage {
+            session,
+            amount: money(session.amount, session.currency),
+            view,
+            fault,
+            wants_phone: session.payment_methods.contains(&PaymentMethod::Mfs),
+            next: way_back(session),
+            here: self.here(),
+            language: self.language,
+            words: self.language.words(),
+            assets: assets::addresses(),
+        };
+        let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
+        Ok(document(status, self.language, html))
     }
 }
 
@@ -68,54 +190,131 @@ async fn show(service: &Service, id: &str) -> Result<Response, Problem> {
 struct CheckoutPage<'s> {
     session: &'s CheckoutSession,
     amount: String,
-    view: View,
+    view: View<'s>,
+    fault: Option<&'static str>,
+    wants_phone: bool,
     next: String,
+    here: String,
+    language: Language,
+    words: &'static Words,
+    assets: Addresses,
 }
 
 /// What the page has to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
+enum View<'v> {
     /// A test session waits for one of the simulator's buttons.
     Simulator,
-    Paid,
-    Failed,
-    Cancelled,
-    Expired,
-    Refunded,
+    /// A live session waits for the customer to choose how to pay.
+    Choice {
+        phone: String,
+        phone_fault: bool,
+    },
+    /// On to the gateway, or back to the shop.
+    Hop {
+        target: String,
+        to_shop: bool,
+    },
     /// The gateway is being asked.
-    Processing,
+    Processing {
+        customer_url: Option<&'v str>,
+    },
+    Paid {
+        time: Option<String>,
+    },
+    /// Failed, cancelled or expired.
+    Unpaid {
+        title: &'static str,
+    },
+    Refunded,
 }
 
-impl<'s> CheckoutPage<'s> {
-    fn of(session: &'s CheckoutSession) -> Self {
-        let view = match session.status {
-            RawStatus::Paid => View::Paid,
-            RawStatus::Failed => View::Failed,
-            RawStatus::Cancelled => View::Cancelled,
-            RawStatus::Refunded => View::Refunded,
-            _ if session.is_expired => View::Expired,
-            RawStatus::Created | RawStatus::Pending if session.is_simulated => View::Simulator,
-            _ => View::Processing,
-        };
-        Self {
-            session,
-            amount: money(session.amount, session.currency),
-            view,
-            next: redirect_target(
-                if view == View::Paid { &session.success_url } else { &session.cancel_url },
-                &session.id,
-                &session.status.public(),
-            ),
+/// A page without a session: there is none, or it cannot be shown.
+#[derive(Template)]
+#[template(path = "checkout_notice.html")]
+struct NoticePage {
+    title: &'static str,
+    text: &'static str,
+    language: Language,
+    words: &'static Words,
+    assets: Addresses,
+}
+
+/// What went wrong, for a person. The status and headers are those of the API's answer to the same.
+fn notice(language: Language, problem: Problem) -> Response {
+    let words = language.words();
+    let (title, text) = match &problem {
+        Problem::NotFound(_) => (words.unknown, words.unknown_note),
+        Problem::TooManyRequests(_) => (words.trouble, words.too_many),
+        _ => (words.trouble, words.trouble_note),
+    };
+    let page = NoticePage { title, text, language, words, assets: assets::addresses() };
+    let plain = problem.into_response();
+    match page.render() {
+        Ok(html) => {
+            let mut response = document(plain.status(), language, html);
+            for name in [header::RETRY_AFTER, header::ALLOW] {
+                response.headers_mut().extend(plain.headers().get(&name).cloned().map(|value| (name, value)));
+            }
+            response
+        }
+        Err(error) => {
+            tracing::error!(%error, "a page could not be rendered");
+            plain
         }
     }
 }
 
-/// The page for an id that no session has.
-#[derive(Template)]
-#[template(path = "checkout_unknown.html")]
-struct UnknownPage;
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
 
-/// A sum in the currency's own form: ৳1,250.00 or $12.50.
+/// An HTML document about one customer's payment.
+fn document(status: StatusCode, language: Language, html: String) -> Response {
+    let mut response = Response::new(html.into());
+    *response.status_mut() = status;
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_LANGUAGE, language.code()),
+        (header::VARY, "Accept-Language, Cookie"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(super) fn see_other(target: &str) -> Response {
+    let mut response = Response::new("".into());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().extend(HeaderValue::from_str(target).ok().map(|target| (header::LOCATION, target)));
+    response
+}
+
+/// Where the shop wants its customer, as the payment stands.
+fn way_back(session: &CheckoutSession) -> String {
+    let target = if session.status == RawStatus::Paid { &session.success_url } else { &session.cancel_url };
+    redirect_target(target, &session.id, &session.status.public())
+}
+
+/// The number that the shop gave, if a wallet can have it.
+fn known_phone(session: &CheckoutSession) -> String {
+    let number = session.customer_phone.as_deref().and_then(|text| text.parse::<MobileNumber>().ok());
+    number.map(|number| number.as_str().to_owned()).unwrap_or_default()
+}
+
+/// Bangladesh is six hours ahead of UTC all year.
+fn in_dhaka(time: Timestamp) -> String {
+    let text = time.plus_seconds(6 * 60 * 60).to_string();
+    match (text.get(..10), text.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute}"),
+        _ => text,
+    }
+}
+
+/// A sum in the currency's own form: ৳1,250.00 or $12.50. In Latin digits in either language, as the gateways' own pages
+/// and messages have it, so that a customer can compare.
 fn money(amount: Amount, currency: Currency) -> String {
     let sign = match currency {
         Currency::Bdt => '৳',
@@ -130,39 +329,6 @@ fn money(amount: Amount, currency: Currency) -> String {
         grouped.push(digit);
     }
     format!("{sign}{grouped}.{:02}", amount.as_minor() % 100)
-}
-
-fn render(status: StatusCode, page: &impl Template, form_targets: &str) -> Result<Response, Problem> {
-    let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
-    let policy = format!(
-        "default-src 'none'; style-src 'self'; form-action 'self'{form_targets}; frame-ancestors 'none'; base-uri 'none'"
-    );
-    let mut response = Response::new(html.into());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let policy = HeaderValue::from_str(&policy).map_err(|error| Problem::Internal(error.to_string()))?;
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    Ok(response)
-}
-
-/// Browsers hold a form's redirects to `form-action` too, so it names the shop's origins.
-fn form_targets(session: &CheckoutSession) -> String {
-    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin()).filter(url::Origin::is_tuple);
-    let origins = [origin(&session.success_url), origin(&session.cancel_url)];
-    origins.into_iter().flatten().map(|origin| format!(" {}", origin.ascii_serialization())).collect()
-}
-
-pub(super) fn see_other(target: &str) -> Response {
-    let mut response = Response::new("".into());
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    if let Ok(target) = HeaderValue::from_str(target) {
-        response.headers_mut().insert(header::LOCATION, target);
-    }
-    response
 }
 
 #[cfg(test)]
@@ -180,5 +346,14 @@ mod tests {
         ] {
             assert_eq!(money(text.parse().unwrap(), currency), shown);
         }
+    }
+
+    #[test]
+    fn a_receipts_time_is_dhakas() {
+        let time = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        assert_eq!(
+            (time.to_string().as_str(), in_dhaka(time).as_str()),
+            ("2023-11-14T22:13:20.000Z", "2023-11-15 04:13")
+        );
     }
 }

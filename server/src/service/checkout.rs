@@ -2,7 +2,7 @@
 
 use payments_core::{
     Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, PaymentId, PaymentMethod, RawStatus, Simulate,
-    Simulation, aliased::UnknownFields,
+    Simulation, Timestamp, aliased::UnknownFields,
 };
 
 use super::{
@@ -14,10 +14,34 @@ use crate::store::{Session, StoreError};
 /// How long a demo session lives, in seconds.
 const DEMO_TTL_SECONDS: u32 = 3600;
 
+/// A checkout session and what only the page itself is to know of it.
+pub(crate) struct CheckoutView {
+    pub(crate) session: CheckoutSession,
+    pub(crate) paid_at: Option<Timestamp>,
+    /// Where the customer of a payment that is under way pays.
+    pub(crate) customer_url: Option<String>,
+}
+
 impl Service {
-    /// What the checkout page needs to know.
-    pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
+    /// What the checkout page shows.
+    pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView, Refused> {
         let session = self.session(id).await?;
+        let is_under_way =
+            session.payment.raw_status == RawStatus::Processing && session.expires_at > self.ambient.now();
+        let attempt = session.attempt.as_ref().filter(|_| is_under_way);
+        Ok(CheckoutView {
+            paid_at: session.payment.paid_at,
+            customer_url: attempt.map(|attempt| attempt.customer_url.clone()),
+            session: self.checkout_session_of(session).await?,
+        })
+    }
+
+    /// A checkout session, as the API tells it.
+    pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
+        self.checkout_session_of(self.session(id).await?).await
+    }
+
+    async fn checkout_session_of(&self, session: Session) -> Result<CheckoutSession, Refused> {
         let is_over = self.ended(&session, self.ambient.now()).is_some();
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;

@@ -27,6 +27,7 @@ use crate::{
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest};
+pub(crate) use checkout::CheckoutView;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::{Caller, SANDBOX_KEY};
 pub(crate) use pay::Paying;

@@ -1,13 +1,33 @@
 //! The checkout page, as a browser without JavaScript uses it.
 
-use reqwest::{Method, StatusCode};
+use gateway_fakes::{Fault, bkash, stripe};
+use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Server, payment_of};
+use crate::{
+    live::Live,
+    server::{Server, payment_of},
+};
 
-async fn post(server: &Server, path: &str, form: &'static str) -> reqwest::Response {
+async fn post(server: &Server, path: &str, form: &'static str) -> Response {
     let request = server.keyless(Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
     request.body(form).send().await.unwrap()
+}
+
+async fn get(server: &Server, path: &str) -> String {
+    server.keyless(Method::GET, path).send().await.unwrap().text().await.unwrap()
+}
+
+/// Follows the redirect of a form to the page that leads on, and tells where to.
+async fn led_to(server: &Server, answer: Response) -> String {
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let here = answer.headers()["location"].to_str().unwrap().to_owned();
+    assert!(here.starts_with("/checkout/"), "a form stays on this server: {here}");
+    let page = get(server, &here).await;
+    let (_, rest) = page.split_once("content=\"0;url=").unwrap_or_else(|| panic!("it leads nowhere: {page}"));
+    let target = rest.split_once('"').unwrap().0.replace("&#38;", "&").replace("&amp;", "&");
+    assert!(page.contains("class=\"button go\""), "a link for browsers that do not follow by themselves");
+    target
 }
 
 async fn new_payment(server: &Server, body: &Value) -> (String, Value) {
@@ -20,22 +40,20 @@ async fn new_payment(server: &Server, body: &Value) -> (String, Value) {
 async fn each_button_of_the_simulator_ends_the_session_its_way() {
     let server = Server::start();
     for (button, shown, status, back) in [
-        ("action=success", "Paid.", "completed", "https://shop.example/paid"),
-        ("action=fail", "The payment failed.", "failed", "https://shop.example/cart"),
-        ("action=cancel", "You cancelled this payment.", "cancelled", "https://shop.example/cart"),
+        ("action=success", "Paid", "completed", "https://shop.example/paid"),
+        ("action=fail", "The payment failed", "failed", "https://shop.example/cart"),
+        ("action=cancel", "You cancelled this payment", "cancelled", "https://shop.example/cart"),
     ] {
         let (path, payment) = new_payment(&server, &payment_of(&json!(12.5))).await;
         let id = payment["id"].as_str().unwrap();
+        let page = get(&server, &path).await;
+        assert!(page.contains("No money moves.") && page.contains("৳12.50"), "{page}");
         let answer = post(&server, &path, button).await;
-        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-        assert_eq!(answer.headers()["location"], format!("{back}?payment_id={id}&status={status}"));
+        assert_eq!(led_to(&server, answer).await, format!("{back}?payment_id={id}&status={status}"));
         // A second click, and a reload, tell how it ended and change nothing.
         let again = post(&server, &path, "action=success").await;
         assert_eq!(again.status(), StatusCode::OK);
-        for page in [
-            again.text().await.unwrap(),
-            server.keyless(Method::GET, &path).send().await.unwrap().text().await.unwrap(),
-        ] {
+        for page in [again.text().await.unwrap(), get(&server, &path).await] {
             assert!(page.contains(shown), "{page}");
             assert!(!page.contains("<button"), "{page}");
         }
@@ -46,27 +64,150 @@ async fn each_button_of_the_simulator_ends_the_session_its_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_text_comes_out_inert() {
-    let server = Server::start();
-    let mut body = payment_of(&json!(1));
-    body["description"] = json!("\"><script>alert(1)</script>{{ amount }}");
-    body["success_url"] = json!("https://shop.example/?a=%22%3E%3Cscript%3E");
-    let (path, _) = new_payment(&server, &body).await;
-    let answer = server.keyless(Method::GET, &path).send().await.unwrap();
-    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
-    assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
-    assert!(policy.contains("form-action 'self' https://shop.example https://shop.example;"), "{policy}");
-    let page = answer.text().await.unwrap();
-    assert!(!page.contains("<script"), "{page}");
-    assert!(page.contains("{{ amount }}"));
+async fn a_customer_of_a_live_payment_chooses_is_sent_on_and_comes_back_to_the_truth() {
+    let live = Live::start("gateway-timeout = 1").await;
+    for (currency, amount, form) in [
+        ("BDT", "৳1,250.00", "action=pay&paymentMethod=mfs&phoneNumber=%2B880+1770-618575"),
+        ("USD", "$1,250.00", "action=pay&paymentMethod=card"),
+    ] {
+        let id = live.create(1250.0, currency).await;
+        let path = format!("/checkout/{id}");
+        let page = get(&live.server, &path).await;
+        assert!(page.contains(amount) && page.contains("Rahim &#38; Sons") && page.contains("Two cups"), "{page}");
+        assert!(!page.contains("Test payment"), "{page}");
+        assert_eq!(page.contains("name=\"phoneNumber\""), currency == "BDT");
+        let target = led_to(&live.server, post(&live.server, &path, form).await).await;
+        // The back button and another click lead to the same attempt.
+        assert_eq!(led_to(&live.server, post(&live.server, &path, form).await).await, target);
+        let page = get(&live.server, &path).await;
+        assert!(page.contains("We are checking your payment") && page.contains(&target), "{page}");
+        assert!(page.contains("<noscript><meta http-equiv=\"refresh\""), "it resolves itself without JavaScript");
+        let attempt = target.rsplit('/').next().unwrap();
+        let back = match currency {
+            "BDT" => live.bkash.program().approve(attempt, bkash::WALLET),
+            _ => live.stripe.program().pay(attempt, stripe::CARD),
+        };
+        live.come_back(&back.unwrap()).await;
+        let page = get(&live.server, &path).await;
+        assert!(page.contains("Paid on") && page.contains("Dhaka time"), "{page}");
+        assert!(page.contains(&format!("https://shop.example/paid?payment_id={id}&#38;status=completed")), "{page}");
+        let late = post(&live.server, &path, form).await;
+        assert!(late.text().await.unwrap().contains("Paid"), "a paid payment is not paid again");
+    }
+    assert_eq!(live.bkash.program().books().iter().map(|entry| entry.taken).sum::<u32>(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_session_has_a_page_of_its_own_and_a_style() {
+async fn what_a_customer_can_mend_is_said_on_the_page_in_their_language() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let id = live.create(20.0, "BDT").await;
+    let path = format!("/checkout/{id}");
+    let answer = post(&live.server, &format!("{path}?lang=bn"), "action=pay&phoneNumber=0171%3Cb%3E").await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("বাংলাদেশের মোবাইল নম্বর নয়") && page.contains("aria-invalid=\"true\""), "{page}");
+    assert!(page.contains("value=\"0171&#60;b&#62;\""), "what was typed is still there: {page}");
+
+    live.bkash.faults().next("create", Fault::ErrorBefore);
+    let answer = post(&live.server, &path, "action=pay").await;
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains("does not answer") && page.contains("role=\"alert\"") && page.contains("<button"), "{page}");
+    assert!(led_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
+
+    let small = live.create(0.1, "USD").await;
+    let answer = post(&live.server, &format!("/checkout/{small}"), "action=pay").await;
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_speaks_english_or_bangla_as_the_browser_or_the_customer_wants() {
     let server = Server::start();
+    let (path, _) = new_payment(&server, &payment_of(&json!(5))).await;
+    let ask =
+        |path: String, name: &'static str, value: &'static str| server.keyless(Method::GET, &path).header(name, value);
+    for (request, language) in [
+        (server.keyless(Method::GET, &path), "en"),
+        (ask(path.clone(), "accept-language", "bn-BD,bn;q=0.9,en;q=0.5"), "bn"),
+        (ask(format!("{path}?lang=en"), "accept-language", "bn"), "en"),
+        (ask(path.clone(), "cookie", "lang=bn"), "bn"),
+    ] {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.headers()["content-language"], language);
+        assert_eq!(answer.headers()["vary"], "Accept-Language, Cookie");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(&format!("<html lang=\"{language}\">")), "{page}");
+        assert_eq!(page.contains("পরীক্ষামূলক"), language == "bn");
+    }
+    let chosen = server.keyless(Method::GET, &format!("{path}?lang=bn")).send().await.unwrap();
+    assert!(chosen.headers()["set-cookie"].to_str().unwrap().starts_with("lang=bn; Path=/checkout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_text_comes_out_inert() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let server = &live.server;
+    let mut body = payment_of(&json!(1));
+    let hostile = "\"><script>alert(1)</script>{{ amount }}\r\nSet-Cookie: a=b\u{202e}";
+    body["description"] = json!(hostile);
+    body["success_url"] = json!("https://shop.example/?a=%22%3E%3Cscript%3E");
+    body["cancel_url"] = json!("https://shop.example/?\"><script>alert(1)</script>");
+    body["customer"] = json!({"name": hostile, "phone": hostile});
+    for (key, button) in
+        [("sk_test_demo", "action=cancel"), (live.key.as_str(), "action=pay&phoneNumber=%22%3E%3Cscript%3E")]
+    {
+        let request = server.keyless(Method::POST, "/api/v1/payments").bearer_auth(key).json(&body);
+        let payment: Value = request.send().await.unwrap().json().await.unwrap();
+        let path = format!("/checkout/{}", payment["id"].as_str().unwrap());
+        for answer in [
+            server.keyless(Method::GET, &path).send().await.unwrap(),
+            post(server, &path, button).await,
+            server.keyless(Method::GET, &format!("{path}?go&lang=%22%3E%3Cscript%3E")).send().await.unwrap(),
+        ] {
+            if answer.status() != StatusCode::SEE_OTHER {
+                let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+                assert!(policy.starts_with("default-src 'none'; style-src 'self'; script-src 'self';"), "{policy}");
+                assert!(policy.contains("form-action 'self';"), "{policy}");
+            }
+            assert!(answer.headers().get("set-cookie").is_none());
+            let page = answer.text().await.unwrap();
+            assert!(!page.contains("<script>"), "{page}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_shown_has_a_page_of_its_own() {
+    let server = Server::start_with(&["--keyless-rate-limit", "2"]);
     let answer = server.keyless(Method::GET, "/checkout/pay_unknown").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
     assert!(answer.text().await.unwrap().contains("No payment has this address."));
-    let style = server.keyless(Method::GET, "/assets/checkout.css").send().await.unwrap();
-    assert_eq!(style.headers()["content-type"], "text/css; charset=utf-8");
+    let answer = server.keyless(Method::DELETE, "/checkout/pay_unknown").send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.headers()["allow"].to_str().unwrap()), (405, "GET, HEAD, POST"));
+    let answer = server.keyless(Method::GET, "/checkout/pay_unknown?lang=bn").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(answer.headers().contains_key("retry-after") && answer.headers().contains_key("x-ratelimit-limit"));
+    assert!(answer.text().await.unwrap().starts_with("<!doctype html>"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_with_all_it_loads_is_under_thirty_kilobytes() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let id = live.create(20.0, "BDT").await;
+    let page = get(&live.server, &format!("/checkout/{id}?lang=bn")).await;
+    let mut bytes = page.len();
+    let addresses: Vec<&str> = page.split('"').filter(|part| part.starts_with("/assets/")).collect();
+    assert_eq!(addresses.len(), 2);
+    for address in addresses {
+        let answer = live.server.keyless(Method::GET, address).send().await.unwrap();
+        assert_eq!(answer.headers()["cache-control"], "public, max-age=31536000, immutable");
+        bytes += answer.bytes().await.unwrap().len();
+    }
+    assert!(bytes < 15_000, "{bytes} bytes");
+    let others: Vec<&str> = page
+        .split('"')
+        .filter(|part| part.starts_with("http:") || part.starts_with("https:"))
+        .filter(|part| !part.contains("shop.example"))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
 }

@@ -1,0 +1,88 @@
+//! The style and the script of the checkout page, each under an address that changes with its content, so that a browser
+//! keeps it for good and never has an old one.
+
+use std::sync::LazyLock;
+
+use sha2::{Digest, Sha256};
+use warp::{
+    Filter,
+    http::{HeaderValue, Method, header},
+    reply::Response,
+};
+
+use crate::http::{
+    Routes, first_of,
+    incoming::{Incoming, incoming},
+    limit::Verdict,
+    reply::Problem,
+};
+
+/// A file that comes with the server.
+pub(crate) struct Asset {
+    content: &'static str,
+    kind: &'static str,
+    /// Its address, with the mark of its content.
+    address: String,
+    path: &'static str,
+}
+
+impl Asset {
+    pub(crate) fn new(path: &'static str, kind: &'static str, content: &'static str) -> Self {
+        let digest = Sha256::digest(content);
+        let mark: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        Self { content, kind, address: format!("/assets/{path}?{mark}"), path }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The route that it is served at.
+    pub(crate) fn route(&'static self) -> Routes {
+        let path = self.path;
+        warp::path("assets")
+            .and(warp::path(path))
+            .and(warp::path::end())
+            .and(incoming())
+            .then(move |incoming: Incoming| async move {
+                let mut response = match incoming.method {
+                    Method::GET => self.response(),
+                    _ => Problem::MethodNotAllowed("GET, HEAD").into_response(),
+                };
+                Verdict::UNLIMITED.write(&mut response);
+                response
+            })
+            .boxed()
+    }
+
+    fn response(&self) -> Response {
+        let mut response = Response::new(self.content.into());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
+
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("checkout.css", "text/css; charset=utf-8", include_str!("../../../templates/checkout.css"))
+});
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("checkout.js", "text/javascript; charset=utf-8", include_str!("../../../templates/checkout.js"))
+});
+
+/// Where the page finds its style and its script.
+#[derive(Clone, Copy)]
+pub(super) struct Addresses {
+    pub(super) style: &'static str,
+    pub(super) script: &'static str,
+}
+
+pub(super) fn addresses() -> Addresses {
+    Addresses { style: STYLE.address(), script: SCRIPT.address() }
+}
+
+pub(super) fn routes() -> Routes {
+    first_of([STYLE.route(), SCRIPT.route()])
+}
