@@ -228,6 +228,12 @@ enum View<'v> {
     Refunded,
 }
 
+impl View<'_> {
+    fn is_to_pay(&self) -> bool {
+        matches!(self, Self::Simulator | Self::Choice { .. })
+    }
+}
+
 /// A page without a session: there is none, or it cannot be shown.
 #[derive(Template)]
 #[template(path = "checkout_notice.html")]

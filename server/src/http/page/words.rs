@@ -77,6 +77,7 @@ pub(super) struct Words {
     /// The name of the other language, in that language.
     pub(super) other_language: &'static str,
     pub(super) pay_to: &'static str,
+    pub(super) amount: &'static str,
     pub(super) payment: &'static str,
     pub(super) test_mark: &'static str,
     pub(super) test_note: &'static str,
@@ -124,6 +125,7 @@ pub(super) struct Words {
 static ENGLISH: Words = Words {
     other_language: "বাংলা",
     pay_to: "You pay",
+    amount: "Amount",
     payment: "Payment",
     test_mark: "Test payment",
     test_note: "No money moves.",
@@ -171,6 +173,7 @@ static ENGLISH: Words = Words {
 static BANGLA: Words = Words {
     other_language: "English",
     pay_to: "আপনি দিচ্ছেন",
+    amount: "পরিমাণ",
     payment: "পেমেন্ট",
     test_mark: "পরীক্ষামূলক পেমেন্ট",
     test_note: "কোনো টাকা কাটা হবে না।",

@@ -1,0 +1,179 @@
+"""A real server, the gateways' fakes, and Debian's Chromium.
+
+A test that leaves an error in the browser's console, such as a violation of the page's policy, has failed.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+import axe_playwright_python
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARIES = ROOT / "target" / "debug"
+SCREENSHOTS = ROOT / "target" / "screenshots"
+AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+SANDBOX_KEY = "sk_test_demo"
+
+
+def start(name, *arguments, **environment):
+    """Starts a program whose first line tells its address."""
+    log = tempfile.NamedTemporaryFile(prefix=name, suffix=".log", delete=False)
+    process = subprocess.Popen(
+        [BINARIES / name, *arguments], stdout=subprocess.PIPE, stderr=log, env={**os.environ, **environment}, text=True
+    )
+    line = process.stdout.readline()
+    if not line.startswith("listening on "):
+        raise RuntimeError(f"{name} did not start: {pathlib.Path(log.name).read_text()}")
+    return process, line.split()[-1]
+
+
+def call(url, body=None, method=None, key=None):
+    """A JSON request; the answer's status and body."""
+    headers = {"content-type": "application/json"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers, method=method or ("GET" if body is None else "POST"))
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
+
+
+class Shop:
+    """A server with both gateways, and a merchant with keys for both environments."""
+
+    def __init__(self, directory):
+        self.bkash_process, self.bkash = start("fake-bkash")
+        self.stripe_process, self.stripe = start("fake-stripe")
+        source = ROOT / "fakes" / "src"
+        constant = lambda file, name: re.search(rf'const {name}: &str = "(.*?)"', (source / file).read_text())[1]
+        self.wallet = constant("bkash.rs", "WALLET")
+        self.process, self.url = start(
+            "payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(directory), "--rate-limit", "0",
+            "--keyless-rate-limit", "0",
+            PAYMENTS_BKASH_BASE_URL=f"{self.bkash}/v1.2.0-beta",
+            PAYMENTS_BKASH_APP_KEY=constant("bkash.rs", "APP_KEY"),
+            PAYMENTS_BKASH_APP_SECRET=constant("bkash.rs", "APP_SECRET"),
+            PAYMENTS_BKASH_USERNAME=constant("bkash.rs", "USERNAME"),
+            PAYMENTS_BKASH_PASSWORD=constant("bkash.rs", "PASSWORD"),
+            PAYMENTS_STRIPE_BASE_URL=self.stripe,
+            PAYMENTS_STRIPE_SECRET_KEY=constant("stripe.rs", "SECRET_KEY"),
+            PAYMENTS_STRIPE_WEBHOOK_SECRET=constant("stripe.rs", "WEBHOOK_SECRET"),
+        )
+        call(f"{self.stripe}/_control/events", {"url": f"{self.url}/gateways/stripe/webhook", "times": 2})
+        self.directory = directory
+        workspace = self.administer("workspaces", "create", "--name", "Rahim & Sons Tea")
+        self.live_key = self.administer("keys", "create", "--workspace", workspace, "--environment", "live")
+        self.test_key = self.administer("keys", "create", "--workspace", workspace, "--environment", "test")
+
+    def administer(self, *arguments):
+        command = [BINARIES / "payments-server", *arguments, "--data-dir", str(self.directory)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def api(self, path, body=None, key=SANDBOX_KEY, method=None):
+        return call(f"{self.url}/api/v1{path}", body, method, key)
+
+    def create(self, amount=1250, key=SANDBOX_KEY, **more):
+        """A payment whose shop is a page of this server, so that the browser really comes back to it."""
+        body = {"amount": amount, "success_url": f"http://localhost:{self.port}/healthz?paid",
+                "cancel_url": f"http://localhost:{self.port}/healthz?left", "description": "Two cups of tea", **more}
+        status, payment = self.api("/payments", body, key)
+        assert status == 201, payment
+        return payment
+
+    @property
+    def port(self):
+        return self.url.rsplit(":", 1)[1]
+
+    def status(self, payment, key):
+        return self.api(f"/payments/{payment['id']}", key=key)[1]["rawStatus"]
+
+    def stop(self):
+        for process in [self.process, self.bkash_process, self.stripe_process]:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory):
+    shop = Shop(tmp_path_factory.mktemp("server") / "data")
+    yield shop
+    shop.stop()
+
+
+class Browser(webdriver.Chrome):
+    """Chromium with what a test asks of a page."""
+
+    def axe(self):
+        """What a checker of accessibility finds serious."""
+        self.execute_script(AXE)
+        script = "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+        found = self.execute_async_script(script)["violations"]
+        return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found
+                if one["impact"] in ("serious", "critical", "moderate")]
+
+    def picture(self, name):
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+
+    def scrolls_sideways(self):
+        return self.execute_script("return document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+    def origins(self):
+        """Where the page loaded things from."""
+        script = "return performance.getEntriesByType('resource').map((entry) => new URL(entry.name).origin)"
+        return set(self.execute_script(script))
+
+    def faults(self):
+        return [entry for entry in self.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@pytest.fixture
+def open_browser():
+    """Opens browsers of any kind; looks at their consoles in the end."""
+    opened = []
+
+    def open_one(width=360, height=740, language="en-GB", dark=False, script=True):
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                         "--hide-scrollbars", f"--lang={language}", f"--accept-lang={language}"]:
+            options.add_argument(argument)
+        preferences = {"intl.accept_languages": language}
+        if not script:
+            preferences["profile.managed_default_content_settings.javascript"] = 2
+        options.add_experimental_option("prefs", preferences)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        browser = Browser(options=options, service=Service("/usr/bin/chromedriver"))
+        opened.append(browser)
+        browser.set_script_timeout(30)
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        return browser
+
+    yield open_one
+    faults = [fault for browser in opened for fault in browser.faults()]
+    for browser in opened:
+        browser.quit()
+    # The server's own answers to a fault that a test made on purpose are told as errors of the network.
+    faults = [fault for fault in faults if fault["source"] != "network" and "favicon" not in fault["message"]]
+    assert not faults, faults
+
+
+@pytest.fixture
+def browser(open_browser):
+    return open_browser()

@@ -1,0 +1,192 @@
+"""The hosted checkout page in a real browser, on a phone's screen."""
+
+import time
+
+import pytest
+from conftest import SANDBOX_KEY, call
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+
+def css(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def wait(browser, condition, what):
+    WebDriverWait(browser, 20).until(lambda _: condition(), what)
+
+
+def text(browser):
+    return css(browser, "main").text
+
+
+def check(browser, shop, name):
+    """What holds for each state of the page."""
+    browser.picture(name)
+    assert browser.axe() == []
+    assert not browser.scrolls_sideways()
+    assert browser.origins() <= {shop.url}
+
+
+@pytest.mark.parametrize("button,status,back", [("success", "paid", "paid"), ("fail", "failed", "left"),
+                                               ("cancel", "cancelled", "left")])
+def test_each_button_of_the_simulator_ends_the_payment_and_leads_back_to_the_shop(browser, shop, button, status, back):
+    payment = shop.create()
+    browser.get(payment["checkoutUrl"])
+    assert "No money moves" in text(browser) and "৳1,250.00" in text(browser)
+    check(browser, shop, "simulator")
+    css(browser, f"button[value={button}]").click()
+    wait(browser, lambda: f"/healthz?{back}" in browser.current_url, "the shop")
+    assert f"payment_id={payment['id']}" in browser.current_url
+    assert shop.status(payment, SANDBOX_KEY) == status
+    browser.get(payment["checkoutUrl"])
+    check(browser, shop, status)
+    assert browser.find_elements(By.TAG_NAME, "button") == []
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("currency", ["BDT", "USD"])
+def test_a_live_payment_goes_to_the_gateway_and_back_to_the_shop_and_is_refunded(open_browser, shop, currency, script):
+    browser = open_browser(script=script)
+    payment = shop.create(key=shop.live_key, currency=currency)
+    browser.get(payment["checkoutUrl"])
+    if script:
+        check(browser, shop, f"choice-{currency}")
+    if currency == "BDT":
+        css(browser, "#phone").send_keys("+880 1770-618575")
+    css(browser, "button.go").click()
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+    css(browser, "#confirm" if currency == "BDT" else "#pay").click()
+    wait(browser, lambda: "/healthz?paid" in browser.current_url, "the shop")
+    assert "status=completed" in browser.current_url
+    assert shop.status(payment, shop.live_key) == "paid"
+    browser.get(payment["checkoutUrl"])
+    assert "Paid" in text(browser)
+    status, refunded = shop.api(f"/payments/{payment['id']}/refund", {"reason": "damaged"}, shop.live_key)
+    assert status == 200 and refunded["status"] == "refunded", refunded
+    assert refunded["refund"]["requiresManualSettlement"] == (currency == "BDT")
+    browser.refresh()
+    assert "refunded" in text(browser)
+    if script:
+        check(browser, shop, f"refunded-{currency}")
+
+
+def test_a_customer_who_gives_up_at_the_gateway_reads_that_nothing_was_taken(browser, shop):
+    payment = shop.create(key=shop.live_key)
+    browser.get(payment["checkoutUrl"])
+    css(browser, "button.go").click()
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+    css(browser, "#cancel").click()
+    wait(browser, lambda: "No money was taken" in browser.page_source, "the page's word")
+    check(browser, shop, "given-up")
+    css(browser, "a.button").click()
+    wait(browser, lambda: "/healthz?left" in browser.current_url, "the shop")
+
+
+def test_a_double_click_a_reload_and_the_back_button_lead_to_one_attempt(browser, shop):
+    before = len(call(f"{shop.bkash}/_control/books", {})[1])
+    payment = shop.create(key=shop.live_key)
+    browser.get(payment["checkoutUrl"])
+    browser.execute_script("const go = document.querySelector('button.go'); go.click(); go.click()")
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+    gateway = browser.current_url
+    browser.back()
+    wait(browser, lambda: "checking your payment" in browser.page_source, "the page that waits")
+    check(browser, shop, "processing")
+    browser.refresh()
+    css(browser, "a.button").click()
+    wait(browser, lambda: browser.current_url == gateway, "the same page of the gateway")
+    css(browser, "#confirm").click()
+    wait(browser, lambda: "/healthz?paid" in browser.current_url, "the shop")
+    browser.back()
+    browser.get(payment["checkoutUrl"])
+    assert "Paid" in text(browser)
+    books = call(f"{shop.bkash}/_control/books", {})[1]
+    assert len(books) == before + 1 and sum(entry["taken"] for entry in books if payment["id"] in entry["reference"]) == 1
+
+
+def test_a_page_that_waits_resolves_itself_when_the_tab_at_the_gateway_was_closed(browser, shop):
+    payment = shop.create(key=shop.live_key)
+    browser.get(payment["checkoutUrl"])
+    css(browser, "button.go").click()
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+    attempt = browser.current_url.rsplit("/", 1)[1]
+    browser.get(payment["checkoutUrl"])
+    assert "checking your payment" in browser.page_source
+    call(f"{shop.bkash}/_control/approve", {"paymentID": attempt})
+    wait(browser, lambda: "Thank you" in browser.page_source, "the page to resolve itself")
+
+
+def test_a_wrong_number_is_said_in_bangla_and_what_was_typed_stays(open_browser, shop):
+    browser = open_browser(language="bn-BD")
+    payment = shop.create(key=shop.live_key)
+    browser.get(payment["checkoutUrl"])
+    assert css(browser, "html").get_attribute("lang") == "bn"
+    check(browser, shop, "choice-bangla")
+    css(browser, "#phone").send_keys("12345")
+    css(browser, "button.go").click()
+    wait(browser, lambda: browser.find_elements(By.ID, "phone-fault"), "the fault")
+    assert css(browser, "#phone").get_attribute("value") == "12345"
+    assert browser.switch_to.active_element.get_attribute("id") == "phone"
+    check(browser, shop, "wrong-number-bangla")
+    css(browser, "a.language").click()
+    wait(browser, lambda: css(browser, "html").get_attribute("lang") == "en", "English")
+
+
+def test_a_gateway_that_does_not_answer_is_said_and_the_same_button_works_again(browser, shop):
+    payment = shop.create(key=shop.live_key)
+    browser.get(payment["checkoutUrl"])
+    call(f"{shop.bkash}/_control/faults", {"next": "create", "kind": "error_before"})
+    css(browser, "button.go").click()
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "[role=alert]"), "the fault")
+    check(browser, shop, "no-answer")
+    css(browser, "button.go").click()
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+
+
+def test_the_page_is_legible_in_the_dark_on_a_wide_screen_and_for_an_unknown_payment(open_browser, shop):
+    payment = shop.create(key=shop.live_key, description="চা, দুই কাপ · " + "a-very-long-word" * 8)
+    for name, width, dark in [("dark", 360, True), ("wide", 1280, False), ("narrow", 280, False)]:
+        browser = open_browser(width=width, dark=dark)
+        browser.get(payment["checkoutUrl"])
+        check(browser, shop, f"choice-{name}")
+        browser.get(f"{shop.url}/checkout/pay_unknown")
+        assert "No payment has this address" in text(browser)
+        check(browser, shop, f"unknown-{name}")
+
+
+def test_the_simulator_works_without_javascript_and_shows_progress_with_it(open_browser, shop):
+    browser = open_browser(script=False)
+    payment = shop.create()
+    browser.get(payment["checkoutUrl"])
+    css(browser, "button.go").click()
+    wait(browser, lambda: "/healthz?paid" in browser.current_url, "the shop")
+
+    browser = open_browser()
+    payment = shop.create()
+    browser.get(payment["checkoutUrl"])
+    # The answer is held back, so that what is shown meanwhile can be seen.
+    browser.execute_script("document.querySelector('form').addEventListener('submit', (event) => event.preventDefault())")
+    css(browser, "button.go").click()
+    wait(browser, lambda: css(browser, ".progress").is_displayed(), "the progress")
+    assert not css(browser, "button.go").is_enabled()
+    browser.picture("progress")
+
+
+def test_an_expired_payment_says_so(open_browser, shop, tmp_path):
+    from conftest import start
+
+    process, url = start("payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"),
+                         "--session-ttl", "1")
+    try:
+        body = {"amount": 5, "success_url": "https://shop.example/ok", "cancel_url": "https://shop.example/no"}
+        payment = call(f"{url}/api/v1/payments", body, key=SANDBOX_KEY)[1]
+        time.sleep(1.2)
+        browser = open_browser()
+        browser.get(payment["checkoutUrl"])
+        assert "expired" in text(browser) and browser.find_elements(By.TAG_NAME, "button") == []
+        browser.picture("expired")
+        assert browser.axe() == []
+    finally:
+        process.kill()
+        process.wait()
