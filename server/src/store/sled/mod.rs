@@ -21,8 +21,8 @@ use std::{
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, LedgerAccount, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookEndpoint, WebhookId,
+    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, LedgerAccount, Page, PageRequest, Payment,
+    PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -32,6 +32,7 @@ use super::{
     ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope,
     Session, Store, StoreError, Workspace,
 };
+use crate::metrics::Commits;
 
 /// The layout of `keys`. A store of another number is not opened.
 const FORMAT: u32 = 2;
@@ -63,6 +64,7 @@ impl SledStore {
     pub(crate) fn open(
         directory: &Path,
         outbox: mpsc::UnboundedSender<WebhookId>,
+        commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
         // Webhook secrets lie in there in clear, so it is nobody else's to read.
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -99,7 +101,9 @@ impl SledStore {
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             committer::apply(&tree, writes).map_err(StoreError::engine)?;
         }
-        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox)?;
+        let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
+        commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
+        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox, commits)?;
         Ok((Self { tree, committer }, Closing(thread)))
     }
 
@@ -305,6 +309,28 @@ impl Store for SledStore {
 
     async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
         self.sessions_under(keys::REVIEWS)
+    }
+
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.tree.scan_prefix(keys::COUNTS) {
+            let (key, count) = entry.map_err(StoreError::engine)?;
+            if let Some((environment, status)) = keys::count_of_status(&key) {
+                found.push((environment, status, tables::parse(&key, &count)?));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
+        let mut oldest = None;
+        for endpoint in self.endpoints_with_outbox().await? {
+            for owed in self.outbox(&endpoint, 1).await? {
+                let at = owed.delivery.created_at;
+                oldest = Some(oldest.map_or(at, |known: Timestamp| known.min(at)));
+            }
+        }
+        Ok(oldest)
     }
 
     async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
