@@ -36,7 +36,7 @@ async fn balance_is_the_net_and_volume_the_gross_of_what_was_paid_also_after_a_c
     assert_eq!(account["volume"], json!({"bdt": 750.09, "usd": 12.5, "total_payments": 3}));
     assert_eq!(get(&server, "/account/balance").await, json!({"bdt_balance": 712.59, "usd_balance": 11.87}));
     let workspace = account["workspace"].as_object().unwrap();
-    assert_eq!(workspace.keys().collect::<Vec<_>>(), ["id", "name", "slug", "status", "website"]);
+    assert_eq!(workspace.keys().collect::<Vec<_>>(), ["id", "name", "slug", "website", "status"]);
     assert_eq!(
         (&workspace["name"], &workspace["slug"], &workspace["status"]),
         (&json!("Sandbox"), &json!("sandbox"), &json!("active"))

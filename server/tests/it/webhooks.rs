@@ -48,7 +48,7 @@ async fn a_test_ping_is_sent_at_once_and_its_logged_delivery_is_the_answer() {
     let event = received[0].verified_with(&secret);
     assert_eq!(event.kind(), &EventKind::TestPing);
     let data: Value = event.data().parse().unwrap();
-    assert_eq!(data.as_object().unwrap().keys().collect::<Vec<_>>(), ["developer_id", "event", "message", "timestamp"]);
+    assert_eq!(data.as_object().unwrap().keys().collect::<Vec<_>>(), ["event", "timestamp", "developer_id", "message"]);
 
     server.crash_and_restart();
     let replayed = ping(&server).await.unwrap();
