@@ -36,6 +36,8 @@ pub(crate) enum Command {
     /// Payments whose gateway says what does not fit, and that a person must decide.
     #[command(subcommand)]
     Reconcile(ReconcileCommand),
+    /// Read the whole store and prove every invariant; exit 1 and one finding a line otherwise.
+    Check(AdminArgs),
 }
 
 #[derive(Debug, Args)]

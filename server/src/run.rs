@@ -16,6 +16,7 @@ use tokio::{
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
+    books,
     cli::{
         AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
     },
@@ -58,6 +59,7 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
         Some(Command::Reconcile(ReconcileCommand::Resolve { payment, note, ending, admin })) => {
             administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
         }
+        Some(Command::Check(args)) => books::check(&args).await,
         Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
             administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }

@@ -3,6 +3,7 @@
 
 mod account;
 mod administration;
+mod check;
 mod checkout;
 mod delivery;
 mod durability;

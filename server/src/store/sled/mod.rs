@@ -3,6 +3,7 @@
 //! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
 //! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
 
+mod check;
 mod committer;
 mod journal;
 mod keys;
@@ -18,6 +19,8 @@ use std::{
     path::Path,
     thread,
 };
+
+pub(crate) use self::check::Checked;
 
 use async_trait::async_trait;
 use payments_core::{
@@ -101,6 +104,17 @@ impl SledStore {
         }
         let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox)?;
         Ok((Self { tree, committer }, Closing(thread)))
+    }
+
+    /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
+    /// records have been read.
+    pub(crate) fn check(&self, progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
+        check::check(&self.tree, progress)
+    }
+
+    /// How many records there are. It counts them, so it is for a progress bar only.
+    pub(crate) fn records(&self) -> u64 {
+        self.tree.len() as u64
     }
 
     fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
