@@ -38,6 +38,23 @@ pub(crate) enum Command {
     Reconcile(ReconcileCommand),
     /// Read the whole store and prove every invariant; exit 1 and one finding a line otherwise.
     Check(AdminArgs),
+    /// Copy the store, as it is at one moment, into a directory that is missing or empty. The server may go on running.
+    Backup {
+        /// Where to.
+        directory: PathBuf,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Make a store of a backup. The data directory must be missing or empty.
+    Restore {
+        /// The backup's directory.
+        directory: PathBuf,
+        /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
+        #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
+        journal: Option<PathBuf>,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +94,17 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub(crate) gateway_timeout: u8,
+    /// Where backups go. From the last one on the journal is kept too, so that `restore` loses nothing acknowledged.
+    #[arg(long, env = "PAYMENTS_BACKUP_DIR", value_name = "DIR")]
+    pub(crate) backup_dir: Option<PathBuf>,
+    /// How often a backup is made, in seconds.
+    #[arg(long, env = "PAYMENTS_BACKUP_EVERY", default_value_t = 3600, value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) backup_every: u32,
+    /// How many backups are kept.
+    #[arg(long, env = "PAYMENTS_BACKUP_KEEP", default_value_t = 3, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) backup_keep: u16,
     /// A TOML file of these flags, and of the gateways' credentials in [bkash] and [stripe].
     #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -60,6 +60,10 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
             administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
         }
         Some(Command::Check(args)) => books::check(&args).await,
+        Some(Command::Backup { directory, admin }) => {
+            administer(&admin, AdminRequest::BackUp { directory: std::path::absolute(directory)? }).await
+        }
+        Some(Command::Restore { directory, journal, admin }) => books::restore(directory, journal, admin).await,
         Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
             administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }
@@ -113,6 +117,11 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
     let expiring = tokio::spawn(Arc::clone(&service).expire_sessions());
     let reconciling = tokio::spawn(Arc::clone(&service).reconcile());
+    let backing_up = args.backup_dir.map(|directory| {
+        let every = Duration::from_secs(args.backup_every.into());
+        let schedule = books::Schedule { directory, every, keep: args.backup_keep.into() };
+        tokio::spawn(books::back_up_regularly(Arc::clone(&store), Arc::clone(&ambient), schedule))
+    });
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
     if let Err(error) = greet(&service.settings.base_url, address) {
         // Whoever started the server may have closed its output; that is no reason not to serve.
@@ -130,6 +139,10 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     reconciling.abort();
     dispatcher.close().await;
     dispatching.abort();
+    if let Some(backing_up) = backing_up {
+        backing_up.abort();
+        let _ = backing_up.await;
+    }
     // The committer ends when the last way to it is gone, after everything that was queued.
     let _ = (administering.await, expiring.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
@@ -200,6 +213,9 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
             }
         }
         AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
+        AdminReply::BackedUp(made) => {
+            writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
+        }
         AdminReply::Keys { keys } => {
             for key in keys {
                 let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());

@@ -3,7 +3,11 @@
 mod check;
 mod open;
 mod progress;
+mod restore;
+mod schedule;
 
 pub(crate) use check::check;
+pub(crate) use restore::restore;
+pub(crate) use schedule::{Schedule, back_up_regularly};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

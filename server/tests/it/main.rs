@@ -3,6 +3,7 @@
 
 mod account;
 mod administration;
+mod backup;
 mod check;
 mod checkout;
 mod delivery;

@@ -53,7 +53,8 @@ impl Journal {
         mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<Self, JournalError> {
         fs::create_dir_all(directory)?;
-        let mut files = files_in(directory)?;
+        // What a backup still needs and sled holds is not read again.
+        let mut files = files_still_needed(files_in(directory)?, applied);
         let current = files.pop();
         let mut last = match (files.first().or(current.as_ref()), applied) {
             (Some((first, path)), _) if *first > applied + 1 => {
@@ -134,20 +135,100 @@ impl Journal {
         self.length > self.rotate_at
     }
 
-    /// Begins a new file and removes the earlier ones. Only when everything so far is durable elsewhere. Where that
-    /// fails the present file goes on, and it is tried again when that has grown as much once more.
-    pub(super) fn rotate(&mut self) -> Result<(), JournalError> {
+    /// Begins a new file and removes those of the earlier ones that hold nothing after entry `needed_after`. Only when
+    /// everything so far is durable elsewhere. Where that fails the present file goes on, and it is tried again when
+    /// that has grown as much once more.
+    pub(super) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         self.rotate_at = self.length + ROTATE_AT_BYTES;
-        let old = files_in(&self.directory)?;
         (self.file, self.length) = begin_file(&self.directory, self.last + 1)?;
         self.allocated = self.length;
         self.rotate_at = ROTATE_AT_BYTES;
-        for (_, path) in old.into_iter().filter(|(first, _)| *first <= self.last) {
+        let files = files_in(&self.directory)?;
+        let needed = files_still_needed(files.clone(), needed_after.min(self.last)).len();
+        for (_, path) in &files[..files.len() - needed] {
             fs::remove_file(path)?;
         }
         sync_directory(&self.directory)?;
         Ok(())
     }
+}
+
+/// A file in the journal's own form that is written once: no zeros ahead, one sync at the end.
+pub(super) struct Pieces {
+    file: io::BufWriter<File>,
+    last: u64,
+    buffer: Vec<u8>,
+}
+
+impl Pieces {
+    /// Begins a file whose first entry will have this number.
+    pub(super) fn create(path: &Path, first: u64) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
+        file.write_all(MAGIC)?;
+        Ok(Self { file, last: first - 1, buffer: Vec::new() })
+    }
+
+    pub(super) fn append(&mut self, writes: &Writes) -> io::Result<()> {
+        encode(&mut self.buffer, self.last + 1, writes)?;
+        self.file.write_all(&self.buffer)?;
+        self.last += 1;
+        Ok(())
+    }
+
+    /// Syncs the file and returns the number of its last entry.
+    pub(super) fn finish(self) -> io::Result<u64> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(self.last)
+    }
+}
+
+/// Reads a file of [`Pieces`] numbered from 1; returns how many there were. It may not have been cut short.
+pub(super) fn read_pieces(
+    path: &Path,
+    mut each: impl FnMut(Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let mut last = 0;
+    let mut file = File::open(path)?;
+    let end = read_entries(&mut file, path, &mut last, 0, &mut |_, writes| each(writes))?;
+    if end != file.metadata()?.len() {
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
+    }
+    Ok(last)
+}
+
+/// Hands over, in order, the entries of a journal that come after number `after`, and changes nothing. Returns the last
+/// entry's number. What somebody is just appending is not there yet.
+pub(super) fn read(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let files = files_still_needed(files_in(directory)?, after);
+    let Some((first, path)) = files.first() else { return Ok(after) };
+    if *first > after + 1 {
+        return Err(JournalError::Gap { path: path.clone(), after, found: *first });
+    }
+    let mut last = first - 1;
+    for (nth, (_, path)) in files.iter().enumerate() {
+        let mut file = File::open(path)?;
+        let end = read_entries(&mut file, path, &mut last, after, &mut each)?;
+        if nth + 1 < files.len() && !is_zero_from(&mut file, end)? {
+            return Err(JournalError::Damaged { path: path.clone(), offset: end });
+        }
+    }
+    Ok(last)
+}
+
+/// Without the files whose entries all come up to `after`.
+fn files_still_needed(files: Vec<(u64, PathBuf)>, after: u64) -> Vec<(u64, PathBuf)> {
+    let ended = files.iter().skip(1).take_while(|(next, _)| *next <= after + 1).count();
+    files.into_iter().skip(ended).collect()
+}
+
+/// The name of the file whose first entry has this number.
+pub(super) fn file_in(directory: &Path, first: u64) -> PathBuf {
+    directory.join(format!("{first:020}{SUFFIX}"))
 }
 
 /// Whether a file holds nothing but zeros from an offset on.
@@ -173,7 +254,7 @@ fn files_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 fn begin_file(directory: &Path, first: u64) -> io::Result<(File, u64)> {
-    let path = directory.join(format!("{first:020}{SUFFIX}"));
+    let path = file_in(directory, first);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     file.write_all(MAGIC)?;
     file.sync_all()?;
@@ -279,7 +360,7 @@ fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The journal cannot be read or begun.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum JournalError {
+pub(crate) enum JournalError {
     #[error("the journal cannot be read or written: {0}")]
     Io(#[from] io::Error),
     #[error("the journal {path} is damaged at byte {offset}; restore it from a backup", path = path.display())]
@@ -418,7 +499,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         three_entries(directory.path());
         let mut journal = Journal::open(directory.path(), 3, |_, _| Ok(())).unwrap();
-        journal.rotate().unwrap();
+        journal.rotate(u64::MAX).unwrap();
         assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
         drop(journal);
         assert_eq!(files_in(directory.path()).unwrap().len(), 1);

@@ -3,11 +3,13 @@
 //! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
 //! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
 
+mod backup;
 mod check;
 mod committer;
 mod journal;
 mod keys;
 mod migrate;
+mod retention;
 mod tables;
 
 use std::{
@@ -16,11 +18,15 @@ use std::{
     ops::Range,
     os::unix::fs::DirBuilderExt,
     panic::{self, AssertUnwindSafe},
-    path::Path,
+    path::{Path, PathBuf},
+    sync::Arc,
     thread,
 };
 
-pub(crate) use self::check::Checked;
+pub(crate) use self::{
+    backup::{needs_after, restore},
+    check::Checked,
+};
 
 use async_trait::async_trait;
 use payments_core::{
@@ -30,10 +36,10 @@ use payments_core::{
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use self::{committer::Committer, journal::Journal, keys::List, tables::Placed};
+use self::{backup::Copier, committer::Committer, journal::Journal, keys::List, retention::Retention, tables::Placed};
 use super::{
-    ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope,
-    Session, Store, StoreError, Workspace,
+    ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
+    Outgoing, Scope, Session, Store, StoreError, Workspace,
 };
 
 /// The layout of `keys`. A store of another number is not opened.
@@ -48,6 +54,7 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct SledStore {
     tree: sled::Db,
     committer: Committer,
+    copier: Copier,
 }
 
 /// Waits for the committer to finish, once the store itself is gone.
@@ -102,8 +109,10 @@ impl SledStore {
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             committer::apply(&tree, writes).map_err(StoreError::engine)?;
         }
-        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox)?;
-        Ok((Self { tree, committer }, Closing(thread)))
+        let retention = Arc::<Retention>::default();
+        let copier = Copier { tree: tree.clone(), journal: journal_directory, retention: Arc::clone(&retention) };
+        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, retention, outbox)?;
+        Ok((Self { tree, committer, copier }, Closing(thread)))
     }
 
     /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
@@ -255,6 +264,16 @@ pub(crate) enum OpenError {
 impl Store for SledStore {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         self.committer.commit(change).await
+    }
+
+    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
+        let copier = self.copier.clone();
+        let copied = tokio::task::spawn_blocking(move || copier.copy_to(&directory)).await;
+        copied.map_err(StoreError::engine)?.map_err(|error| StoreError::Backup(error.to_string()))
+    }
+
+    fn keep_journal_after(&self, number: u64) {
+        self.copier.retention.backed_up(number);
     }
 
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
