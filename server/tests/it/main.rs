@@ -18,6 +18,7 @@ mod live;
 mod page;
 mod readme;
 mod receiver;
+mod recovery;
 mod refusals;
 mod server;
 mod story;

@@ -148,7 +148,7 @@ pub(crate) fn restore(backup: &Path, journal: Option<&Path>, directory: &Path) -
     let mut between = Pieces::create(&journal::file_in(&new_journal, manifest.from + 1), manifest.from + 1)?;
     let mut last = manifest.from;
     for source in [Some(backup.join(JOURNAL)), journal.map(Path::to_owned)].into_iter().flatten() {
-        last = last.max(journal::read(&source, last, |number, mut writes| {
+        last = last.max(journal::read_closed(&source, last, |number, mut writes| {
             between.append(&writes)?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             Ok(committer::apply(&tree, writes)?)

@@ -8,7 +8,9 @@
 //!
 //! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
 //! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files; a file is named for
-//! its first. An entry that the crash cut short is the end of the journal: nobody was told of it.
+//! its first. An entry that the crash cut short is the end of the journal: nobody was told of it. Since an entry is begun
+//! only when the one before is synced, nothing can stand behind one that was cut short: where a whole entry does, the one
+//! before it was whole once and is damaged, and the journal is refused.
 //!
 //! Ahead of the last entry a file holds zeros, which are no entry. Where the file need not grow, a sync has only the
 //! entry to write and not the file's new length as well.
@@ -79,6 +81,7 @@ impl Journal {
         let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
         let mut allocated = file.metadata()?.len();
         if !is_zero_from(&mut file, length)? {
+            refuse_damage(&mut file, &path, length, last)?;
             tracing::warn!("the last journal entry was cut short by a crash; nobody was told of it, it is dropped");
             file.set_len(length)?;
             file.sync_all()?;
@@ -198,26 +201,49 @@ pub(super) fn read_pieces(
 }
 
 /// Hands over, in order, the entries of a journal that come after number `after`, and changes nothing. Returns the last
-/// entry's number. What somebody is just appending is not there yet.
+/// entry's number. Somebody may be appending meanwhile; what came after the call may or may not be there.
 pub(super) fn read(
     directory: &Path,
     after: u64,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
+    read_files(directory, after, &mut each).map(|(last, _)| last)
+}
+
+/// As [`read`], of a journal that nobody appends to. One that is damaged before its end is refused.
+pub(super) fn read_closed(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let (last, end) = read_files(directory, after, &mut each)?;
+    if let Some((path, end)) = end {
+        refuse_damage(&mut File::open(&path)?, &path, end, last)?;
+    }
+    Ok(last)
+}
+
+/// Returns the last entry's number, and where it ends.
+fn read_files(
+    directory: &Path,
+    after: u64,
+    each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<(u64, Option<(PathBuf, u64)>), JournalError> {
     let files = files_still_needed(files_in(directory)?, after);
-    let Some((first, path)) = files.first() else { return Ok(after) };
+    let Some((first, path)) = files.first() else { return Ok((after, None)) };
     if *first > after + 1 {
         return Err(JournalError::Gap { path: path.clone(), after, found: *first });
     }
-    let mut last = first - 1;
+    let (mut last, mut ends) = (first - 1, None);
     for (nth, (_, path)) in files.iter().enumerate() {
         let mut file = File::open(path)?;
-        let end = read_entries(&mut file, path, &mut last, after, &mut each)?;
+        let end = read_entries(&mut file, path, &mut last, after, each)?;
+        ends = Some((path.clone(), end));
         if nth + 1 < files.len() && !is_zero_from(&mut file, end)? {
             return Err(JournalError::Damaged { path: path.clone(), offset: end });
         }
     }
-    Ok(last)
+    Ok((last, ends))
 }
 
 /// Without the files whose entries all come up to `after`.
@@ -237,6 +263,21 @@ fn is_zero_from(file: &mut File, offset: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(offset))?;
     file.read_to_end(&mut rest)?;
     Ok(rest.iter().all(|byte| *byte == 0))
+}
+
+/// Refuses a file in which a whole entry stands somewhere behind `end`, where the last one that can be read ends.
+fn refuse_damage(file: &mut File, path: &Path, end: u64, last: u64) -> Result<(), JournalError> {
+    let mut rest = Vec::new();
+    file.seek(SeekFrom::Start(end))?;
+    file.read_to_end(&mut rest)?;
+    // A later entry's number is larger, by one for each entry between, and an entry has 16 bytes at least. So what a
+    // merchant's text happens to hold is not taken for one.
+    let possible = last + 2..=last + 2 + rest.len() as u64 / 16;
+    let is_entry = |start: usize| decode(&rest[start..]).is_some_and(|(number, ..)| possible.contains(&number));
+    if (1..rest.len()).any(is_entry) {
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
+    }
+    Ok(())
 }
 
 /// The journal's files with the number of their first entry, oldest first.
@@ -478,19 +519,25 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_never_read_as_an_entry() {
+    fn a_flipped_bit_is_never_read_as_an_entry_and_only_in_the_last_one_taken_for_a_crash() {
         let directory = tempfile::tempdir().unwrap();
         let path = three_entries(directory.path());
         let whole = fs::read(&path).unwrap();
         let entries = entries_after(directory.path(), 0).unwrap();
+        let mut last = Vec::new();
+        encode(&mut last, 3, &batch("c", Some("3"))).unwrap();
+        let last_bytes = last.len();
         for bit in MAGIC.len() * 8..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &flipped).unwrap();
-            if let Ok(read) = entries_after(directory.path(), 0) {
-                assert_eq!(read, entries[..read.len()], "bit {bit}");
-                assert!(read.len() < 3, "bit {bit}");
+            match entries_after(directory.path(), 0) {
+                // Only the last entry can be one that a crash cut short.
+                Ok(read) => assert_eq!(read, entries[..2], "bit {bit}"),
+                Err(error) => assert!(matches!(error, JournalError::Damaged { .. }), "bit {bit}: {error}"),
             }
+            let is_of_the_last = bit / 8 >= whole.len() - last_bytes;
+            assert_eq!(entries_after(directory.path(), 0).is_ok(), is_of_the_last, "bit {bit}");
         }
     }
 

@@ -58,12 +58,21 @@ pub(crate) struct SledStore {
 }
 
 /// Waits for the committer to finish, once the store itself is gone.
-pub(crate) struct Closing(thread::JoinHandle<()>);
+pub(crate) struct Closing {
+    committer: thread::JoinHandle<()>,
+    mark: PathBuf,
+}
+
+/// A file that is there while a store is open: where it is found at the start, the last end was not in order.
+const MARK: &str = "open";
 
 impl Closing {
     pub(crate) fn wait(self) {
         // A committer that panicked has ended the process already.
-        let _ = self.0.join();
+        let _ = self.committer.join();
+        if let Err(error) = fs::remove_file(&self.mark) {
+            tracing::warn!(%error, "the next start will say that this end was not in order");
+        }
     }
 }
 
@@ -83,6 +92,8 @@ impl SledStore {
         }
         remove_unfinished_snapshots(&engine_directory)?;
         let tree = open_engine(&engine_directory)?;
+        let mark = directory.join(MARK);
+        let was_open = mark.exists();
         let found = check_format(&tree)?;
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         if applied > 0 && !journal_directory.exists() {
@@ -95,9 +106,14 @@ impl SledStore {
             Ok(committer::apply(&tree, writes)?)
         })
         .map_err(|error| OpenError::Journal(Box::new(error)))?;
-        if replayed > 0 {
-            tracing::warn!(replayed, "the server did not shut down cleanly; the journal brought the store up to date");
+        if was_open || replayed > 0 {
+            tracing::warn!(
+                replayed,
+                "the server did not shut down cleanly; the journal brought the store up to date, and what was being \
+                 delivered is delivered again"
+            );
         }
+        fs::write(&mark, b"")?;
         for made in [&engine_directory, &journal_directory, directory] {
             journal::sync_directory(made)?;
         }
@@ -112,7 +128,7 @@ impl SledStore {
         let retention = Arc::<Retention>::default();
         let copier = Copier { tree: tree.clone(), journal: journal_directory, retention: Arc::clone(&retention) };
         let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, retention, outbox)?;
-        Ok((Self { tree, committer, copier }, Closing(thread)))
+        Ok((Self { tree, committer, copier }, Closing { committer: thread, mark }))
     }
 
     /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
