@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use payments_core::Environment;
+use payments_core::{Environment, Timestamp};
 
 use crate::service::Ending;
 
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Reconcile(ReconcileCommand),
     /// Read the whole store and prove every invariant; exit 1 and one finding a line otherwise.
     Check(AdminArgs),
+    /// Write the books to the standard output, for a bookkeeper. The server may go on running.
+    Export(ExportArgs),
     /// Copy the store, as it is at one moment, into a directory that is missing or empty. The server may go on running.
     Backup {
         /// Where to.
@@ -124,6 +126,42 @@ pub(crate) struct AdminArgs {
     /// Print JSON.
     #[arg(long, env = "PAYMENTS_JSON")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Which book.
+    pub(crate) ledger: Ledger,
+    /// JSON lines hold each record as the API shows it, CSV a row of its plain fields.
+    #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+    /// Only what happened at this time or later, such as 2026-03-01T00:00:00Z.
+    #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME")]
+    pub(crate) since: Option<Timestamp>,
+    /// Only what happened before this time.
+    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
+    pub(crate) until: Option<Timestamp>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+/// What can be exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ledger {
+    /// By when they were created.
+    Payments,
+    /// By when they were asked for.
+    Refunds,
+    /// The double-entry ledger, by when the money moved.
+    Postings,
+    /// Webhook deliveries, by when they were put into the outbox.
+    Deliveries,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Csv,
 }
 
 #[derive(Debug, Subcommand)]

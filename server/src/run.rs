@@ -60,6 +60,7 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
             administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
         }
         Some(Command::Check(args)) => books::check(&args).await,
+        Some(Command::Export(args)) => books::export(args).await,
         Some(Command::Backup { directory, admin }) => {
             administer(&admin, AdminRequest::BackUp { directory: std::path::absolute(directory)? }).await
         }

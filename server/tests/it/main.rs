@@ -8,6 +8,7 @@ mod check;
 mod checkout;
 mod delivery;
 mod durability;
+mod export;
 mod formats;
 mod gateway_chaos;
 mod gateways;

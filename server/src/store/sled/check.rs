@@ -241,7 +241,7 @@ impl Check<'_> {
             _ => &[],
         };
         let mut moves = Vec::new();
-        for entry in self.tree.scan_prefix(format!("posting/{}/", payment.id)) {
+        for entry in self.tree.scan_prefix(keys::postings_of(&payment.id)) {
             let (at, json) = entry.map_err(StoreError::engine)?;
             if let Ok(postings) = tables::parse::<Vec<Posting>>(&at, &json) {
                 moves.push(postings);

@@ -37,6 +37,10 @@ pub(super) fn api_key_id(workspace: &WorkspaceId, id: &KeyId) -> Vec<u8> {
     format!("key-of/{workspace}/{id}").into_bytes()
 }
 
+/// What the keys of all payments begin with, and those of all deliveries.
+pub(super) const SESSIONS: &[u8] = b"payment/";
+pub(super) const DELIVERIES: &[u8] = b"delivery/";
+
 pub(super) fn session(id: &PaymentId) -> Vec<u8> {
     format!("payment/{id}").into_bytes()
 }
@@ -131,6 +135,11 @@ pub(super) fn outbox(endpoint: &WebhookId, delivery: &DeliveryId) -> Vec<u8> {
 pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
     let scope = format!("idempotency/{}/{}/", key.scope.developer_id, key.scope.environment);
     [scope.as_bytes(), key.digest.as_slice()].concat()
+}
+
+/// What the keys of a payment's postings begin with.
+pub(super) fn postings_of(payment: &PaymentId) -> Vec<u8> {
+    format!("posting/{payment}/").into_bytes()
 }
 
 /// The postings of one change of a payment.

@@ -31,7 +31,7 @@ pub(crate) use self::{
 use async_trait::async_trait;
 use payments_core::{
     Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, LedgerAccount, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookEndpoint, WebhookId,
+    Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -135,6 +135,26 @@ impl SledStore {
     /// records have been read.
     pub(crate) fn check(&self, progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
         check::check(&self.tree, progress)
+    }
+
+    /// Every payment with its session, in the order of their ids.
+    pub(crate) fn each_session(&self) -> impl Iterator<Item = Result<Session, StoreError>> {
+        self.each::<Placed>(keys::SESSIONS).map(|placed| Ok(placed?.session))
+    }
+
+    /// Every delivery, in the order of their ids.
+    pub(crate) fn each_delivery(&self) -> impl Iterator<Item = Result<Outgoing, StoreError>> {
+        self.each(keys::DELIVERIES)
+    }
+
+    /// What each change of a payment posted, oldest first.
+    pub(crate) fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError> {
+        self.each(&keys::postings_of(id)).collect()
+    }
+
+    fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> {
+        let entries = self.tree.scan_prefix(prefix);
+        entries.map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
     }
 
     /// How many records there are. It counts them, so it is for a progress bar only.
@@ -326,10 +346,7 @@ impl Store for SledStore {
     }
 
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {
-        let entries = self.tree.scan_prefix(keys::apps_of(developer));
-        entries
-            .map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
-            .collect()
+        self.each(&keys::apps_of(developer)).collect()
     }
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
