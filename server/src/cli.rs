@@ -107,9 +107,33 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_BACKUP_KEEP", default_value_t = 3, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) backup_keep: u16,
+    /// How many connections may be open at once; who comes after waits.
+    #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS", default_value_t = 4096, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_connections: u32,
+    /// How long requests under way may take to end when the server is told to stop, in seconds.
+    #[arg(long, env = "PAYMENTS_DRAIN", default_value_t = 10, value_name = "SECONDS")]
+    pub(crate) drain: u16,
+    /// A network that may read /metrics; may be given several times. Requests that came through a proxy may not.
+    #[arg(long = "metrics-from", env = "PAYMENTS_METRICS_FROM", value_delimiter = ',', value_name = "NETWORK",
+        default_values = ["127.0.0.0/8", "::1/128"])]
+    pub(crate) metrics_from: Vec<ipnet::IpNet>,
+    /// How the log is written.
+    #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
     /// A TOML file of these flags, and of the gateways' credentials in [bkash] and [stripe].
     #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
 }
 
 #[derive(Debug, Args)]

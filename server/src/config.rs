@@ -22,7 +22,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, parser::ValueSource};
 use toml::{Table, Value};
 
 use crate::{
-    cli::{Cli, Command, ServeArgs},
+    cli::{Cli, Command, LogFormat, ServeArgs},
     gateway::CredentialFile,
 };
 
@@ -52,6 +52,12 @@ pub(crate) enum ConfigError {
 pub(crate) struct Asked {
     pub(crate) cli: Cli,
     pub(crate) credentials: CredentialFile,
+}
+
+impl Asked {
+    pub(crate) fn log_format(&self) -> LogFormat {
+        serve_args(&self.cli).map(|serve| serve.log_format).unwrap_or_default()
+    }
 }
 
 /// Reads all three.
@@ -91,7 +97,8 @@ fn table(file: &Path) -> Result<Table, ConfigError> {
     let text = fs::read_to_string(file).map_err(unreadable)?;
     let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 && SECTIONS.iter().any(|name| text.contains(&format!("[{name}]"))) {
-        tracing::warn!(file = %file.display(), "others on this machine can read the credentials in it; chmod 600 it");
+        // The log is set up by what is being read here.
+        eprintln!("payments-server: others can read the credentials in {}; chmod 600 it", file.display());
     }
     text.parse().map_err(|error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -14,29 +14,30 @@ mod config;
 mod delivery;
 mod gateway;
 mod http;
+mod metrics;
 mod run;
 mod service;
 mod store;
 
 use std::{io::IsTerminal, process::ExitCode};
 
+use cli::LogFormat;
 use config::ConfigError;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PAYMENTS_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    let outcome = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => match config::read(std::env::args_os()) {
-            Ok(asked) => runtime.block_on(run::run(asked)),
-            // In clap's own form and with its exit code; `--help` is no failure.
-            Err(ConfigError::CommandLine(error)) => error.exit(),
-            Err(error) => Err(error.into()),
-        },
+    let outcome = match config::read(std::env::args_os()) {
+        Ok(asked) => {
+            log(asked.log_format());
+            tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
+                let outcome = runtime.block_on(run::run(asked));
+                // Whatever is still waiting for somebody outside waits in vain.
+                runtime.shutdown_background();
+                outcome
+            })
+        }
+        // In clap's own form and with its exit code; `--help` is no failure.
+        Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -45,5 +46,15 @@ fn main() -> ExitCode {
             eprintln!("payments-server: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Logs to the standard error stream: what `PAYMENTS_LOG` asks for, `info` unless it does.
+fn log(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("PAYMENTS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
     }
 }

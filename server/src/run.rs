@@ -10,7 +10,8 @@ use std::{
 use payments_core::FeeRate;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, watch},
+    time::timeout,
 };
 
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
     delivery::{Dispatcher, Sender, TargetPolicy},
     gateway::{CredentialFile, Credentials, Gateways},
     http::{self, Edge, Limits, Listener, RateLimits, TrustedProxies},
+    metrics::Metrics,
     service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
     store::{Store, sled::SledStore},
 };
@@ -73,7 +75,13 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
 
 async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let listener = Listener::bind(args.listen, Limits::default())
+    let metrics = Metrics::new();
+    let bounds = Limits {
+        connections: usize::try_from(args.max_connections)?,
+        drain: Duration::from_secs(args.drain.into()),
+        ..Limits::default()
+    };
+    let listener = Listener::bind(args.listen, bounds)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}; choose another with --listen", args.listen))?;
     let address = listener.address()?;
@@ -84,11 +92,11 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
 
     let (outbox, woken) = mpsc::unbounded_channel();
-    let (store, closing) = SledStore::open(&args.data.data_dir, outbox)?;
+    let (store, closing) = SledStore::open(&args.data.data_dir, outbox, metrics.commits.clone())?;
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
-    let timeout = Duration::from_secs(args.gateway_timeout.into());
-    let gateways = Gateways::new(Credentials::read(credentials)?, &store, &ambient, timeout)?;
+    let patience = Duration::from_secs(args.gateway_timeout.into());
+    let gateways = Gateways::new(Credentials::read(credentials)?, &store, &ambient, patience, &metrics.gateways)?;
     let service = Arc::new(Service {
         gateways,
         store: Arc::clone(&store),
@@ -102,17 +110,19 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         },
     });
     service.prepare_sandbox().await?;
-    let dispatcher = Dispatcher::new(Arc::clone(&store), sender);
+    let dispatcher = Dispatcher::new(Arc::clone(&store), sender, metrics.deliveries.clone());
     let admin = admin_socket::bind(&args.data.data_dir)
         .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let (stopping, is_stopping) = watch::channel(false);
     let stop = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+        stopping.send_replace(true);
         tracing::info!("shutting down: no new connections, requests under way may end");
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
@@ -130,15 +140,26 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     }
     let proxies = TrustedProxies::new(args.trusted_proxies);
     let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies));
-    let server = http::Server { service: Arc::clone(&service), limits: Arc::clone(&limits) };
-    let edge = Edge { routes: http::routes(&server), ambient, limits };
+    let server = http::Server {
+        service: Arc::clone(&service),
+        limits: Arc::clone(&limits),
+        metrics: metrics.clone(),
+        metrics_from: args.metrics_from.into(),
+        is_stopping: is_stopping.clone(),
+    };
+    let edge = Edge { routes: http::routes(&server), ambient, limits, metrics: metrics.requests };
     drop(server);
-    listener.serve(edge, stop).await;
+    let mut stopped = is_stopping;
+    // Deliveries under way end while requests do.
+    let delivering = async {
+        let _ = stopped.wait_for(|is_stopping| *is_stopping).await;
+        dispatcher.close(bounds.drain).await;
+    };
+    tokio::join!(listener.serve(edge, stop), delivering);
 
     administering.abort();
     expiring.abort();
     reconciling.abort();
-    dispatcher.close().await;
     dispatching.abort();
     if let Some(backing_up) = backing_up {
         backing_up.abort();
@@ -147,10 +168,19 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     // The committer ends when the last way to it is gone, after everything that was queued.
     let _ = (administering.await, expiring.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
-    tokio::task::spawn_blocking(|| closing.wait()).await?;
-    tracing::info!("shut down");
+    match timeout(CLOSING, tokio::task::spawn_blocking(|| closing.wait())).await {
+        Ok(closed) => {
+            closed?;
+            tracing::info!("shut down");
+        }
+        // What was cut off may still hold on to the store; all that was answered is in the journal.
+        Err(_) => tracing::warn!("shut down before everything had let go of the store"),
+    }
     Ok(())
 }
+
+/// How long the store may take to close when nothing asks anything of it any more.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// The first line is for programs, the rest for whoever sees the server for the first time.
 fn greet(base_url: &str, address: std::net::SocketAddr) -> io::Result<()> {
@@ -234,7 +264,7 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
 async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
     // Deliveries that are owed wait for the server.
     let (outbox, _woken) = mpsc::unbounded_channel();
-    let (store, closing) = SledStore::open(directory, outbox)?;
+    let (store, closing) = SledStore::open(directory, outbox, Metrics::new().commits)?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let targets = TargetPolicy { allow_local: false };
     let service = Service {

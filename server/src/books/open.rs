@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::Failure;
 use crate::{
     admin_socket,
+    metrics::Metrics,
     service::{AdminReply, AdminRequest},
     store::sled::{self, Closing, OpenError, SledStore},
 };
@@ -63,7 +64,7 @@ fn open(directory: &Path) -> Result<(SledStore, Closing), OpenError> {
     loop {
         // Deliveries that are owed wait for the server.
         let (outbox, _woken) = mpsc::unbounded_channel();
-        match SledStore::open(directory, outbox) {
+        match SledStore::open(directory, outbox, Metrics::new().commits) {
             Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
             outcome => return outcome,
         }

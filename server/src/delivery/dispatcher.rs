@@ -12,13 +12,17 @@ use std::{
 
 use futures_util::StreamExt;
 use payments_core::{DeliveryStatus, WebhookId};
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
     sync::{mpsc, watch},
     time::{sleep, timeout},
 };
 
 use super::{Sender, sender::ATTEMPT};
-use crate::store::{Change, Outgoing, Store, Write};
+use crate::{
+    metrics::{DeliveryLabels, DeliveryOutcome},
+    store::{Change, Outgoing, Store, Write},
+};
 
 /// How many requests to one endpoint may be under way at once.
 const LANE_WIDTH: usize = 8;
@@ -31,6 +35,7 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct Dispatcher {
     store: Arc<dyn Store>,
     sender: Arc<Sender>,
+    made: Family<DeliveryLabels, Counter>,
     lanes: Mutex<HashMap<WebhookId, Lane>>,
     idle: watch::Sender<bool>,
     closing: watch::Sender<bool>,
@@ -46,10 +51,11 @@ enum Lane {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>, made: Family<DeliveryLabels, Counter>) -> Arc<Self> {
         Arc::new(Self {
             store,
             sender,
+            made,
             lanes: Mutex::default(),
             idle: watch::Sender::new(true),
             closing: watch::Sender::new(false),
@@ -75,10 +81,10 @@ impl Dispatcher {
         }
     }
 
-    /// Lets the requests under way end, and begins no other.
-    pub(crate) async fn close(&self) {
+    /// Lets the requests under way end, for at most so long, and begins no other. What does not end stays in the outbox.
+    pub(crate) async fn close(&self, at_most: Duration) {
         self.closing.send_replace(true);
-        let _ = timeout(ATTEMPT, self.idle.subscribe().wait_for(|idle| *idle)).await;
+        let _ = timeout(at_most.min(ATTEMPT), self.idle.subscribe().wait_for(|idle| *idle)).await;
     }
 
     fn wake(self: &Arc<Self>, endpoint: WebhookId) {
@@ -139,13 +145,22 @@ impl Dispatcher {
         if *self.closing.borrow() {
             return;
         }
-        match self.store.endpoint(&outgoing.delivery.webhook_id).await {
+        let outcome = match self.store.endpoint(&outgoing.delivery.webhook_id).await {
             Ok(Some(found)) if found.endpoint.is_active => {
                 self.sender.attempt(&found.endpoint, &mut outgoing.delivery).await;
+                match (&outgoing.delivery.status, outgoing.delivery.response_status) {
+                    (DeliveryStatus::Success, _) => DeliveryOutcome::Success,
+                    (_, Some(_)) => DeliveryOutcome::Refused,
+                    (_, None) => DeliveryOutcome::Unanswered,
+                }
             }
-            Ok(_) => outgoing.delivery.status = DeliveryStatus::Failed,
+            Ok(_) => {
+                outgoing.delivery.status = DeliveryStatus::Failed;
+                DeliveryOutcome::Withdrawn
+            }
             Err(error) => return self.put_off(&outgoing, &error).await,
-        }
+        };
+        self.made.get_or_create(&DeliveryLabels { outcome }).inc();
         let change = Change::of(Write::DeliveryEnded(Box::new(outgoing.clone())));
         if let Err(error) = self.store.commit(change).await {
             self.put_off(&outgoing, &error).await;

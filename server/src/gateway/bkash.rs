@@ -6,7 +6,7 @@
 
 mod token;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod};
@@ -86,11 +86,10 @@ impl Reply {
 impl Bkash {
     pub(super) fn new(
         credentials: BkashCredentials,
+        line: Line,
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
-        timeout: Duration,
     ) -> Result<Self, GatewaySetupError> {
-        let line = Line::new(GatewayName::Bkash, timeout)?;
         let tokens = Tokens::new(&credentials, store, ambient).ok_or(GatewaySetupError::Seal)?;
         Ok(Self { line, credentials, tokens })
     }
@@ -264,7 +263,8 @@ mod tests {
     use super::*;
 
     fn judged(json: &str) -> Result<Reply, GatewayError> {
-        let line = Line::new(GatewayName::Bkash, Duration::from_secs(1)).unwrap();
+        let calls = crate::metrics::Metrics::new().gateways;
+        let line = Line::new(GatewayName::Bkash, std::time::Duration::from_secs(1), calls).unwrap();
         parse(&line, json.as_bytes()).and_then(|reply| reply.judged(&line))
     }
 

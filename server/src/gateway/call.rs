@@ -7,6 +7,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, redirect};
 use tokio::time::Instant;
 
 use super::{GatewayError, GatewayName, circuit::Circuit};
+use crate::metrics::GatewayCalls;
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// More than any answer of a gateway.
@@ -17,6 +18,7 @@ pub(super) struct Line {
     gateway: GatewayName,
     pub(super) client: Client,
     circuit: Circuit,
+    calls: GatewayCalls,
 }
 
 /// An answer, whole.
@@ -27,14 +29,14 @@ pub(super) struct Answer {
 
 impl Line {
     /// `timeout` bounds all of a call.
-    pub(super) fn new(gateway: GatewayName, timeout: Duration) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(gateway: GatewayName, timeout: Duration, calls: GatewayCalls) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(timeout)
             .build()?;
-        Ok(Self { gateway, client, circuit: Circuit::default() })
+        Ok(Self { gateway, client, circuit: Circuit::default(), calls })
     }
 
     /// Sends a request and reads all of its answer. A server error counts as no answer: it says nothing of the effect.
@@ -45,7 +47,9 @@ impl Line {
         }
         let begun = Instant::now();
         let outcome = self.answer(request).await;
-        let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let took = begun.elapsed();
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.calls.called(self.gateway.as_str(), what, outcome.is_ok(), took);
         match &outcome {
             Ok(answer) => {
                 self.circuit.answered();
@@ -63,6 +67,7 @@ impl Line {
                     "gateway did not answer");
             }
         }
+        self.calls.held_back(self.gateway.as_str(), self.circuit.is_open());
         outcome
     }
 

@@ -17,8 +17,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use payments_core::{Amount, Currency, Environment, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 
+use self::call::Line;
 use crate::{
     ambient::Ambient,
+    metrics::GatewayCalls,
     store::{Attempt, GatewayName, Store},
 };
 
@@ -149,10 +151,16 @@ impl Gateways {
         store: &Arc<dyn Store>,
         ambient: &Arc<dyn Ambient>,
         timeout: Duration,
+        calls: &GatewayCalls,
     ) -> Result<Self, GatewaySetupError> {
-        let bkash =
-            credentials.bkash.map(|bkash| bkash::Bkash::new(bkash, Arc::clone(store), Arc::clone(ambient), timeout));
-        let stripe = credentials.stripe.map(|stripe| Stripe::new(stripe, timeout)).transpose()?;
+        let line = |name| Line::new(name, timeout, calls.clone());
+        let bkash = credentials.bkash.map(|bkash| -> Result<_, GatewaySetupError> {
+            bkash::Bkash::new(bkash, line(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))
+        });
+        let stripe = credentials
+            .stripe
+            .map(|stripe| -> Result<_, GatewaySetupError> { Stripe::new(stripe, line(GatewayName::Stripe)?) });
+        let stripe = stripe.transpose()?;
         Ok(Self {
             sandbox: Arc::new(sandbox::Sandbox),
             bkash: bkash.transpose()?.map(|bkash| Arc::new(bkash) as Arc<dyn Gateway>),

@@ -3,8 +3,6 @@
 //! A session is paid when Stripe, asked for it, says `payment_status: paid` with this payment's amount and currency.
 //! Its events are signed, and still only a reason to ask.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentId, PaymentMethod, Timestamp};
 use reqwest::{RequestBuilder, StatusCode};
@@ -73,10 +71,10 @@ struct ErrorDetail {
 }
 
 impl Stripe {
-    pub(super) fn new(credentials: StripeCredentials, timeout: Duration) -> Result<Self, GatewaySetupError> {
+    pub(super) fn new(credentials: StripeCredentials, line: Line) -> Result<Self, GatewaySetupError> {
         let secret = credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.reveal())).transpose()?;
         Ok(Self {
-            line: Line::new(GatewayName::Stripe, timeout)?,
+            line,
             credentials,
             events: secret.map(Verifier::new),
             seen: ReplayGuard::new(MemoryClaims::new(REMEMBERED_EVENTS)),

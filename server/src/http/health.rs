@@ -1,8 +1,12 @@
-//! `/healthz` and `/readyz`: for whoever watches the server. Neither is limited.
+//! `/healthz`, `/readyz` and `/metrics`: for whoever watches the server. None is limited.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use warp::{
     Filter,
-    http::{Method, StatusCode},
+    filters::BoxedFilter,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     reply::Response,
 };
 
@@ -14,25 +18,80 @@ use super::{
 };
 
 pub(super) fn routes(server: &Server) -> Routes {
-    let healthy = warp::path!("healthz").and(incoming()).then(async |incoming: Incoming| {
+    first_of([
         // The process is there and answers; it may still be without its store.
-        answer(&incoming.method, Ok(()))
-    });
-    let at_ready = server.clone();
-    let ready = warp::path!("readyz").and(incoming()).then(move |incoming: Incoming| {
-        let server = at_ready.clone();
-        async move { answer(&incoming.method, server.service.is_ready().await.map_err(Problem::from)) }
-    });
-    first_of([healthy.boxed(), ready.boxed()])
+        watched(server, warp::path!("healthz").boxed(), async |_, _| ok()),
+        watched(server, warp::path!("readyz").boxed(), ready),
+        watched(server, warp::path!("metrics").boxed(), metrics),
+    ])
 }
 
-fn answer(method: &Method, outcome: Result<(), Problem>) -> Response {
-    let body = serde_json::json!({"status": "ok"});
-    let outcome = match *method {
-        Method::GET => outcome.and_then(|()| reply::json(StatusCode::OK, &body)),
-        _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
+fn watched<H, F>(server: &Server, path: BoxedFilter<()>, handler: H) -> Routes
+where
+    H: Fn(Server, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    let server = server.clone();
+    let answer = move |incoming: Incoming| {
+        let (server, handler) = (server.clone(), handler.clone());
+        async move {
+            let outcome = match incoming.method {
+                Method::GET => handler(server, incoming).await,
+                _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
+            };
+            let mut response = outcome.unwrap_or_else(Problem::into_response);
+            Verdict::UNLIMITED.write(&mut response);
+            response
+        }
     };
-    let mut response = outcome.unwrap_or_else(Problem::into_response);
-    Verdict::UNLIMITED.write(&mut response);
-    response
+    path.and(incoming()).then(answer).boxed()
+}
+
+fn ok() -> Result<Response, Problem> {
+    reply::json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
+}
+
+/// Ready for more: the store can be read, and nobody has told the server to stop.
+async fn ready(server: Server, _: Incoming) -> Result<Response, Problem> {
+    if *server.is_stopping.borrow() {
+        return Err(Problem::Unavailable("the server is shutting down".into()));
+    }
+    server.service.is_ready().await?;
+    ok()
+}
+
+/// They tell of the business, so not everybody may read them; to the others there is no such path.
+async fn metrics(server: Server, incoming: Incoming) -> Result<Response, Problem> {
+    if !may_read(&server.metrics_from, incoming.peer, &incoming.headers) {
+        return Err(Problem::NotFound("no route has this path; the API lives under /api/v1".into()));
+    }
+    let observed = server.service.observe().await?;
+    let text = server.metrics.text(&observed).map_err(|error| Problem::Internal(error.to_string()))?;
+    let mut response = Response::new(text.into());
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(response)
+}
+
+/// Behind a proxy on this machine every peer is this machine; what came through one says so.
+fn may_read(networks: &[IpNet], peer: IpAddr, headers: &HeaderMap) -> bool {
+    let is_forwarded = ["x-forwarded-for", "forwarded", "via"].iter().any(|name| headers.contains_key(*name));
+    !is_forwarded && networks.iter().any(|network| network.contains(&peer.to_canonical()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_for_the_named_networks_and_never_through_a_proxy() {
+        let networks = ["127.0.0.0/8".parse().unwrap(), "10.1.0.0/16".parse().unwrap()];
+        let plain = HeaderMap::new();
+        let mut forwarded = HeaderMap::new();
+        forwarded.insert("x-forwarded-for", HeaderValue::from_static("127.0.0.1"));
+        for (peer, may) in [("127.0.0.1", true), ("::ffff:127.0.0.1", true), ("10.1.2.3", true), ("10.2.0.1", false)] {
+            assert_eq!(may_read(&networks, peer.parse().unwrap(), &plain), may, "{peer}");
+            assert!(!may_read(&networks, peer.parse().unwrap(), &forwarded));
+        }
+    }
 }

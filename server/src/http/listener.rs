@@ -15,8 +15,8 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{sleep, timeout},
+    sync::{Semaphore, watch},
+    time::{Instant, sleep, timeout},
 };
 use tower_service::Service as _;
 use tracing::Instrument;
@@ -25,8 +25,8 @@ use warp::{
     reply::Response,
 };
 
-use super::{RateLimits, Routes, incoming::Peer, limit, reply::Problem};
-use crate::ambient::Ambient;
+use super::{RateLimits, Routes, incoming::Peer, limit, reply::Problem, route::template_of};
+use crate::{ambient::Ambient, metrics::Requests};
 
 /// The listener's bounds.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,7 @@ impl Listener {
     pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
+        let cut = watch::Sender::new(false);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.limits.head)
@@ -95,15 +96,23 @@ impl Listener {
             };
             let connection = connection(&http, stream, peer, edge.clone());
             let connection = connections.watch(connection);
+            let open = edge.metrics.connections.clone();
+            open.inc();
+            let mut cut = cut.subscribe();
             tokio::spawn(async move {
-                // A connection that breaks is the peer's affair; what it asked for was answered or was not.
-                let _ = connection.await;
+                tokio::select! {
+                    // A connection that breaks is the peer's affair; what it asked for was answered or was not.
+                    _ = connection => {}
+                    _ = cut.wait_for(|cut| *cut) => {}
+                }
+                open.dec();
                 drop(place);
             });
         }
         drop(self.socket);
         if timeout(self.limits.drain, connections.shutdown()).await.is_err() {
-            tracing::warn!("requests were still under way when the time to drain was over");
+            tracing::warn!("requests were still under way when the time to drain was over; they are cut off");
+            cut.send_replace(true);
         }
     }
 }
@@ -114,6 +123,7 @@ pub(crate) struct Edge {
     pub(crate) routes: Routes,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) limits: Arc<RateLimits>,
+    pub(crate) metrics: Requests,
 }
 
 fn connection(
@@ -132,6 +142,8 @@ impl Edge {
     /// Answers one request: with an id that the answer and the log share, with what is left of its limit, and even if
     /// its handler panics.
     async fn respond(self, peer: Peer, mut request: Request<body::Incoming>) -> Result<Response, Infallible> {
+        let begun = Instant::now();
+        let (route, method) = (template_of(request.uri().path()), request.method().clone());
         let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
         let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
         request.extensions_mut().insert(peer);
@@ -139,7 +151,10 @@ impl Edge {
         let handled = AssertUnwindSafe(warp::service(self.routes).call(request)).catch_unwind();
         let mut response = match handled.instrument(span.clone()).await {
             Ok(Ok(response)) => response,
-            Err(_) => span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response()),
+            Err(_) => {
+                self.metrics.panics.inc();
+                span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response())
+            }
         };
         if !limit::is_judged(&response) {
             // No route counted it: the path is unknown, or the key.
@@ -149,7 +164,9 @@ impl Edge {
             }
             verdict.write(&mut response);
         }
-        span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
+        let (status, took) = (response.status().as_u16(), begun.elapsed());
+        self.metrics.answered(route, &method, status, took);
+        span.in_scope(|| tracing::debug!(route, status, micros = took.as_micros(), "answered"));
         if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert("x-request-id", id);
         }
@@ -179,7 +196,8 @@ mod tests {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let address = listener.address().unwrap();
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default()));
-        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits };
+        let metrics = crate::metrics::Metrics::new().requests;
+        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits, metrics };
         tokio::spawn(listener.serve(edge, std::future::pending()));
         address
     }

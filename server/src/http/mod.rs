@@ -5,8 +5,10 @@
 //! tried after another has begun.
 
 mod account;
+mod assets;
 mod checkout;
 mod client_address;
+mod docs;
 mod gate;
 mod gateways;
 mod health;
@@ -16,17 +18,20 @@ mod listener;
 mod page;
 mod payments;
 mod reply;
+mod route;
 mod webhooks;
 
 use std::{convert::Infallible, sync::Arc};
 
+use ipnet::IpNet;
+use tokio::sync::watch;
 use warp::{Filter, Rejection, filters::BoxedFilter, reply::Response};
 
 pub(crate) use client_address::TrustedProxies;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
 
-use crate::service::Service;
+use crate::{metrics::Metrics, service::Service};
 
 /// All routes as one service, the same for every connection.
 pub(crate) type Routes = BoxedFilter<(Response,)>;
@@ -36,6 +41,11 @@ pub(crate) type Routes = BoxedFilter<(Response,)>;
 pub(crate) struct Server {
     pub(crate) service: Arc<Service>,
     pub(crate) limits: Arc<RateLimits>,
+    pub(crate) metrics: Metrics,
+    /// Who may read them.
+    pub(crate) metrics_from: Arc<[IpNet]>,
+    /// Whether the server was told to stop.
+    pub(crate) is_stopping: watch::Receiver<bool>,
 }
 
 /// All routes of the server.
@@ -47,6 +57,7 @@ pub(crate) fn routes(server: &Server) -> Routes {
         checkout::routes(server),
         page::routes(server),
         gateways::routes(server),
+        docs::routes(server),
         health::routes(server),
     ]);
     resources.recover(no_such_path).unify().boxed()

@@ -1,10 +1,13 @@
-//! What a developer has and did.
+//! What a developer has and did, and how the server is.
+
+use std::collections::BTreeMap;
 
 use payments_core::{
     Account, Balance, Balances, Currency, DeveloperApp, PaymentId, RANDOM_BYTES, Volume, WorkspaceProfile,
 };
 
 use super::{Caller, Refused, Service};
+use crate::metrics::Observed;
 
 impl Service {
     /// The workspace, its balances and its lifetime volume, in the key's environment.
@@ -50,6 +53,24 @@ impl Service {
     }
 
     /// Whether the store can be read.
+    /// What the metrics show that nobody counts all the time.
+    pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
+        let mut payments = BTreeMap::<_, u64>::new();
+        for (environment, status, count) in self.store.payments_by_status().await? {
+            let key = (environment.as_str(), status.as_str().to_owned());
+            *payments.entry(key).or_default() += count;
+        }
+        let now = self.ambient.now();
+        let oldest = self.store.oldest_in_outbox().await?;
+        let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+        Ok(Observed {
+            payments: payments.into_iter().map(|((environment, status), sum)| (environment, status, sum)).collect(),
+            oldest_in_outbox_seconds: oldest.map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
+            reviews: count(self.store.reviews().await?.len()),
+            unsettled_refunds: count(self.store.unsettled_refunds().await?.len()),
+        })
+    }
+
     pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
         let nobody = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&nobody).await?;

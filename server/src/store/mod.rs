@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeveloperApp, DeveloperId, Page, PageRequest, Payment, PaymentId, Status, Timestamp,
-    WebhookEndpoint, WebhookId,
+    Currency, Delivery, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment, PaymentId, Status,
+    Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
     /// Every payment that a person must look at, oldest first.
     async fn reviews(&self) -> Result<Vec<Session>, StoreError>;
+    /// How many payments there are in each environment and public status, one row for each developer.
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError>;
+    /// When the oldest delivery that is owed was committed.
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError>;
     /// What is kept of a gateway's token.
     async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError>;
     /// A page of a developer's payments, newest first, of one public status or of all.

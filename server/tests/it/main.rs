@@ -16,6 +16,8 @@ mod idempotency;
 mod limits;
 mod lists;
 mod live;
+mod openapi;
+mod operations;
 mod page;
 mod readme;
 mod receiver;

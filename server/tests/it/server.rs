@@ -48,6 +48,19 @@ impl Server {
         server
     }
 
+    /// Starts a server that logs so much.
+    pub(crate) fn start_logging(level: &str, arguments: &[&str]) -> Self {
+        let mut server = Self::start();
+        server.kill();
+        std::fs::remove_file(server.directory.path().join("server.log")).unwrap();
+        let address = server.url.strip_prefix("http://").unwrap().to_owned();
+        server.arguments = arguments.iter().map(ToString::to_string).collect();
+        let mut command = Command::new(BINARY);
+        command.env("PAYMENTS_LOG", level);
+        (server.process, server.url) = launch(command, server.directory.path(), &address, &server.arguments);
+        server
+    }
+
     pub(crate) fn data(&self) -> std::path::PathBuf {
         self.directory.path().join("data")
     }

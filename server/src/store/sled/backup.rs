@@ -14,7 +14,10 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +56,8 @@ pub(super) struct Copier {
     pub(super) tree: sled::Db,
     pub(super) journal: PathBuf,
     pub(super) retention: Arc<Retention>,
+    /// The store is being closed, and a copy under way must not hold that up.
+    pub(super) closing: Arc<AtomicBool>,
 }
 
 impl Copier {
@@ -76,6 +81,9 @@ impl Copier {
             bytes += key.len() + value.len();
             piece.insert(key.to_vec(), Some(value.to_vec()));
             if bytes > PIECE_BYTES {
+                if self.closing.load(Ordering::Relaxed) {
+                    return Err(StoreError::Stopped.into());
+                }
                 pieces.append(&std::mem::take(&mut piece))?;
                 bytes = 0;
             }

@@ -10,9 +10,10 @@ use std::{
     path::Path,
     sync::Arc,
     thread,
+    time::Instant,
 };
 
-use payments_core::WebhookId;
+use payments_core::{DeliveryStatus, WebhookId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -21,7 +22,10 @@ use super::{
     retention::Retention,
     tables::View,
 };
-use crate::store::{Change, CommitError, StoreError, Write};
+use crate::{
+    metrics::Commits,
+    store::{Change, CommitError, StoreError, Write},
+};
 
 /// How many changes may wait; who comes after waits for a place.
 const QUEUE: usize = 4096;
@@ -43,10 +47,11 @@ impl Committer {
         journal: Journal,
         retention: Arc<Retention>,
         outbox: mpsc::UnboundedSender<WebhookId>,
+        metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let engine_file = File::open(directory.join("db"))?;
-        let worker = Worker { tree, engine_file, journal, retention, outbox };
+        let worker = Worker { tree, engine_file, journal, retention, outbox, metrics };
         let thread = thread::Builder::new().name("committer".into()).spawn(move || {
             // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
             if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
@@ -71,6 +76,7 @@ struct Worker {
     journal: Journal,
     retention: Arc<Retention>,
     outbox: mpsc::UnboundedSender<WebhookId>,
+    metrics: Commits,
 }
 
 impl Worker {
@@ -89,15 +95,22 @@ impl Worker {
         let mut view = View::new(&self.tree);
         let mut owed = Vec::new();
         let mut answers = Vec::new();
+        let mut outbox_grew = 0;
         for (change, answer) in batch {
-            let endpoints = endpoints_owed(&change);
+            let (endpoints, grew) = (endpoints_owed(&change), outbox_grows(&change));
             let outcome = view.take(change);
             if outcome.is_ok() {
                 owed.extend(endpoints);
+                outbox_grew += grew;
             }
             answers.push((answer, outcome));
         }
+        let begun = Instant::now();
         let durable = self.make_durable(view.into_writes());
+        if durable {
+            self.metrics.synced(answers.len(), begun.elapsed());
+            self.metrics.outbox.inc_by(outbox_grew);
+        }
         for (answer, outcome) in answers {
             // A conflict with another change of this batch counts only if that change is durable, so it waits too.
             let outcome = if durable { outcome } else { Err(StoreError::NotWritten.into()) };
@@ -162,6 +175,19 @@ fn endpoints_owed(change: &Change) -> Vec<WebhookId> {
         _ => None,
     });
     deliveries.flatten().map(|outgoing| outgoing.delivery.webhook_id.clone()).collect()
+}
+
+/// By how many deliveries the outbox grows.
+fn outbox_grows(change: &Change) -> i64 {
+    let grows = change.writes.iter().map(|write| match write {
+        Write::Event(event) => {
+            let owed = event.deliveries.iter().filter(|outgoing| outgoing.delivery.status == DeliveryStatus::Pending);
+            i64::try_from(owed.count()).unwrap_or(i64::MAX)
+        }
+        Write::DeliveryEnded(_) => -1,
+        _ => 0,
+    });
+    grows.sum()
 }
 
 /// Going on would mean answering for something nobody knows. A restart reads the journal and knows.

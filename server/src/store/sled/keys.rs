@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use payments_core::{
-    AppId, Currency, DeliveryId, DeveloperId, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp, WebhookId,
-    WorkspaceId,
+    AppId, Currency, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
+    WebhookId, WorkspaceId,
 };
 
 use crate::store::{IdempotencyKey, KeyHash, Scope};
@@ -176,6 +176,21 @@ pub(super) const BLOCKS: &[u8] = b"block/";
 /// What the names of the lists of payments by status begin with.
 const WITH_STATUS: &str = "payments.";
 
+/// What the keys of all lists' counts begin with.
+pub(super) const COUNTS: &[u8] = b"count/";
+
+/// The environment and the status of a key that is the count of a list of payments by status.
+pub(super) fn count_of_status(key: &[u8]) -> Option<(Environment, Status)> {
+    let name = std::str::from_utf8(key.strip_prefix(COUNTS)?).ok()?;
+    let mut parts = name.rsplit('/');
+    let status = Status::from(parts.next()?.strip_prefix(WITH_STATUS)?);
+    let environment = match parts.next()? {
+        "live" => Environment::Live,
+        _ => Environment::Test,
+    };
+    Some((environment, status))
+}
+
 /// The name of a list with gaps, and the place in it, of a key that is an entry of one.
 pub(super) fn entry_with_gaps(key: &[u8]) -> Option<(&[u8], u64)> {
     // A place may hold any byte, a slash as well; so the key is cut by its length.
@@ -219,7 +234,7 @@ impl List {
 
     /// How many entries it has.
     pub(super) fn count(&self) -> Vec<u8> {
-        format!("count/{}", self.name).into_bytes()
+        [COUNTS, self.name.as_bytes()].concat()
     }
 
     /// What the keys of all its entries begin with.

@@ -19,7 +19,7 @@ use std::{
     os::unix::fs::DirBuilderExt,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     thread,
 };
 
@@ -30,8 +30,8 @@ pub(crate) use self::{
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, LedgerAccount, Page, PageRequest, Payment, PaymentId,
-    Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
+    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, LedgerAccount, Page, PageRequest, Payment,
+    PaymentId, Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -41,6 +41,7 @@ use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
     Outgoing, Scope, Session, Store, StoreError, Workspace,
 };
+use crate::metrics::Commits;
 
 /// The layout of `keys`. A store of another number is not opened.
 const FORMAT: u32 = 2;
@@ -82,6 +83,7 @@ impl SledStore {
     pub(crate) fn open(
         directory: &Path,
         outbox: mpsc::UnboundedSender<WebhookId>,
+        commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
         // Webhook secrets lie in there in clear, so it is nobody else's to read.
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -125,9 +127,17 @@ impl SledStore {
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             committer::apply(&tree, writes).map_err(StoreError::engine)?;
         }
+        let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
+        commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
         let retention = Arc::<Retention>::default();
-        let copier = Copier { tree: tree.clone(), journal: journal_directory, retention: Arc::clone(&retention) };
-        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, retention, outbox)?;
+        let copier = Copier {
+            tree: tree.clone(),
+            journal: journal_directory,
+            retention: Arc::clone(&retention),
+            closing: Arc::default(),
+        };
+        let (committer, thread) =
+            Committer::start(tree.clone(), &engine_directory, journal, retention, outbox, commits)?;
         Ok((Self { tree, committer, copier }, Closing { committer: thread, mark }))
     }
 
@@ -224,6 +234,12 @@ impl SledStore {
             found.extend(placed.map(|placed| placed.session));
         }
         Ok(found)
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        self.copier.closing.store(true, Ordering::Relaxed);
     }
 }
 
@@ -371,6 +387,28 @@ impl Store for SledStore {
 
     async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
         self.sessions_under(keys::REVIEWS)
+    }
+
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.tree.scan_prefix(keys::COUNTS) {
+            let (key, count) = entry.map_err(StoreError::engine)?;
+            if let Some((environment, status)) = keys::count_of_status(&key) {
+                found.push((environment, status, tables::parse(&key, &count)?));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
+        let mut oldest = None;
+        for endpoint in self.endpoints_with_outbox().await? {
+            for owed in self.outbox(&endpoint, 1).await? {
+                let at = owed.delivery.created_at;
+                oldest = Some(oldest.map_or(at, |known: Timestamp| known.min(at)));
+            }
+        }
+        Ok(oldest)
     }
 
     async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {

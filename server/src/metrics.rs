@@ -1,0 +1,246 @@
+//! What the server counts, for Prometheus.
+//!
+//! Labels come from short lists only: a route's template, never a path; a gateway's name, never a payment's id.
+
+use std::{fmt, time::Duration};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Everything that is counted. Cloning is cheap and counts into the same.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    pub(crate) requests: Requests,
+    pub(crate) commits: Commits,
+    pub(crate) deliveries: Family<DeliveryLabels, Counter>,
+    pub(crate) gateways: GatewayCalls,
+    payments: Family<PaymentLabels, Gauge>,
+    oldest_in_outbox: Gauge,
+    reviews: Gauge,
+    unsettled_refunds: Gauge,
+    registry: std::sync::Arc<Registry>,
+}
+
+/// HTTP requests.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    answered: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    pub(crate) panics: Counter,
+    pub(crate) connections: Gauge,
+}
+
+/// The store's commits.
+#[derive(Clone)]
+pub(crate) struct Commits {
+    changes: Histogram,
+    seconds: Histogram,
+    pub(crate) outbox: Gauge,
+}
+
+/// Calls to payment gateways.
+#[derive(Clone)]
+pub(crate) struct GatewayCalls {
+    calls: Family<CallLabels, Counter>,
+    seconds: Family<GatewayLabels, Histogram, fn() -> Histogram>,
+    held_back: Family<GatewayLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PaymentLabels {
+    environment: &'static str,
+    status: Word,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallLabels {
+    gateway: &'static str,
+    call: &'static str,
+    answered: Word,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct GatewayLabels {
+    gateway: &'static str,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(crate) struct DeliveryLabels {
+    pub(crate) outcome: DeliveryOutcome,
+}
+
+/// How a delivery can end.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
+pub(crate) enum DeliveryOutcome {
+    /// The endpoint answered 2xx.
+    Success,
+    /// It answered something else.
+    Refused,
+    /// It did not answer.
+    Unanswered,
+    /// It was removed meanwhile.
+    Withdrawn,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Word(String);
+
+impl prometheus_client::encoding::EncodeLabelValue for Word {
+    fn encode(&self, encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        self.0.as_str().encode(encoder)
+    }
+}
+
+/// From half a millisecond to half a minute, each bound double the one before.
+fn seconds() -> Histogram {
+    Histogram::new(std::iter::successors(Some(0.0005), |bound| Some(bound * 2.0)).take(17))
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("payments");
+        let requests = Requests {
+            answered: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            panics: Counter::default(),
+            connections: Gauge::default(),
+        };
+        let commits = Commits {
+            changes: Histogram::new(std::iter::successors(Some(1.0), |bound| Some(bound * 2.0)).take(12)),
+            seconds: seconds(),
+            outbox: Gauge::default(),
+        };
+        let gateways = GatewayCalls {
+            calls: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            held_back: Family::default(),
+        };
+        let deliveries = Family::<DeliveryLabels, Counter>::default();
+        let (payments, oldest_in_outbox) = (Family::<PaymentLabels, Gauge>::default(), Gauge::default());
+        let (reviews, unsettled_refunds) = (Gauge::default(), Gauge::default());
+        let unit = Unit::Seconds;
+        registry.register("requests", "HTTP requests answered", requests.answered.clone());
+        registry.register_with_unit("request_duration", "Time to answer", unit.clone(), requests.seconds.clone());
+        registry.register("panics", "Handlers that panicked; each was answered with 500", requests.panics.clone());
+        registry.register("connections", "Connections open", requests.connections.clone());
+        registry.register("commit_batch_changes", "Changes made durable by one sync", commits.changes.clone());
+        registry.register_with_unit(
+            "commit_sync",
+            "Time to make a batch durable",
+            unit.clone(),
+            commits.seconds.clone(),
+        );
+        registry.register("outbox_deliveries", "Deliveries owed", commits.outbox.clone());
+        registry.register_with_unit(
+            "outbox_oldest",
+            "Age of the oldest delivery owed",
+            unit.clone(),
+            oldest_in_outbox.clone(),
+        );
+        registry.register("deliveries", "Deliveries made, by outcome", deliveries.clone());
+        registry.register("payments", "Payments by public status", payments.clone());
+        registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
+        registry.register_with_unit(
+            "gateway_call_duration",
+            "Time of a gateway's call",
+            unit,
+            gateways.seconds.clone(),
+        );
+        registry.register(
+            "gateway_held_back",
+            "1 while a gateway is not asked because it does not answer",
+            gateways.held_back.clone(),
+        );
+        registry.register(
+            "reviews_open",
+            "Payments whose gateway says what does not fit: reconcile list",
+            reviews.clone(),
+        );
+        registry.register(
+            "refunds_unsettled",
+            "Refunds that wait to be sent by hand: refunds list",
+            unsettled_refunds.clone(),
+        );
+        Self {
+            requests,
+            commits,
+            deliveries,
+            gateways,
+            payments,
+            oldest_in_outbox,
+            reviews,
+            unsettled_refunds,
+            registry: registry.into(),
+        }
+    }
+
+    /// All of it as Prometheus reads it.
+    pub(crate) fn text(&self, observed: &Observed) -> Result<String, fmt::Error> {
+        for (environment, status, count) in &observed.payments {
+            let labels = PaymentLabels { environment, status: Word(status.clone()) };
+            self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
+        }
+        self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
+        self.reviews.set(observed.reviews);
+        self.unsettled_refunds.set(observed.unsettled_refunds);
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// What is read from the store when somebody asks, because nobody has to count it all the time.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    /// Environment, public status, how many.
+    pub(crate) payments: Vec<(&'static str, String, u64)>,
+    pub(crate) oldest_in_outbox_seconds: i64,
+    pub(crate) reviews: i64,
+    pub(crate) unsettled_refunds: i64,
+}
+
+impl Requests {
+    pub(crate) fn answered(&self, route: &'static str, method: &warp::http::Method, status: u16, took: Duration) {
+        let method = KNOWN_METHODS.iter().find(|known| **known == method.as_str()).copied().unwrap_or("other");
+        self.answered.get_or_create(&RequestLabels { route, method, status }).inc();
+        self.seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+    }
+}
+
+const KNOWN_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"];
+
+impl Commits {
+    #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
+    pub(crate) fn synced(&self, changes: usize, took: Duration) {
+        self.changes.observe(changes as f64);
+        self.seconds.observe(took.as_secs_f64());
+    }
+}
+
+impl GatewayCalls {
+    pub(crate) fn called(&self, gateway: &'static str, call: &'static str, is_answered: bool, took: Duration) {
+        let answered = Word(is_answered.to_string());
+        self.calls.get_or_create(&CallLabels { gateway, call, answered }).inc();
+        self.seconds.get_or_create(&GatewayLabels { gateway }).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn held_back(&self, gateway: &'static str, is_held_back: bool) {
+        self.held_back.get_or_create(&GatewayLabels { gateway }).set(i64::from(is_held_back));
+    }
+}

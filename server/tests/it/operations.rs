@@ -1,0 +1,153 @@
+//! What an operator sees and does: metrics, logs, an orderly stop.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{SANDBOX_KEY, Server, eventually, payment_of},
+};
+
+async fn metrics(server: &Server) -> String {
+    server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
+}
+
+/// The value of the line that begins so.
+fn value(metrics: &str, line: &str) -> f64 {
+    let found = metrics.lines().find_map(|known| known.strip_prefix(line)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no {line} in {metrics}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_requests_commits_deliveries_and_payments() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    let paid = server.create(&payment_of(&json!(5))).await;
+    server.create(&payment_of(&json!(6))).await;
+    let simulate = format!("/api/v1/checkout/{}/simulate", paid["id"].as_str().unwrap());
+    server.keyless(Method::POST, &simulate).send().await.unwrap();
+    server.keyless(Method::GET, "/no/such/path/4711").send().await.unwrap();
+    let text = eventually("three deliveries", async || {
+        let text = metrics(&server).await;
+        text.contains("payments_deliveries_total{outcome=\"Success\"} 3").then_some(text)
+    })
+    .await;
+    for (line, expected) in [
+        ("payments_requests_total{route=\"/api/v1/payments\",method=\"POST\",status=\"201\"}", 2.0),
+        ("payments_requests_total{route=\"/api/v1/checkout/{id}/simulate\",method=\"POST\",status=\"200\"}", 1.0),
+        ("payments_requests_total{route=\"other\",method=\"GET\",status=\"404\"}", 1.0),
+        ("payments_request_duration_seconds_count{route=\"/api/v1/payments\"}", 2.0),
+        ("payments_payments{environment=\"test\",status=\"pending\"}", 1.0),
+        ("payments_payments{environment=\"test\",status=\"completed\"}", 1.0),
+        ("payments_outbox_deliveries", 0.0),
+        ("payments_outbox_oldest_seconds", 0.0),
+        ("payments_reviews_open", 0.0),
+        ("payments_panics_total", 0.0),
+    ] {
+        assert_eq!(value(&text, line), expected, "{line}");
+    }
+    assert!(value(&text, "payments_commit_sync_seconds_count") >= 4.0);
+    assert!(value(&text, "payments_commit_batch_changes_sum") >= 4.0);
+    assert!(!text.contains("4711") && !text.contains(paid["id"].as_str().unwrap()), "no path is a label");
+    assert!(text.ends_with("# EOF\n"));
+
+    let proxied = server.keyless(Method::GET, "/metrics").header("x-forwarded-for", "127.0.0.1");
+    assert_eq!(proxied.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    let closed = Server::start_with(&["--metrics-from", "192.0.2.0/24"]);
+    let answer = closed.keyless(Method::GET, "/metrics").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_has_each_request_by_its_id_and_no_secret_and_nobodys_data() {
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let server = Server::start_logging("trace", &["--log-format", "json"]);
+    let secret = receiver.subscribe(&server.client()).await;
+    let mut body = payment_of(&json!(5));
+    body["customer"] = json!({"name": "Karim Mia", "email": "karim@example.com", "phone": "01712345678"});
+    let request = server.request(Method::POST, "/payments").header("idempotency-key", "order-77");
+    let answer = request.json(&body).send().await.unwrap();
+    let request_id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let payment: Value = answer.json().await.unwrap();
+    let id = payment["id"].as_str().unwrap();
+    server.keyless(Method::GET, &format!("/checkout/{id}")).send().await.unwrap();
+    server.keyless(Method::GET, &format!("/api/v1/checkout/{id}")).send().await.unwrap();
+    let verify = json!({"payload": "x", "signature": "t=1,v1=00", "secret": secret});
+    server.keyless(Method::POST, "/api/v1/webhooks/verify").json(&verify).send().await.unwrap();
+    let wrong = server.keyless(Method::GET, "/api/v1/account").bearer_auth("sk_live_this_is_a_wrong_key");
+    assert_eq!(wrong.send().await.unwrap().status(), 401);
+    let output = server.administer(&["workspaces", "create", "--name", "Rahim"]);
+    let workspace = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let output = server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]);
+    let key = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    eventually("the event", async || (!receiver.received().is_empty()).then_some(())).await;
+
+    let log = eventually("the request's line", async || {
+        let log = server.log();
+        log.contains(&request_id).then_some(log)
+    })
+    .await;
+    for line in log.lines() {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+    for hidden in
+        [SANDBOX_KEY, "this_is_a_wrong_key", &secret, &key, "Karim", "karim@example.com", "01712345678", "order-77"]
+    {
+        assert!(!log.contains(hidden), "{hidden} is in the log");
+    }
+}
+
+/// A request whose body is still to come.
+fn half_a_request(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let head = format!(
+        "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
+         content-type: application/json\r\ncontent-length: 400\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn told_to_stop_the_server_lets_requests_under_way_end_and_takes_no_more() {
+    let mut server = Server::start_with(&["--drain", "8"]);
+    let mut stream = half_a_request(&server);
+    let idle = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let address = server.url.clone();
+    let finishing = std::thread::spawn(move || {
+        let begun = Instant::now();
+        while TcpStream::connect(address.strip_prefix("http://").unwrap()).is_ok() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "new connections are still accepted");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let body = payment_of(&json!(5)).to_string();
+        stream.write_all(format!("{body:<400}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let begun = Instant::now();
+    assert!(server.terminate().success());
+    assert!(begun.elapsed() < Duration::from_secs(7), "an idle connection does not hold it up");
+    let answer = finishing.join().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    drop(idle);
+}
+
+#[test]
+fn a_request_that_does_not_end_does_not_hold_up_the_stop_beyond_its_limit() {
+    let mut server = Server::start_with(&["--drain", "1"]);
+    let _stream = half_a_request(&server);
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    assert!(server.terminate().success());
+    assert!((1..6).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
