@@ -127,6 +127,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
     let expiring = tokio::spawn(Arc::clone(&service).expire_sessions());
+    let tidying = tokio::spawn(Arc::clone(&service).tidy());
     let reconciling = tokio::spawn(Arc::clone(&service).reconcile());
     let backing_up = args.backup_dir.map(|directory| {
         let every = Duration::from_secs(args.backup_every.into());
@@ -160,13 +161,14 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     administering.abort();
     expiring.abort();
     reconciling.abort();
+    tidying.abort();
     dispatching.abort();
     if let Some(backing_up) = backing_up {
         backing_up.abort();
         let _ = backing_up.await;
     }
     // The committer ends when the last way to it is gone, after everything that was queued.
-    let _ = (administering.await, expiring.await, reconciling.await, dispatching.await);
+    let _ = (administering.await, expiring.await, tidying.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
     match timeout(CLOSING, tokio::task::spawn_blocking(|| closing.wait())).await {
         Ok(closed) => {

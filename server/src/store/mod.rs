@@ -51,6 +51,9 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// The response that was kept for an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
 
+    /// Whether any response was kept before this time.
+    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError>;
+
     /// A payment with its session, whoever it belongs to.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
     /// Sessions that are open although their life ended by this time, those that ended first before the others.

@@ -126,6 +126,8 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("delivery/", &replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
         ("session-end/", &gone, "payment/", "will never expire"),
         ("idempotency/", &garbled, "idempotency/", "cannot be read"),
+        ("idempotency/", &gone, "kept/", "dates a response that is not there"),
+        ("kept/", &gone, "idempotency/", "will never be forgotten"),
         ("workspace/", &gone, "workspace-of/", "do not agree"),
         ("workspace-of/", &gone, "workspace/", "do not agree"),
         ("key/", &gone, "key-of/", "do not agree"),

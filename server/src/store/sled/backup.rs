@@ -133,7 +133,8 @@ pub(crate) fn restore(backup: &Path, journal: Option<&Path>, directory: &Path) -
     let manifest = fs::read(backup.join(MANIFEST)).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
     let manifest: Manifest =
         serde_json::from_slice(&manifest).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
-    if manifest.format != FORMAT {
+    // An earlier one is brought up to date when the store is opened.
+    if manifest.format > FORMAT {
         return Err(BackupError::Format { found: manifest.format });
     }
     refuse_if_used(directory)?;
@@ -206,7 +207,7 @@ pub(crate) enum BackupError {
     #[error("the backup {backup} is damaged: it holds less than it says; take another", backup = backup.display())]
     Damaged { backup: PathBuf },
     #[error(
-        "the backup has format {found} and this server restores {FORMAT}; restore it with the version that made it"
+        "the backup has format {found} and this server restores up to {FORMAT}; restore it with the version that made it"
     )]
     Format { found: u32 },
     #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]

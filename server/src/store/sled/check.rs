@@ -148,6 +148,7 @@ impl Check<'_> {
             b"delivery" => self.delivery(key, value),
             b"outbox" => self.outbox(key),
             b"idempotency" => self.idempotency(key, value),
+            b"kept" => self.kept(key),
             b"session-end" | b"check" => self.in_time(key),
             b"unsettled" | b"review" => self.waiting(key),
             b"workspace" | b"workspace-of" | b"key" | b"key-of" | b"app" => self.of_a_merchant(kind, key, value),
@@ -374,6 +375,8 @@ impl Check<'_> {
     /// A kept response tells of an effect that is there.
     fn idempotency(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(kept) = self.parse::<KeptResponse>(key, value) else { return Ok(()) };
+        let is_dated = self.is_there(&keys::kept(kept.created_at, key))?;
+        self.expect(is_dated, key, "will never be forgotten: when it was kept is missing");
         let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, kept.body.as_str().as_bytes()) else {
             self.find(key, "tells of nothing that has an id");
             return Ok(());
@@ -385,6 +388,14 @@ impl Check<'_> {
             _ => id.parse().ok().map(|id| self.is_there(&keys::session(&id))).transpose()?.unwrap_or_default(),
         };
         self.expect(is_there, key, "tells of an effect that is not there");
+        Ok(())
+    }
+
+    fn kept(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        let at = keys::response_in_time(key);
+        let response = at.as_deref().map(|at| self.other::<KeptResponse>(at)).transpose()?.flatten();
+        let is_its = response.is_some_and(|kept| at.is_some_and(|at| key == keys::kept(kept.created_at, &at)));
+        self.expect(is_its, key, "dates a response that is not there, or of another time");
         Ok(())
     }
 

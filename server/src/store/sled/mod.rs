@@ -44,7 +44,7 @@ use super::{
 use crate::metrics::Commits;
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
 const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 /// A page of more than a quarter of a segment goes to a file of its own that sled never syncs. With segments of 8 MiB
@@ -369,6 +369,11 @@ impl Store for SledStore {
         self.get(&keys::idempotency(key))
     }
 
+    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
+        let first = self.tree.range(keys::kept_before(time)).keys().next();
+        Ok(first.transpose().map_err(StoreError::engine)?.is_some())
+    }
+
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
         Ok(self.get::<Placed>(&keys::session(id))?.map(|placed| placed.session))
     }
@@ -489,5 +494,62 @@ impl Store for SledStore {
             endpoints.push(id);
         }
         Ok(endpoints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Environment, RawJson};
+
+    use super::*;
+    use crate::{metrics::Metrics, store::Write};
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
+    }
+
+    fn keeping(text: &str, created_at: Timestamp) -> (IdempotencyKey, KeptResponse) {
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
+        let response = KeptResponse { fingerprint: String::new(), created_at, body };
+        (IdempotencyKey::new(&scope, "POST", "/webhooks", text), response)
+    }
+
+    #[tokio::test]
+    async fn responses_are_forgotten_when_they_no_longer_count_the_oldest_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let (outbox, _woken) = mpsc::unbounded_channel();
+        let (store, closing) = SledStore::open(directory.path(), outbox, Metrics::new().commits).unwrap();
+        for (text, hours) in [("first", 0), ("second", 1), ("third", 2), ("again", 0), ("again", 30)] {
+            let change = Change { idempotency: Some(keeping(text, at(hours))), writes: Vec::new() };
+            store.commit(change).await.unwrap();
+        }
+        let forget = |now, at_most| {
+            let kept_before = KeptResponse::stale_before(now);
+            store.commit(Change::of(Write::ResponsesForgotten { kept_before, at_most }))
+        };
+        let kept = async || {
+            let mut kept = Vec::new();
+            for text in ["first", "second", "third", "again"] {
+                if store.kept_response(&keeping(text, at(0)).0).await.unwrap().is_some() {
+                    kept.push(text);
+                }
+            }
+            kept
+        };
+        forget(at(24), 10).await.unwrap();
+        assert_eq!(kept().await, ["first", "second", "third", "again"], "to the last moment");
+        forget(at(26), 1).await.unwrap();
+        assert_eq!(kept().await, ["second", "third", "again"]);
+        forget(at(26), 10).await.unwrap();
+        assert_eq!(kept().await, ["third", "again"]);
+        assert!(store.has_response_before(at(3)).await.unwrap());
+        forget(at(53), 10).await.unwrap();
+        assert_eq!(kept().await, ["again"]);
+        assert!(!store.has_response_before(at(30)).await.unwrap());
+        let findings = store.check(|_| ()).unwrap().findings;
+        assert!(findings.is_empty(), "{findings:?}");
+        drop(store);
+        closing.wait();
     }
 }
