@@ -226,16 +226,26 @@ impl<'d> Docs<'d> {
         lines.join(" \\\n  ")
     }
 
+    /// The fields of a shape; of one that has several forms, those of all.
     fn shape(&self, name: &str) -> Shape {
         let schema = &self.description["components"]["schemas"][name];
-        let required: Vec<&str> = list(&schema["required"]).map(text).collect();
-        let field = |(name, property): (&str, &'d Value)| Field {
-            name: name.into(),
-            kind: kind(property),
-            is_required: required.contains(&name),
-            description: prose(text(&property["description"])),
-        };
-        Shape { name: name.into(), fields: object(&schema["properties"]).map(field).collect() }
+        let mut forms: Vec<&Value> = list(&schema["oneOf"]).map(|form| self.resolved(form)).collect();
+        if forms.is_empty() {
+            forms.push(schema);
+        }
+        let requires = |form: &Value, field: &str| list(&form["required"]).any(|required| text(required) == field);
+        let mut fields = Vec::<Field>::new();
+        for (name, property) in forms.iter().flat_map(|form| object(&form["properties"])) {
+            if fields.iter().all(|known| known.name != name) {
+                fields.push(Field {
+                    name: name.into(),
+                    kind: kind(property),
+                    is_required: forms.iter().all(|form| requires(form, name)),
+                    description: prose(text(&property["description"])),
+                });
+            }
+        }
+        Shape { name: name.into(), fields }
     }
 
     fn parameter(&self, parameter: &Value) -> Field {

@@ -8,6 +8,7 @@ mod account;
 mod assets;
 mod checkout;
 mod client_address;
+mod dashboard;
 mod docs;
 mod gate;
 mod gateways;
@@ -58,6 +59,7 @@ pub(crate) fn routes(server: &Server) -> Routes {
         page::routes(server),
         gateways::routes(server),
         docs::routes(server),
+        dashboard::routes(),
         health::routes(server),
     ]);
     resources.recover(no_such_path).unify().boxed()
