@@ -121,7 +121,7 @@ pub(crate) struct ServeArgs {
     /// How the log is written.
     #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// A TOML file of these flags, and of the gateways' credentials in [bkash] and [stripe].
+    /// A TOML file of these flags, and of the gateways' credentials in its sections bkash and stripe.
     #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
