@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use payments_core::Environment;
+use payments_core::{Environment, Timestamp};
 
 use crate::service::Ending;
 
@@ -36,6 +36,27 @@ pub(crate) enum Command {
     /// Payments whose gateway says what does not fit, and that a person must decide.
     #[command(subcommand)]
     Reconcile(ReconcileCommand),
+    /// Read the whole store and prove every invariant; exit 1 and one finding a line otherwise.
+    Check(AdminArgs),
+    /// Write the books to the standard output, for a bookkeeper. The server may go on running.
+    Export(ExportArgs),
+    /// Copy the store, as it is at one moment, into a directory that is missing or empty. The server may go on running.
+    Backup {
+        /// Where to.
+        directory: PathBuf,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
+    /// Make a store of a backup. The data directory must be missing or empty.
+    Restore {
+        /// The backup's directory.
+        directory: PathBuf,
+        /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
+        #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
+        journal: Option<PathBuf>,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +96,17 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub(crate) gateway_timeout: u8,
+    /// Where backups go. From the last one on the journal is kept too, so that `restore` loses nothing acknowledged.
+    #[arg(long, env = "PAYMENTS_BACKUP_DIR", value_name = "DIR")]
+    pub(crate) backup_dir: Option<PathBuf>,
+    /// How often a backup is made, in seconds.
+    #[arg(long, env = "PAYMENTS_BACKUP_EVERY", default_value_t = 3600, value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) backup_every: u32,
+    /// How many backups are kept.
+    #[arg(long, env = "PAYMENTS_BACKUP_KEEP", default_value_t = 3, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) backup_keep: u16,
     /// How many connections may be open at once; who comes after waits.
     #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS", default_value_t = 4096, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..))]
@@ -89,7 +121,7 @@ pub(crate) struct ServeArgs {
     /// How the log is written.
     #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// A TOML file of these flags, and of the gateways' credentials in [bkash] and [stripe].
+    /// A TOML file of these flags, and of the gateways' credentials in its sections bkash and stripe.
     #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -118,6 +150,42 @@ pub(crate) struct AdminArgs {
     /// Print JSON.
     #[arg(long, env = "PAYMENTS_JSON")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Which book.
+    pub(crate) ledger: Ledger,
+    /// JSON lines hold each record as the API shows it, CSV a row of its plain fields.
+    #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+    /// Only what happened at this time or later, such as 2026-03-01T00:00:00Z.
+    #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME")]
+    pub(crate) since: Option<Timestamp>,
+    /// Only what happened before this time.
+    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
+    pub(crate) until: Option<Timestamp>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+/// What can be exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ledger {
+    /// By when they were created.
+    Payments,
+    /// By when they were asked for.
+    Refunds,
+    /// The double-entry ledger, by when the money moved.
+    Postings,
+    /// Webhook deliveries, by when they were put into the outbox.
+    Deliveries,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Csv,
 }
 
 #[derive(Debug, Subcommand)]

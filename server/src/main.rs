@@ -8,6 +8,7 @@
 
 mod admin_socket;
 mod ambient;
+mod books;
 mod cli;
 mod config;
 mod delivery;

@@ -17,6 +17,7 @@ use tokio::{
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
+    books,
     cli::{
         AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
     },
@@ -60,6 +61,12 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
         Some(Command::Reconcile(ReconcileCommand::Resolve { payment, note, ending, admin })) => {
             administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
         }
+        Some(Command::Check(args)) => books::check(&args).await,
+        Some(Command::Export(args)) => books::export(args).await,
+        Some(Command::Backup { directory, admin }) => {
+            administer(&admin, AdminRequest::BackUp { directory: std::path::absolute(directory)? }).await
+        }
+        Some(Command::Restore { directory, journal, admin }) => books::restore(directory, journal, admin).await,
         Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
             administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }
@@ -120,7 +127,13 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     };
     let administering = tokio::spawn(admin_socket::serve(admin, Arc::clone(&service)));
     let expiring = tokio::spawn(Arc::clone(&service).expire_sessions());
+    let tidying = tokio::spawn(Arc::clone(&service).tidy());
     let reconciling = tokio::spawn(Arc::clone(&service).reconcile());
+    let backing_up = args.backup_dir.map(|directory| {
+        let every = Duration::from_secs(args.backup_every.into());
+        let schedule = books::Schedule { directory, every, keep: args.backup_keep.into() };
+        tokio::spawn(books::back_up_regularly(Arc::clone(&store), Arc::clone(&ambient), schedule))
+    });
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
     if let Err(error) = greet(&service.settings.base_url, address) {
         // Whoever started the server may have closed its output; that is no reason not to serve.
@@ -148,9 +161,14 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     administering.abort();
     expiring.abort();
     reconciling.abort();
+    tidying.abort();
     dispatching.abort();
+    if let Some(backing_up) = backing_up {
+        backing_up.abort();
+        let _ = backing_up.await;
+    }
     // The committer ends when the last way to it is gone, after everything that was queued.
-    let _ = (administering.await, expiring.await, reconciling.await, dispatching.await);
+    let _ = (administering.await, expiring.await, tidying.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
     match timeout(CLOSING, tokio::task::spawn_blocking(|| closing.wait())).await {
         Ok(closed) => {
@@ -228,6 +246,9 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
             }
         }
         AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
+        AdminReply::BackedUp(made) => {
+            writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
+        }
         AdminReply::Keys { keys } => {
             for key in keys {
                 let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());

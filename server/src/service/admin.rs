@@ -1,5 +1,7 @@
 //! What an operator does from the command line.
 
+use std::path::PathBuf;
+
 use payments_core::{AppId, DeveloperApp, Environment, Invalid, PaymentId, Timestamp, aliased::UnknownFields};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +9,7 @@ use super::{
     Refused, Service,
     settlement::{Ending, RefundRow, ReviewRow},
 };
-use crate::store::{ApiKey, Change, KeyHash, Workspace, Write};
+use crate::store::{ApiKey, BackedUp, Change, KeyHash, Workspace, Write};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,6 +58,11 @@ pub(crate) enum AdminRequest {
         note: String,
         /// How the payment ended, if that is to be said.
         ending: Option<Ending>,
+    },
+    /// Copies the store into a directory of the server's machine.
+    BackUp {
+        /// Its full path.
+        directory: PathBuf,
     },
     /// Makes a developer app for a workspace.
     CreateApp {
@@ -130,6 +137,8 @@ pub(crate) enum AdminReply {
         /// Where it stands now.
         raw_status: String,
     },
+    /// A backup was made.
+    BackedUp(BackedUp),
     /// An app was made.
     #[serde(rename_all = "camelCase")]
     App {
@@ -171,6 +180,13 @@ impl Service {
             AdminRequest::ListReviews => self.list_reviews().await,
             AdminRequest::ResolveReview { payment, note, ending } => {
                 self.resolve_review(&payment, note.trim(), ending).await
+            }
+            AdminRequest::BackUp { directory } => {
+                // In the store's own words: they say what to do about the directory.
+                return match self.store.back_up(directory).await {
+                    Ok(made) => AdminReply::BackedUp(made),
+                    Err(error) => AdminReply::Error { error: error.to_string() },
+                };
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
                 self.create_app(&workspace, name.trim(), redirect_uris, webhook_url).await

@@ -13,6 +13,7 @@ mod reconcile;
 mod refund;
 mod settle;
 mod settlement;
+mod tidying;
 mod webhooks;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{DeveloperApp, EventId, Posting, RawJson, Status};
+use payments_core::{DeveloperApp, EventId, Posting, RawJson, Status, Timestamp};
 
 use super::records::{
     ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Session, Workspace,
@@ -41,6 +41,13 @@ pub(crate) enum Write {
     App(Box<DeveloperApp>),
     /// A gateway's token, and when tokens were asked for.
     GatewayToken(&'static str, KeptToken),
+    /// Responses that no longer count are forgotten, the oldest first.
+    ResponsesForgotten {
+        /// Those that were kept before this time.
+        kept_before: Timestamp,
+        /// Not more than this at a time.
+        at_most: usize,
+    },
     /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
     DeliveryEnded(Box<Outgoing>),
 }

@@ -8,11 +8,14 @@ mod change;
 mod records;
 pub(crate) mod sled;
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use payments_core::{
     Currency, Delivery, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment, PaymentId, Status,
     Timestamp, WebhookEndpoint, WebhookId,
 };
+use serde::{Deserialize, Serialize};
 
 pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
 pub(crate) use records::{
@@ -25,6 +28,11 @@ pub(crate) use records::{
 pub(crate) trait Store: Send + Sync + 'static {
     /// Makes a change durable, whole, if its conditions hold. When this returns `Ok`, no crash can undo it.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
+
+    /// Copies the whole store, as it is at one moment, into a directory that is missing or empty. Nothing waits for it.
+    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError>;
+    /// Keeps what leads from a backup to the present: the changes after this one. Until it is said again.
+    fn keep_journal_after(&self, number: u64);
 
     /// The API key with this hash, revoked or not.
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
@@ -42,6 +50,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// The response that was kept for an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
+
+    /// Whether any response was kept before this time.
+    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError>;
 
     /// A payment with its session, whoever it belongs to.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
@@ -85,6 +96,18 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError>;
 }
 
+/// A backup that was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct BackedUp {
+    pub(crate) directory: PathBuf,
+    /// How many records it holds.
+    pub(crate) records: u64,
+    /// The number of the change before those that it holds as changes.
+    pub(crate) from: u64,
+    /// The number of the last change that it holds.
+    pub(crate) to: u64,
+}
+
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommitError {
@@ -113,6 +136,9 @@ pub(crate) enum StoreError {
     /// Nothing could be written, and nothing was: most often the disk is full.
     #[error("the change could not be written")]
     NotWritten,
+    /// No backup was made.
+    #[error("{0}")]
+    Backup(String),
     /// The committer has stopped, and the server is about to.
     #[error("the store has stopped")]
     Stopped,

@@ -282,4 +282,9 @@ impl KeptResponse {
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         now.as_millis() - self.created_at.as_millis() < KEPT_FOR_MILLIS
     }
+
+    /// What was kept before this time no longer counts.
+    pub(crate) fn stale_before(now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.as_millis() - KEPT_FOR_MILLIS).unwrap_or(now)
+    }
 }

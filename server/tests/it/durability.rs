@@ -134,6 +134,8 @@ async fn ten_kills_under_load_lose_nothing_acknowledged_and_do_nothing_twice() {
         (events.len() == expected_events).then_some(events)
     })
     .await;
+    let checked = server.administer(&["check"]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
     assert!(events.values().take(20).all(|received| received.verified_with_any_age(&secret)));
 }
 

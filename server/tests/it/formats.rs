@@ -44,6 +44,8 @@ async fn a_store_of_format_1_opens_with_all_that_was_answered() {
             server.request(reqwest::Method::GET, "/webhooks").send().await.unwrap().json().await.unwrap();
         assert!(endpoints[0]["secret"].as_str().unwrap().starts_with("whsec_"));
         server.kill();
+        let checked = server.administer(&["check"]);
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
     }
 }
 

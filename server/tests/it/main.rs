@@ -3,10 +3,13 @@
 
 mod account;
 mod administration;
+mod backup;
+mod check;
 mod checkout;
 mod conformance;
 mod delivery;
 mod durability;
+mod export;
 mod formats;
 mod gateway_chaos;
 mod gateways;
@@ -19,6 +22,7 @@ mod operations;
 mod page;
 mod readme;
 mod receiver;
+mod recovery;
 mod refusals;
 mod server;
 mod story;

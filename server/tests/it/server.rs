@@ -123,10 +123,16 @@ impl Server {
     }
 }
 
+/// Whatever a test did to a store, everything must hold in it afterwards. A store that a test has damaged on purpose is
+/// refused, which is no finding.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if !std::thread::panicking() && self.data().join("sled").exists() {
+            let said = String::from_utf8_lossy(&self.administer(&["check"]).stderr).into_owned();
+            assert!(!said.contains("records do not hold"), "{said}");
+        }
     }
 }
 

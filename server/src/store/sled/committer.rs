@@ -8,6 +8,7 @@ use std::{
     fs::File,
     panic::{self, AssertUnwindSafe},
     path::Path,
+    sync::Arc,
     thread,
     time::Instant,
 };
@@ -18,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     journal::{AppendError, Journal, Writes},
     keys,
+    retention::Retention,
     tables::View,
 };
 use crate::{
@@ -43,12 +45,13 @@ impl Committer {
         tree: sled::Db,
         directory: &Path,
         journal: Journal,
+        retention: Arc<Retention>,
         outbox: mpsc::UnboundedSender<WebhookId>,
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let engine_file = File::open(directory.join("db"))?;
-        let worker = Worker { tree, engine_file, journal, outbox, metrics };
+        let worker = Worker { tree, engine_file, journal, retention, outbox, metrics };
         let thread = thread::Builder::new().name("committer".into()).spawn(move || {
             // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
             if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
@@ -71,6 +74,7 @@ struct Worker {
     /// sled's own file, to sync what it only hands to the kernel.
     engine_file: File,
     journal: Journal,
+    retention: Arc<Retention>,
     outbox: mpsc::UnboundedSender<WebhookId>,
     metrics: Commits,
 }
@@ -147,7 +151,7 @@ impl Worker {
     fn rotate(&mut self) {
         self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
         self.engine_file.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
-        if let Err(error) = self.journal.rotate() {
+        if let Err(error) = self.journal.rotate(self.retention.needed_after()) {
             tracing::warn!(%error, "no new journal file could be begun; the old one goes on");
         }
     }

@@ -8,7 +8,9 @@
 //!
 //! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
 //! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files; a file is named for
-//! its first. An entry that the crash cut short is the end of the journal: nobody was told of it.
+//! its first. An entry that the crash cut short is the end of the journal: nobody was told of it. Since an entry is begun
+//! only when the one before is synced, nothing can stand behind one that was cut short: where a whole entry does, the one
+//! before it was whole once and is damaged, and the journal is refused.
 //!
 //! Ahead of the last entry a file holds zeros, which are no entry. Where the file need not grow, a sync has only the
 //! entry to write and not the file's new length as well.
@@ -53,7 +55,8 @@ impl Journal {
         mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<Self, JournalError> {
         fs::create_dir_all(directory)?;
-        let mut files = files_in(directory)?;
+        // What a backup still needs and sled holds is not read again.
+        let mut files = files_still_needed(files_in(directory)?, applied);
         let current = files.pop();
         let mut last = match (files.first().or(current.as_ref()), applied) {
             (Some((first, path)), _) if *first > applied + 1 => {
@@ -78,6 +81,7 @@ impl Journal {
         let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
         let mut allocated = file.metadata()?.len();
         if !is_zero_from(&mut file, length)? {
+            refuse_damage(&mut file, &path, length, last)?;
             tracing::warn!("the last journal entry was cut short by a crash; nobody was told of it, it is dropped");
             file.set_len(length)?;
             file.sync_all()?;
@@ -134,20 +138,123 @@ impl Journal {
         self.length > self.rotate_at
     }
 
-    /// Begins a new file and removes the earlier ones. Only when everything so far is durable elsewhere. Where that
-    /// fails the present file goes on, and it is tried again when that has grown as much once more.
-    pub(super) fn rotate(&mut self) -> Result<(), JournalError> {
+    /// Begins a new file and removes those of the earlier ones that hold nothing after entry `needed_after`. Only when
+    /// everything so far is durable elsewhere. Where that fails the present file goes on, and it is tried again when
+    /// that has grown as much once more.
+    pub(super) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         self.rotate_at = self.length + ROTATE_AT_BYTES;
-        let old = files_in(&self.directory)?;
         (self.file, self.length) = begin_file(&self.directory, self.last + 1)?;
         self.allocated = self.length;
         self.rotate_at = ROTATE_AT_BYTES;
-        for (_, path) in old.into_iter().filter(|(first, _)| *first <= self.last) {
+        let files = files_in(&self.directory)?;
+        let needed = files_still_needed(files.clone(), needed_after.min(self.last)).len();
+        for (_, path) in &files[..files.len() - needed] {
             fs::remove_file(path)?;
         }
         sync_directory(&self.directory)?;
         Ok(())
     }
+}
+
+/// A file in the journal's own form that is written once: no zeros ahead, one sync at the end.
+pub(super) struct Pieces {
+    file: io::BufWriter<File>,
+    last: u64,
+    buffer: Vec<u8>,
+}
+
+impl Pieces {
+    /// Begins a file whose first entry will have this number.
+    pub(super) fn create(path: &Path, first: u64) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
+        file.write_all(MAGIC)?;
+        Ok(Self { file, last: first - 1, buffer: Vec::new() })
+    }
+
+    pub(super) fn append(&mut self, writes: &Writes) -> io::Result<()> {
+        encode(&mut self.buffer, self.last + 1, writes)?;
+        self.file.write_all(&self.buffer)?;
+        self.last += 1;
+        Ok(())
+    }
+
+    /// Syncs the file and returns the number of its last entry.
+    pub(super) fn finish(self) -> io::Result<u64> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(self.last)
+    }
+}
+
+/// Reads a file of [`Pieces`] numbered from 1; returns how many there were. It may not have been cut short.
+pub(super) fn read_pieces(
+    path: &Path,
+    mut each: impl FnMut(Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let mut last = 0;
+    let mut file = File::open(path)?;
+    let end = read_entries(&mut file, path, &mut last, 0, &mut |_, writes| each(writes))?;
+    if end != file.metadata()?.len() {
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
+    }
+    Ok(last)
+}
+
+/// Hands over, in order, the entries of a journal that come after number `after`, and changes nothing. Returns the last
+/// entry's number. Somebody may be appending meanwhile; what came after the call may or may not be there.
+pub(super) fn read(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    read_files(directory, after, &mut each).map(|(last, _)| last)
+}
+
+/// As [`read`], of a journal that nobody appends to. One that is damaged before its end is refused.
+pub(super) fn read_closed(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let (last, end) = read_files(directory, after, &mut each)?;
+    if let Some((path, end)) = end {
+        refuse_damage(&mut File::open(&path)?, &path, end, last)?;
+    }
+    Ok(last)
+}
+
+/// Returns the last entry's number, and where it ends.
+fn read_files(
+    directory: &Path,
+    after: u64,
+    each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<(u64, Option<(PathBuf, u64)>), JournalError> {
+    let files = files_still_needed(files_in(directory)?, after);
+    let Some((first, path)) = files.first() else { return Ok((after, None)) };
+    if *first > after + 1 {
+        return Err(JournalError::Gap { path: path.clone(), after, found: *first });
+    }
+    let (mut last, mut ends) = (first - 1, None);
+    for (nth, (_, path)) in files.iter().enumerate() {
+        let mut file = File::open(path)?;
+        let end = read_entries(&mut file, path, &mut last, after, each)?;
+        ends = Some((path.clone(), end));
+        if nth + 1 < files.len() && !is_zero_from(&mut file, end)? {
+            return Err(JournalError::Damaged { path: path.clone(), offset: end });
+        }
+    }
+    Ok((last, ends))
+}
+
+/// Without the files whose entries all come up to `after`.
+fn files_still_needed(files: Vec<(u64, PathBuf)>, after: u64) -> Vec<(u64, PathBuf)> {
+    let ended = files.iter().skip(1).take_while(|(next, _)| *next <= after + 1).count();
+    files.into_iter().skip(ended).collect()
+}
+
+/// The name of the file whose first entry has this number.
+pub(super) fn file_in(directory: &Path, first: u64) -> PathBuf {
+    directory.join(format!("{first:020}{SUFFIX}"))
 }
 
 /// Whether a file holds nothing but zeros from an offset on.
@@ -156,6 +263,21 @@ fn is_zero_from(file: &mut File, offset: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(offset))?;
     file.read_to_end(&mut rest)?;
     Ok(rest.iter().all(|byte| *byte == 0))
+}
+
+/// Refuses a file in which a whole entry stands somewhere behind `end`, where the last one that can be read ends.
+fn refuse_damage(file: &mut File, path: &Path, end: u64, last: u64) -> Result<(), JournalError> {
+    let mut rest = Vec::new();
+    file.seek(SeekFrom::Start(end))?;
+    file.read_to_end(&mut rest)?;
+    // A later entry's number is larger, by one for each entry between, and an entry has 16 bytes at least. So what a
+    // merchant's text happens to hold is not taken for one.
+    let possible = last + 2..=last + 2 + rest.len() as u64 / 16;
+    let is_entry = |start: usize| decode(&rest[start..]).is_some_and(|(number, ..)| possible.contains(&number));
+    if (1..rest.len()).any(is_entry) {
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
+    }
+    Ok(())
 }
 
 /// The journal's files with the number of their first entry, oldest first.
@@ -173,7 +295,7 @@ fn files_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 fn begin_file(directory: &Path, first: u64) -> io::Result<(File, u64)> {
-    let path = directory.join(format!("{first:020}{SUFFIX}"));
+    let path = file_in(directory, first);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     file.write_all(MAGIC)?;
     file.sync_all()?;
@@ -279,7 +401,7 @@ fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The journal cannot be read or begun.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum JournalError {
+pub(crate) enum JournalError {
     #[error("the journal cannot be read or written: {0}")]
     Io(#[from] io::Error),
     #[error("the journal {path} is damaged at byte {offset}; restore it from a backup", path = path.display())]
@@ -397,19 +519,25 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_never_read_as_an_entry() {
+    fn a_flipped_bit_is_never_read_as_an_entry_and_only_in_the_last_one_taken_for_a_crash() {
         let directory = tempfile::tempdir().unwrap();
         let path = three_entries(directory.path());
         let whole = fs::read(&path).unwrap();
         let entries = entries_after(directory.path(), 0).unwrap();
+        let mut last = Vec::new();
+        encode(&mut last, 3, &batch("c", Some("3"))).unwrap();
+        let last_bytes = last.len();
         for bit in MAGIC.len() * 8..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &flipped).unwrap();
-            if let Ok(read) = entries_after(directory.path(), 0) {
-                assert_eq!(read, entries[..read.len()], "bit {bit}");
-                assert!(read.len() < 3, "bit {bit}");
+            match entries_after(directory.path(), 0) {
+                // Only the last entry can be one that a crash cut short.
+                Ok(read) => assert_eq!(read, entries[..2], "bit {bit}"),
+                Err(error) => assert!(matches!(error, JournalError::Damaged { .. }), "bit {bit}: {error}"),
             }
+            let is_of_the_last = bit / 8 >= whole.len() - last_bytes;
+            assert_eq!(entries_after(directory.path(), 0).is_ok(), is_of_the_last, "bit {bit}");
         }
     }
 
@@ -418,7 +546,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         three_entries(directory.path());
         let mut journal = Journal::open(directory.path(), 3, |_, _| Ok(())).unwrap();
-        journal.rotate().unwrap();
+        journal.rotate(u64::MAX).unwrap();
         assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
         drop(journal);
         assert_eq!(files_in(directory.path()).unwrap().len(), 1);

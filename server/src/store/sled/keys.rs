@@ -37,6 +37,10 @@ pub(super) fn api_key_id(workspace: &WorkspaceId, id: &KeyId) -> Vec<u8> {
     format!("key-of/{workspace}/{id}").into_bytes()
 }
 
+/// What the keys of all payments begin with, and those of all deliveries.
+pub(super) const SESSIONS: &[u8] = b"payment/";
+pub(super) const DELIVERIES: &[u8] = b"delivery/";
+
 pub(super) fn session(id: &PaymentId) -> Vec<u8> {
     format!("payment/{id}").into_bytes()
 }
@@ -131,6 +135,32 @@ pub(super) fn outbox(endpoint: &WebhookId, delivery: &DeliveryId) -> Vec<u8> {
 pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
     let scope = format!("idempotency/{}/{}/", key.scope.developer_id, key.scope.environment);
     [scope.as_bytes(), key.digest.as_slice()].concat()
+}
+
+/// What the keys of all kept responses begin with, and those of when they were kept.
+pub(super) const RESPONSES: &[u8] = b"idempotency/";
+pub(super) const KEPT: &[u8] = b"kept/";
+
+/// When a response was kept. The keys sort by time.
+pub(super) fn kept(at: Timestamp, response: &[u8]) -> Vec<u8> {
+    let of = response.strip_prefix(RESPONSES).unwrap_or_default();
+    [in_time(KEPT, at).as_slice(), of].concat()
+}
+
+/// The responses kept before a time.
+pub(super) fn kept_before(time: Timestamp) -> Range<Vec<u8>> {
+    KEPT.to_vec()..in_time(KEPT, time)
+}
+
+/// The key of the response that an entry of the index is about.
+pub(super) fn response_in_time(key: &[u8]) -> Option<Vec<u8>> {
+    let of = key.strip_prefix(KEPT)?.get(8..)?;
+    Some([RESPONSES, of].concat())
+}
+
+/// What the keys of a payment's postings begin with.
+pub(super) fn postings_of(payment: &PaymentId) -> Vec<u8> {
+    format!("posting/{payment}/").into_bytes()
 }
 
 /// The postings of one change of a payment.

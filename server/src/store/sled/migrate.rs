@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 1 | |
 //! | 2 | the blocks of the lists of payments by status |
+//! | 3 | when each response of an idempotency key was kept |
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,18 @@ use super::{
     FORMAT,
     journal::Writes,
     keys::{self, BLOCK},
+    tables,
 };
-use crate::store::StoreError;
+use crate::store::{KeptResponse, StoreError};
 
 /// What a store of an earlier format lacks, its mark included. Its journal must have been replayed before.
 pub(super) fn from(found: u32, tree: &sled::Tree) -> Result<Writes, StoreError> {
     let mut writes = Writes::default();
     if found < 2 {
         blocks(tree, &mut writes)?;
+    }
+    if found < 3 {
+        kept(tree, &mut writes)?;
     }
     writes.insert(keys::FORMAT.to_vec(), Some(FORMAT.to_string().into_bytes()));
     Ok(writes)
@@ -35,5 +40,15 @@ fn blocks(tree: &sled::Tree, writes: &mut Writes) -> Result<(), StoreError> {
         }
     }
     writes.extend(counts.into_iter().map(|(block, count)| (block, Some(count.to_string().into_bytes()))));
+    Ok(())
+}
+
+/// Enters each kept response in the index by time.
+fn kept(tree: &sled::Tree, writes: &mut Writes) -> Result<(), StoreError> {
+    for entry in tree.scan_prefix(keys::RESPONSES) {
+        let (key, json) = entry.map_err(StoreError::engine)?;
+        let response: KeptResponse = tables::parse(&key, &json)?;
+        writes.insert(keys::kept(response.created_at, &key), Some(Vec::new()));
+    }
     Ok(())
 }

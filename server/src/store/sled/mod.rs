@@ -3,10 +3,13 @@
 //! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
 //! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
 
+mod backup;
+mod check;
 mod committer;
 mod journal;
 mod keys;
 mod migrate;
+mod retention;
 mod tables;
 
 use std::{
@@ -15,27 +18,33 @@ use std::{
     ops::Range,
     os::unix::fs::DirBuilderExt,
     panic::{self, AssertUnwindSafe},
-    path::Path,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
     thread,
+};
+
+pub(crate) use self::{
+    backup::{needs_after, restore},
+    check::Checked,
 };
 
 use async_trait::async_trait;
 use payments_core::{
     Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, LedgerAccount, Page, PageRequest, Payment,
-    PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
+    PaymentId, Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use self::{committer::Committer, journal::Journal, keys::List, tables::Placed};
+use self::{backup::Copier, committer::Committer, journal::Journal, keys::List, retention::Retention, tables::Placed};
 use super::{
-    ApiKey, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope,
-    Session, Store, StoreError, Workspace,
+    ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
+    Outgoing, Scope, Session, Store, StoreError, Workspace,
 };
 use crate::metrics::Commits;
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
 const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 /// A page of more than a quarter of a segment goes to a file of its own that sled never syncs. With segments of 8 MiB
@@ -46,15 +55,25 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct SledStore {
     tree: sled::Db,
     committer: Committer,
+    copier: Copier,
 }
 
 /// Waits for the committer to finish, once the store itself is gone.
-pub(crate) struct Closing(thread::JoinHandle<()>);
+pub(crate) struct Closing {
+    committer: thread::JoinHandle<()>,
+    mark: PathBuf,
+}
+
+/// A file that is there while a store is open: where it is found at the start, the last end was not in order.
+const MARK: &str = "open";
 
 impl Closing {
     pub(crate) fn wait(self) {
         // A committer that panicked has ended the process already.
-        let _ = self.0.join();
+        let _ = self.committer.join();
+        if let Err(error) = fs::remove_file(&self.mark) {
+            tracing::warn!(%error, "the next start will say that this end was not in order");
+        }
     }
 }
 
@@ -75,6 +94,8 @@ impl SledStore {
         }
         remove_unfinished_snapshots(&engine_directory)?;
         let tree = open_engine(&engine_directory)?;
+        let mark = directory.join(MARK);
+        let was_open = mark.exists();
         let found = check_format(&tree)?;
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         if applied > 0 && !journal_directory.exists() {
@@ -87,9 +108,14 @@ impl SledStore {
             Ok(committer::apply(&tree, writes)?)
         })
         .map_err(|error| OpenError::Journal(Box::new(error)))?;
-        if replayed > 0 {
-            tracing::warn!(replayed, "the server did not shut down cleanly; the journal brought the store up to date");
+        if was_open || replayed > 0 {
+            tracing::warn!(
+                replayed,
+                "the server did not shut down cleanly; the journal brought the store up to date, and what was being \
+                 delivered is delivered again"
+            );
         }
+        fs::write(&mark, b"")?;
         for made in [&engine_directory, &journal_directory, directory] {
             journal::sync_directory(made)?;
         }
@@ -103,8 +129,47 @@ impl SledStore {
         }
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
         commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
-        let (committer, thread) = Committer::start(tree.clone(), &engine_directory, journal, outbox, commits)?;
-        Ok((Self { tree, committer }, Closing(thread)))
+        let retention = Arc::<Retention>::default();
+        let copier = Copier {
+            tree: tree.clone(),
+            journal: journal_directory,
+            retention: Arc::clone(&retention),
+            closing: Arc::default(),
+        };
+        let (committer, thread) =
+            Committer::start(tree.clone(), &engine_directory, journal, retention, outbox, commits)?;
+        Ok((Self { tree, committer, copier }, Closing { committer: thread, mark }))
+    }
+
+    /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
+    /// records have been read.
+    pub(crate) fn check(&self, progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
+        check::check(&self.tree, progress)
+    }
+
+    /// Every payment with its session, in the order of their ids.
+    pub(crate) fn each_session(&self) -> impl Iterator<Item = Result<Session, StoreError>> {
+        self.each::<Placed>(keys::SESSIONS).map(|placed| Ok(placed?.session))
+    }
+
+    /// Every delivery, in the order of their ids.
+    pub(crate) fn each_delivery(&self) -> impl Iterator<Item = Result<Outgoing, StoreError>> {
+        self.each(keys::DELIVERIES)
+    }
+
+    /// What each change of a payment posted, oldest first.
+    pub(crate) fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError> {
+        self.each(&keys::postings_of(id)).collect()
+    }
+
+    fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> {
+        let entries = self.tree.scan_prefix(prefix);
+        entries.map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
+    }
+
+    /// How many records there are. It counts them, so it is for a progress bar only.
+    pub(crate) fn records(&self) -> u64 {
+        self.tree.len() as u64
     }
 
     fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -169,6 +234,12 @@ impl SledStore {
             found.extend(placed.map(|placed| placed.session));
         }
         Ok(found)
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        self.copier.closing.store(true, Ordering::Relaxed);
     }
 }
 
@@ -247,6 +318,16 @@ impl Store for SledStore {
         self.committer.commit(change).await
     }
 
+    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
+        let copier = self.copier.clone();
+        let copied = tokio::task::spawn_blocking(move || copier.copy_to(&directory)).await;
+        copied.map_err(StoreError::engine)?.map_err(|error| StoreError::Backup(error.to_string()))
+    }
+
+    fn keep_journal_after(&self, number: u64) {
+        self.copier.retention.backed_up(number);
+    }
+
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
         self.get(&keys::api_key(hash))
     }
@@ -281,14 +362,16 @@ impl Store for SledStore {
     }
 
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {
-        let entries = self.tree.scan_prefix(keys::apps_of(developer));
-        entries
-            .map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
-            .collect()
+        self.each(&keys::apps_of(developer)).collect()
     }
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
         self.get(&keys::idempotency(key))
+    }
+
+    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
+        let first = self.tree.range(keys::kept_before(time)).keys().next();
+        Ok(first.transpose().map_err(StoreError::engine)?.is_some())
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
@@ -411,5 +494,62 @@ impl Store for SledStore {
             endpoints.push(id);
         }
         Ok(endpoints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Environment, RawJson};
+
+    use super::*;
+    use crate::{metrics::Metrics, store::Write};
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
+    }
+
+    fn keeping(text: &str, created_at: Timestamp) -> (IdempotencyKey, KeptResponse) {
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
+        let response = KeptResponse { fingerprint: String::new(), created_at, body };
+        (IdempotencyKey::new(&scope, "POST", "/webhooks", text), response)
+    }
+
+    #[tokio::test]
+    async fn responses_are_forgotten_when_they_no_longer_count_the_oldest_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let (outbox, _woken) = mpsc::unbounded_channel();
+        let (store, closing) = SledStore::open(directory.path(), outbox, Metrics::new().commits).unwrap();
+        for (text, hours) in [("first", 0), ("second", 1), ("third", 2), ("again", 0), ("again", 30)] {
+            let change = Change { idempotency: Some(keeping(text, at(hours))), writes: Vec::new() };
+            store.commit(change).await.unwrap();
+        }
+        let forget = |now, at_most| {
+            let kept_before = KeptResponse::stale_before(now);
+            store.commit(Change::of(Write::ResponsesForgotten { kept_before, at_most }))
+        };
+        let kept = async || {
+            let mut kept = Vec::new();
+            for text in ["first", "second", "third", "again"] {
+                if store.kept_response(&keeping(text, at(0)).0).await.unwrap().is_some() {
+                    kept.push(text);
+                }
+            }
+            kept
+        };
+        forget(at(24), 10).await.unwrap();
+        assert_eq!(kept().await, ["first", "second", "third", "again"], "to the last moment");
+        forget(at(26), 1).await.unwrap();
+        assert_eq!(kept().await, ["second", "third", "again"]);
+        forget(at(26), 10).await.unwrap();
+        assert_eq!(kept().await, ["third", "again"]);
+        assert!(store.has_response_before(at(3)).await.unwrap());
+        forget(at(53), 10).await.unwrap();
+        assert_eq!(kept().await, ["again"]);
+        assert!(!store.has_response_before(at(30)).await.unwrap());
+        let findings = store.check(|_| ()).unwrap().findings;
+        assert!(findings.is_empty(), "{findings:?}");
+        drop(store);
+        closing.wait();
     }
 }

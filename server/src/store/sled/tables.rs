@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use payments_core::{DeliveryStatus, LedgerAccount, RawStatus, RefundStatus};
+use payments_core::{DeliveryStatus, LedgerAccount, RawStatus, RefundStatus, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -52,8 +52,11 @@ impl<'t> View<'t> {
                 Some(kept) if kept.is_fresh(response.created_at) => {
                     return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
                 }
-                _ => self.put(at, &response)?,
+                Some(old) => self.mark(keys::kept(old.created_at, &at), false),
+                None => {}
             }
+            self.mark(keys::kept(response.created_at, &at), true);
+            self.put(at, &response)?;
         }
         change.writes.into_iter().try_for_each(|write| self.write(write))
     }
@@ -81,6 +84,7 @@ impl<'t> View<'t> {
             }
             Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
             Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
+            Write::ResponsesForgotten { kept_before, at_most } => self.forget_responses(kept_before, at_most)?,
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
                 self.change.insert(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id), None);
@@ -146,6 +150,20 @@ impl<'t> View<'t> {
             self.mark(keys::review(id), is_open);
         }
         self.put(at, &Placed { place, session })?;
+        Ok(())
+    }
+
+    fn forget_responses(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
+        for key in self.tree.range(keys::kept_before(before)).keys().take(at_most) {
+            let key = key.map_err(StoreError::engine)?.to_vec();
+            if let Some(at) = keys::response_in_time(&key)
+                // A change of this very batch may have kept a new one under the same key.
+                && self.read::<KeptResponse>(&at)?.is_some_and(|kept| kept.created_at < before)
+            {
+                self.mark(at, false);
+            }
+            self.mark(key, false);
+        }
         Ok(())
     }
 

@@ -1,0 +1,35 @@
+//! `payments-server check`.
+
+use std::io::{self, Write};
+
+use super::{Failure, open::with_store, progress};
+use crate::cli::AdminArgs;
+
+/// Reads the whole store and prints what does not hold, one finding a line.
+pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
+    let checked = with_store(&args.data.data_dir, |store| {
+        let bar = progress::bar("checking", || store.records());
+        let checked = store.check(|done| progress::step(&bar, done))?;
+        bar.finish_and_clear();
+        Ok(checked)
+    })
+    .await?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&checked)?)?;
+    } else {
+        for finding in &checked.findings {
+            writeln!(out, "{}: {}", finding.record, finding.what)?;
+        }
+    }
+    let (records, payments) = (checked.records, checked.payments);
+    match checked.findings.len() {
+        0 if args.json => Ok(()),
+        0 => Ok(writeln!(out, "{records} records, {payments} of them payments: everything holds")?),
+        found => Err(format!(
+            "{found} of {records} records do not hold; stop the server, keep a copy of the data directory, and restore \
+             the last backup"
+        )
+        .into()),
+    }
+}

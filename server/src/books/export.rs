@@ -1,0 +1,285 @@
+//! `payments-server export`: the books as JSON lines or CSV.
+
+use std::{
+    borrow::Cow,
+    io::{self, BufWriter, Write},
+};
+
+use payments_core::{Amount, Delivery, Payment, Posting, Refund, Timestamp};
+use serde::Serialize;
+
+use super::{Failure, open::with_store, progress};
+use crate::{
+    cli::{ExportArgs, ExportFormat, Ledger},
+    store::sled::SledStore,
+};
+
+/// The part of time that is written out.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Span {
+    fn holds(self, time: Timestamp) -> bool {
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
+}
+
+/// Writes one book to the standard output, in the order of its ids, which is that of time.
+pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
+    let ExportArgs { ledger, format, since, until, data } = args;
+    let span = Span { since, until };
+    let written = with_store(&data.data_dir, move |store| {
+        let out = BufWriter::new(io::stdout().lock());
+        match format {
+            ExportFormat::Jsonl => write_book(store, ledger, span, JsonLines(out)),
+            ExportFormat::Csv => write_book(store, ledger, span, csv::Writer::from_writer(out)),
+        }
+    });
+    match written.await {
+        // Whoever reads has read enough.
+        Err(error) if is_broken_pipe(&*error) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let of_csv = error.downcast_ref::<csv::Error>().and_then(|error| match error.kind() {
+        csv::ErrorKind::Io(error) => Some(error.kind()),
+        _ => None,
+    });
+    kind.or(of_csv) == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// A row either as the API shows the record, or flat for a table.
+trait Rows {
+    fn row(&mut self, whole: &impl Serialize, flat: &impl Serialize) -> Result<(), Failure>;
+    fn end(self) -> Result<(), Failure>;
+}
+
+struct JsonLines<W>(W);
+
+impl<W: Write> Rows for JsonLines<W> {
+    fn row(&mut self, whole: &impl Serialize, _flat: &impl Serialize) -> Result<(), Failure> {
+        // The kind of failure is kept: a reader that has gone away is none.
+        serde_json::to_writer(&mut self.0, whole).map_err(io::Error::from)?;
+        Ok(self.0.write_all(b"\n")?)
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        Ok(self.0.flush()?)
+    }
+}
+
+impl<W: Write> Rows for csv::Writer<W> {
+    fn row(&mut self, _whole: &impl Serialize, flat: &impl Serialize) -> Result<(), Failure> {
+        Ok(self.serialize(flat)?)
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        Ok(self.flush()?)
+    }
+}
+
+fn write_book(store: &SledStore, ledger: Ledger, span: Span, mut rows: impl Rows) -> Result<(), Failure> {
+    let bar = progress::bar("exporting", || store.records());
+    let mut read = 0_u64;
+    let mut step = || {
+        read += 1;
+        progress::step(&bar, read);
+    };
+    match ledger {
+        Ledger::Deliveries => {
+            for outgoing in store.each_delivery() {
+                let delivery = outgoing?.delivery;
+                step();
+                if span.holds(delivery.created_at) {
+                    rows.row(&delivery, &DeliveryRow::of(&delivery))?;
+                }
+            }
+        }
+        Ledger::Payments | Ledger::Refunds => {
+            for session in store.each_session() {
+                let payment = session?.payment;
+                step();
+                if ledger == Ledger::Payments {
+                    if span.holds(payment.created_at) {
+                        rows.row(&payment, &PaymentRow::of(&payment))?;
+                    }
+                } else if let Some(refund) = payment.refund.as_ref().filter(|refund| span.holds(refund.created_at)) {
+                    rows.row(&RefundLine { payment: payment.id.as_str(), refund }, &RefundRow::of(&payment, refund))?;
+                }
+            }
+        }
+        Ledger::Postings => {
+            for session in store.each_session() {
+                let session = session?;
+                step();
+                let payment = &session.payment;
+                for (nth, postings) in store.postings_of(&payment.id)?.iter().enumerate() {
+                    // The first move of money is the completion, the second the refund.
+                    let refunded_at = payment.refund.as_ref().map(|refund| refund.created_at);
+                    let at = if nth == 0 { payment.paid_at } else { refunded_at };
+                    let at = at.unwrap_or(payment.updated_at);
+                    for posting in postings.iter().filter(|_| span.holds(at)) {
+                        let row = PostingRow::of(payment, posting, at);
+                        rows.row(&row, &row)?;
+                    }
+                }
+            }
+        }
+    }
+    bar.finish_and_clear();
+    rows.end()
+}
+
+#[derive(Serialize)]
+struct RefundLine<'r> {
+    payment: &'r str,
+    #[serde(flatten)]
+    refund: &'r Refund,
+}
+
+/// A merchant's text as a spreadsheet may read it: not as a formula.
+fn plain(text: &str) -> Cow<'_, str> {
+    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PaymentRow<'r> {
+    id: &'r str,
+    created_at: Timestamp,
+    paid_at: Option<Timestamp>,
+    developer_id: &'r str,
+    environment: &'r str,
+    status: &'r str,
+    amount: String,
+    platform_fee_amount: String,
+    net_amount: String,
+    currency: &'static str,
+    payment_method: Option<&'r str>,
+    merchant_transaction_id: Cow<'r, str>,
+    description: Option<Cow<'r, str>>,
+}
+
+impl<'r> PaymentRow<'r> {
+    fn of(payment: &'r Payment) -> Self {
+        Self {
+            id: payment.id.as_str(),
+            created_at: payment.created_at,
+            paid_at: payment.paid_at,
+            developer_id: payment.developer_id.as_str(),
+            environment: payment.environment.as_str(),
+            status: payment.status.as_str(),
+            amount: payment.amount.to_string(),
+            platform_fee_amount: payment.platform_fee_amount.to_string(),
+            net_amount: payment.net_amount.to_string(),
+            currency: payment.currency.code(),
+            payment_method: payment.payment_method.as_ref().map(payments_core::PaymentMethod::as_str),
+            merchant_transaction_id: plain(&payment.merchant_transaction_id),
+            description: payment.description.as_deref().map(plain),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RefundRow<'r> {
+    id: &'r str,
+    payment: &'r str,
+    created_at: Timestamp,
+    settled_at: Option<Timestamp>,
+    developer_id: &'r str,
+    environment: &'r str,
+    status: &'r str,
+    amount: String,
+    currency: &'static str,
+    requires_manual_settlement: bool,
+    reason: Option<Cow<'r, str>>,
+}
+
+impl<'r> RefundRow<'r> {
+    fn of(payment: &'r Payment, refund: &'r Refund) -> Self {
+        Self {
+            id: refund.id.as_str(),
+            payment: payment.id.as_str(),
+            created_at: refund.created_at,
+            settled_at: refund.settled_at,
+            developer_id: payment.developer_id.as_str(),
+            environment: payment.environment.as_str(),
+            status: refund.status.as_str(),
+            amount: refund.amount.to_string(),
+            currency: refund.currency.code(),
+            requires_manual_settlement: refund.requires_manual_settlement,
+            reason: refund.reason.as_deref().map(plain),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PostingRow<'r> {
+    at: Timestamp,
+    payment: &'r str,
+    developer_id: &'r str,
+    environment: &'r str,
+    account: payments_core::LedgerAccount,
+    /// In major units, with a sign.
+    amount: String,
+    /// The same in minor units: paisa, cents.
+    minor: i64,
+    currency: &'static str,
+}
+
+impl<'r> PostingRow<'r> {
+    fn of(payment: &'r Payment, posting: &Posting, at: Timestamp) -> Self {
+        let sign = if posting.minor < 0 { "-" } else { "" };
+        Self {
+            at,
+            payment: payment.id.as_str(),
+            developer_id: payment.developer_id.as_str(),
+            environment: payment.environment.as_str(),
+            account: posting.account,
+            minor: posting.minor,
+            amount: format!("{sign}{}", Amount::from_minor(posting.minor.unsigned_abs())),
+            currency: payment.currency.code(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeliveryRow<'r> {
+    id: &'r str,
+    created_at: Timestamp,
+    delivered_at: Option<Timestamp>,
+    developer_id: &'r str,
+    webhook_id: &'r str,
+    event: &'r str,
+    status: &'r str,
+    response_status: Option<u16>,
+    attempts: u32,
+}
+
+impl<'r> DeliveryRow<'r> {
+    fn of(delivery: &'r Delivery) -> Self {
+        Self {
+            id: delivery.id.as_str(),
+            created_at: delivery.created_at,
+            delivered_at: delivery.delivered_at,
+            developer_id: delivery.developer_id.as_str(),
+            webhook_id: delivery.webhook_id.as_str(),
+            event: delivery.event.as_str(),
+            status: delivery.status.as_str(),
+            response_status: delivery.response_status,
+            attempts: delivery.attempts,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What is done with a whole store: proving it, copying it, writing it out for a bookkeeper.
+
+mod check;
+mod export;
+mod open;
+mod progress;
+mod restore;
+mod schedule;
+
+pub(crate) use check::check;
+pub(crate) use export::export;
+pub(crate) use restore::restore;
+pub(crate) use schedule::{Schedule, back_up_regularly};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,0 +1,36 @@
+//! Forgetting what no longer counts.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Refused, Service};
+use crate::store::{Change, KeptResponse, Write};
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(10);
+/// How much is forgotten in one change, so that no payment waits long behind it.
+const AT_A_TIME: usize = 256;
+
+impl Service {
+    /// Forgets the responses of idempotency keys after 24 hours, for as long as it is polled.
+    pub(crate) async fn tidy(self: Arc<Self>) {
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.forget_responses().await {
+                tracing::error!(%error, "old responses could not be forgotten; it is tried again");
+            }
+        }
+    }
+
+    async fn forget_responses(&self) -> Result<(), Refused> {
+        let kept_before = KeptResponse::stale_before(self.ambient.now());
+        while self.store.has_response_before(kept_before).await? {
+            let forget = Write::ResponsesForgotten { kept_before, at_most: AT_A_TIME };
+            self.store.commit(Change::of(forget)).await?;
+        }
+        Ok(())
+    }
+}

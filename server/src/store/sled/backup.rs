@@ -1,0 +1,221 @@
+//! A consistent copy of a store that goes on being written to, and a store made of one.
+//!
+//! sled has no snapshots. So the tree is read while the committer writes: a record is as it was at some moment between
+//! the first journal entry that the tree held when the reading began and the last one when it ended. Then the entries
+//! in between are added. They say what a record became, not how it changed, so applying them in order makes every
+//! record what it was at the end, whichever moment it was read at. Nothing waits for the copy.
+//!
+//! A backup is a directory: `records` (the tree, in checksummed pieces as the journal has them), `journal` (the entries
+//! in between) and `backup.json`, which is written last: without it the backup is not whole. Records are readable by
+//! whoever reads the directory, webhook secrets among them.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CACHE_BYTES, FORMAT, SEGMENT_BYTES, committer,
+    journal::{self, JournalError, Pieces, Writes},
+    keys,
+    retention::Retention,
+    tables,
+};
+use crate::store::{BackedUp, StoreError};
+
+const MANIFEST: &str = "backup.json";
+const RECORDS: &str = "records";
+const JOURNAL: &str = "journal";
+/// How many bytes of records make a piece.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// What a backup says of itself.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    /// The layout of its records.
+    format: u32,
+    /// The journal entry before those in `journal`.
+    from: u64,
+    /// The last of them.
+    to: u64,
+    pieces: u64,
+    records: u64,
+}
+
+/// What it takes to copy a store while it is open.
+#[derive(Clone)]
+pub(super) struct Copier {
+    pub(super) tree: sled::Db,
+    pub(super) journal: PathBuf,
+    pub(super) retention: Arc<Retention>,
+    /// The store is being closed, and a copy under way must not hold that up.
+    pub(super) closing: Arc<AtomicBool>,
+}
+
+impl Copier {
+    /// Copies the store into a directory, which must be missing or empty.
+    pub(super) fn copy_to(&self, directory: &Path) -> Result<BackedUp, BackupError> {
+        make_empty(directory)?;
+        let mut copying = self.retention.copying();
+        let from = self.applied()?;
+        copying.begin_after(from);
+
+        let mut records = 0;
+        let mut pieces = Pieces::create(&directory.join(RECORDS), 1)?;
+        let mut piece = Writes::new();
+        let mut bytes = 0;
+        for entry in self.tree.iter() {
+            let (key, value) = entry.map_err(StoreError::engine)?;
+            if key == keys::APPLIED {
+                continue;
+            }
+            records += 1;
+            bytes += key.len() + value.len();
+            piece.insert(key.to_vec(), Some(value.to_vec()));
+            if bytes > PIECE_BYTES {
+                if self.closing.load(Ordering::Relaxed) {
+                    return Err(StoreError::Stopped.into());
+                }
+                pieces.append(&std::mem::take(&mut piece))?;
+                bytes = 0;
+            }
+        }
+        pieces.append(&piece)?;
+        let pieces = pieces.finish()?;
+
+        // sled shows a batch whole, this number with it; so no later entry can have been read.
+        let to = self.applied()?;
+        let journal = directory.join(JOURNAL);
+        DirBuilder::new().mode(0o700).create(&journal)?;
+        let mut between = Pieces::create(&journal::file_in(&journal, from + 1), from + 1)?;
+        journal::read(&self.journal, from, |number, writes| match number > to {
+            true => Ok(()),
+            false => between.append(&writes).map_err(JournalError::Io),
+        })?;
+        let last = between.finish()?;
+        if last != to {
+            return Err(BackupError::Short { last, to });
+        }
+        let manifest = Manifest { format: FORMAT, from, to, pieces, records };
+        fs::write(directory.join(MANIFEST), serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
+        File::open(directory.join(MANIFEST))?.sync_all()?;
+        for made in [&journal, directory] {
+            journal::sync_directory(made)?;
+        }
+        if let Some(parent) = directory.canonicalize()?.parent() {
+            journal::sync_directory(parent)?;
+        }
+        Ok(BackedUp { directory: directory.to_owned(), records, from, to })
+    }
+
+    fn applied(&self) -> Result<u64, StoreError> {
+        Ok(tables::read(&self.tree, keys::APPLIED)?.unwrap_or(0))
+    }
+}
+
+/// The journal entry from which on a whole backup needs the journal; `None` of a directory that is no whole backup.
+pub(crate) fn needs_after(directory: &Path) -> Option<u64> {
+    let manifest = fs::read(directory.join(MANIFEST)).ok()?;
+    serde_json::from_slice::<Manifest>(&manifest).ok().map(|manifest| manifest.from)
+}
+
+/// Makes a store of a backup in a directory that is missing or empty; `journal` is the journal of the store that was
+/// lost, if there is still one: then nothing that was acknowledged is lost. Returns the number of the last change.
+pub(crate) fn restore(backup: &Path, journal: Option<&Path>, directory: &Path) -> Result<u64, BackupError> {
+    let manifest = fs::read(backup.join(MANIFEST)).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
+    let manifest: Manifest =
+        serde_json::from_slice(&manifest).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
+    // An earlier one is brought up to date when the store is opened.
+    if manifest.format > FORMAT {
+        return Err(BackupError::Format { found: manifest.format });
+    }
+    refuse_if_used(directory)?;
+    // Under another name until it is whole, so that a crash leaves no half of a store to be opened.
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let making = directory.with_file_name(format!("{name}.restoring"));
+    make_empty(&making)?;
+    let config = sled::Config::new().path(making.join("sled")).cache_capacity(CACHE_BYTES).segment_size(SEGMENT_BYTES);
+    let tree = config.open().map_err(StoreError::engine)?;
+    let mut records = 0;
+    let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
+        records += writes.len() as u64;
+        Ok(committer::apply(&tree, writes)?)
+    })?;
+    if (pieces, records) != (manifest.pieces, manifest.records) {
+        return Err(BackupError::Damaged { backup: backup.to_owned() });
+    }
+    let new_journal = making.join(JOURNAL);
+    DirBuilder::new().mode(0o700).create(&new_journal)?;
+    let mut between = Pieces::create(&journal::file_in(&new_journal, manifest.from + 1), manifest.from + 1)?;
+    let mut last = manifest.from;
+    for source in [Some(backup.join(JOURNAL)), journal.map(Path::to_owned)].into_iter().flatten() {
+        last = last.max(journal::read_closed(&source, last, |number, mut writes| {
+            between.append(&writes)?;
+            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+            Ok(committer::apply(&tree, writes)?)
+        })?);
+        if last < manifest.to {
+            return Err(BackupError::Short { last, to: manifest.to });
+        }
+    }
+    between.finish()?;
+    tree.insert(keys::APPLIED, last.to_string().as_bytes()).map_err(StoreError::engine)?;
+    tree.flush().map_err(StoreError::engine)?;
+    File::open(making.join("sled").join("db"))?.sync_all()?;
+    for made in [&making.join("sled"), &new_journal, &making] {
+        journal::sync_directory(made)?;
+    }
+    drop(tree);
+    fs::rename(&making, directory)?;
+    if let Some(parent) = directory.canonicalize()?.parent() {
+        journal::sync_directory(parent)?;
+    }
+    Ok(last)
+}
+
+fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
+    let is_used = match fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    if is_used { Err(BackupError::NotEmpty { directory: directory.to_owned() }) } else { Ok(()) }
+}
+
+fn make_empty(directory: &Path) -> Result<(), BackupError> {
+    refuse_if_used(directory)?;
+    // Webhook secrets lie in there in clear.
+    Ok(DirBuilder::new().recursive(true).mode(0o700).create(directory)?)
+}
+
+/// A backup was not made, or no store was made of one.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackupError {
+    #[error("{directory} is not empty; name a directory that is, or none yet", directory = directory.display())]
+    NotEmpty { directory: PathBuf },
+    #[error("{backup} is not a whole backup: its backup.json is missing or cannot be read; take another",
+        backup = backup.display())]
+    NotWhole { backup: PathBuf },
+    #[error("the backup {backup} is damaged: it holds less than it says; take another", backup = backup.display())]
+    Damaged { backup: PathBuf },
+    #[error(
+        "the backup has format {found} and this server restores up to {FORMAT}; restore it with the version that made it"
+    )]
+    Format { found: u32 },
+    #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
+    Short { last: u64, to: u64 },
+    #[error("the copy could not be read or written: {0}; is the disk full?")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,189 @@
+//! Copies of a running server's store, and stores made of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of};
+
+/// Creates and pays payments until it is stopped, or until the server is; returns the ids of those that were
+/// acknowledged as paid.
+fn shops(server: &Server, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Vec<String>>> {
+    let shop = |stop: Arc<AtomicBool>, url: String| async move {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut paid = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let create = http.post(format!("{url}/api/v1/payments")).bearer_auth(SANDBOX_KEY);
+            let Ok(answer) = create.json(&payment_of(&json!(100))).send().await else { break };
+            let Ok(payment) = answer.json::<Value>().await else { break };
+            let id = payment["id"].as_str().unwrap().to_owned();
+            let simulate = http.post(format!("{url}/api/v1/checkout/{id}/simulate")).send().await;
+            if simulate.is_ok_and(|answer| answer.status() == 200) {
+                paid.push(id);
+            }
+        }
+        paid
+    };
+    (0..4).map(|_| tokio::spawn(shop(Arc::clone(stop), server.url.clone()))).collect()
+}
+
+async fn ended(shops: Vec<JoinHandle<Vec<String>>>) -> Vec<String> {
+    let mut paid = Vec::new();
+    for shop in shops {
+        paid.extend(shop.await.unwrap());
+    }
+    paid
+}
+
+async fn total(server: &Server) -> u64 {
+    let request = server.request(Method::GET, "/payments?limit=1&status=completed");
+    request.send().await.unwrap().json::<Value>().await.unwrap()["total"].as_u64().unwrap()
+}
+
+fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(arguments);
+    for (flag, path) in paths {
+        if !flag.is_empty() {
+            command.arg(flag);
+        }
+        command.arg(path);
+    }
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Goes on serving from a restored store.
+fn serve(server: &mut Server, restored: &Path) {
+    fs::rename(server.data(), server.directory.path().join("lost")).unwrap();
+    fs::rename(restored, server.data()).unwrap();
+    server.restart();
+}
+
+fn in_directory(server: &Server, name: &str) -> PathBuf {
+    server.directory.path().join(name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_taken_under_load_restores_to_a_store_in_which_everything_holds() {
+    let mut server = Server::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let shops = shops(&server, &stop);
+    eventually("some payments", async || (total(&server).await > 20).then_some(())).await;
+    let before = total(&server).await;
+    let backup = in_directory(&server, "backup");
+    let made = server.administer(&["backup", backup.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", text(&made));
+    let after = total(&server).await;
+    // The store that is being written to holds as well.
+    let checked = server.administer(&["check"]);
+    assert!(checked.status.success(), "{}", text(&checked));
+    stop.store(true, Ordering::Relaxed);
+    ended(shops).await;
+    server.kill();
+
+    let restored = in_directory(&server, "restored");
+    let output = run(&["restore"], &[("", &backup), ("--data-dir", &restored)]);
+    assert!(output.status.success(), "{}", text(&output));
+    serve(&mut server, &restored);
+    let held = total(&server).await;
+    assert!((before..=after).contains(&held), "{held} is not between {before} and {after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_journal_a_backup_brings_back_everything_acknowledged_since() {
+    let mut server = Server::start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let shops = shops(&server, &stop);
+    let backup = in_directory(&server, "backup");
+    let made = server.administer(&["backup", backup.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", text(&made));
+    let at_backup = total(&server).await;
+    eventually("more payments", async || (total(&server).await > at_backup + 20).then_some(())).await;
+    server.kill();
+    let paid = ended(shops).await;
+    // The engine's own file is lost; the journal beside it is not.
+    fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
+    let journal = server.data().join("journal");
+
+    let restored = in_directory(&server, "restored");
+    let output = run(&["restore"], &[("", &backup), ("--journal", &journal), ("--data-dir", &restored)]);
+    assert!(output.status.success(), "{}", text(&output));
+    serve(&mut server, &restored);
+    for id in &paid {
+        let request = server.request(Method::GET, &format!("/payments/{id}"));
+        let payment: Value = request.send().await.unwrap().json().await.unwrap();
+        assert_eq!(payment["rawStatus"], "paid", "{id}");
+    }
+    assert!(paid.len() as u64 > at_backup);
+}
+
+#[tokio::test]
+async fn a_damaged_or_unfinished_backup_is_refused_and_nothing_is_written_over() {
+    let server = Server::start();
+    server.create(&payment_of(&json!(1))).await;
+    let backup = in_directory(&server, "backup");
+    assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
+    let again = server.administer(&["backup", backup.to_str().unwrap()]);
+    assert!(!again.status.success() && text(&again).contains("is not empty"), "{}", text(&again));
+
+    let restored = in_directory(&server, "restored");
+    let restore = |backup: &Path, to: &Path| run(&["restore"], &[("", backup), ("--data-dir", to)]);
+    let over = restore(&backup, &server.data());
+    assert!(!over.status.success() && text(&over).contains("is not empty"), "{}", text(&over));
+
+    let records = fs::read(backup.join("records")).unwrap();
+    for at in [0, 9, 13, 20, records.len() / 2, records.len() - 1] {
+        let mut damaged = records.clone();
+        damaged[at] ^= 1;
+        fs::write(backup.join("records"), damaged).unwrap();
+        let output = restore(&backup, &restored);
+        assert!(!output.status.success() && !restored.exists(), "byte {at}: {}", text(&output));
+        let _ = fs::remove_dir_all(in_directory(&server, "restored.restoring"));
+    }
+    fs::write(backup.join("records"), &records[..8]).unwrap();
+    assert!(text(&restore(&backup, &restored)).contains("holds less than it says"));
+    let _ = fs::remove_dir_all(in_directory(&server, "restored.restoring"));
+    fs::write(backup.join("records"), &records).unwrap();
+    assert!(restore(&backup, &restored).status.success());
+
+    fs::remove_file(backup.join("backup.json")).unwrap();
+    let output = restore(&backup, &in_directory(&server, "other"));
+    assert!(text(&output).contains("is not a whole backup"), "{}", text(&output));
+}
+
+#[tokio::test]
+async fn scheduled_backups_are_made_and_only_the_newest_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let backups = directory.path().join("backups");
+    let flags = ["--backup-dir", backups.to_str().unwrap(), "--backup-every", "1", "--backup-keep", "2"];
+    let mut server = Server::start_with(&flags);
+    server.create(&payment_of(&json!(1))).await;
+    let names = || {
+        let mut names: Vec<_> =
+            fs::read_dir(&backups).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+        names.retain(|path| path.join("backup.json").exists());
+        names.sort();
+        names
+    };
+    let first = eventually("a backup", async || names().first().cloned()).await;
+    eventually("the first to be removed", async || (names().len() == 2 && !first.exists()).then_some(())).await;
+    server.kill();
+    let restored = directory.path().join("restored");
+    let output = run(&["restore"], &[("", names().last().unwrap()), ("--data-dir", &restored)]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("1 of them payments"), "{}", text(&output));
+}

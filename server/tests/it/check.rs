@@ -1,0 +1,176 @@
+//! `payments-server check` proves a sound store and names what is damaged.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{BINARY, Server, eventually, payment_of},
+};
+
+/// A store with something of everything, closed in order: a workspace with a key and an app, payments that are open,
+/// paid and failed, under idempotency keys, and deliveries that were made.
+pub(crate) async fn filled() -> Server {
+    let mut server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    let made = server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]);
+    let workspace = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
+    server.administer(&["apps", "create", "--workspace", &workspace, "--name", "Shop"]);
+    for (number, ending) in [Some("success"), None, Some("fail"), Some("success")].into_iter().enumerate() {
+        let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("order-{number}"));
+        let payment: Value = request.json(&payment_of(&json!(100.5))).send().await.unwrap().json().await.unwrap();
+        if let Some(action) = ending {
+            let path = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+            let simulated = server.keyless(Method::POST, &path).json(&json!({"action": action})).send().await.unwrap();
+            assert_eq!(simulated.status(), 200);
+        }
+    }
+    eventually("every delivery to be made", async || {
+        let path = "/webhooks/deliveries";
+        let page: Value = server.request(Method::GET, path).send().await.unwrap().json().await.unwrap();
+        let items = page["items"].as_array().unwrap();
+        (items.len() == 6 && items.iter().all(|delivery| delivery["status"] == "success")).then_some(())
+    })
+    .await;
+    assert!(server.terminate().success());
+    server
+}
+
+fn check(directory: &Path) -> Output {
+    let begun = Instant::now();
+    loop {
+        let output = Command::new(BINARY).arg("check").arg("--data-dir").arg(directory).output().unwrap();
+        // sled's own threads can hold the lock of this very process for a moment longer.
+        let is_held = String::from_utf8_lossy(&output.stderr).contains("another process has");
+        if !is_held || begun.elapsed() > Duration::from_secs(30) {
+            return output;
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false if path.extension().is_some_and(|suffix| suffix == "sock") => {}
+            false => drop(fs::copy(path, target).unwrap()),
+        }
+    }
+}
+
+/// A copy of a store in which the records of a prefix are what `damage` makes of them; `None` removes one.
+fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    let _ = fs::remove_dir_all(to);
+    copy(&server.data(), to);
+    let tree = sled::Config::new().path(to.join("sled")).segment_size(8 * 1024 * 1024).open().unwrap();
+    let (key, value) = tree.scan_prefix(prefix).next().unwrap_or_else(|| panic!("no record {prefix}")).unwrap();
+    match damage(&value) {
+        Some(value) => tree.insert(key, value).unwrap(),
+        None => tree.remove(key).unwrap(),
+    };
+    tree.flush().unwrap();
+}
+
+fn replaced(from: &'static str, to: &'static str) -> impl Fn(&[u8]) -> Option<Vec<u8>> {
+    move |value| {
+        let text = std::str::from_utf8(value).unwrap();
+        assert!(text.contains(from), "{text}");
+        Some(text.replacen(from, to, 1).into_bytes())
+    }
+}
+
+#[tokio::test]
+async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
+    let server = filled().await;
+    let sound = check(&server.data());
+    let said = String::from_utf8(sound.stdout).unwrap();
+    assert!(sound.status.success(), "{said}");
+    assert!(said.ends_with("4 of them payments: everything holds\n"), "{said}");
+
+    let copy = server.directory.path().join("copy");
+    let gone = |_: &[u8]| None;
+    let garbled = |_: &[u8]| Some(b"{".to_vec());
+    type Damage<'d> = &'d dyn Fn(&[u8]) -> Option<Vec<u8>>;
+    let lines: &[(&str, Damage<'_>, &str, &str)] = &[
+        ("payment/", &garbled, "payment/", "cannot be read"),
+        ("payment/", &gone, "posting/", "belongs to a payment that is not there"),
+        ("payment/", &gone, "list/", "names a record that does not belong there"),
+        ("payment/", &gone, "event/", "is about a payment that is not there"),
+        ("payment/", &gone, "idempotency/", "tells of an effect that is not there"),
+        ("payment/", &replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
+        ("payment/", &replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
+        ("payment/", &replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
+        ("posting/", &gone, "payment/", "its postings are not those of that"),
+        ("posting/", &replaced("95", "96"), "posting/", "sum to"),
+        ("posting/", &replaced("95", "96"), "balance/", "is kept as"),
+        ("balance/", &replaced("-", ""), "balance/", "is kept as"),
+        ("balance/", &gone, "balance/", "is missing"),
+        ("volume/", &gone, "volume/", "is missing"),
+        ("list/", &gone, "count/", "is kept as"),
+        ("count/", &|_| Some(b"9".to_vec()), "count/", "is kept as"),
+        ("block/", &gone, "block/", "is missing"),
+        ("event/", &gone, "payment/", "has no event payment.created"),
+        ("delivery/", &garbled, "delivery/", "cannot be read"),
+        ("delivery/", &gone, "list/", "names a record that does not belong there"),
+        ("delivery/", &replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
+        ("session-end/", &gone, "payment/", "will never expire"),
+        ("idempotency/", &garbled, "idempotency/", "cannot be read"),
+        ("idempotency/", &gone, "kept/", "dates a response that is not there"),
+        ("kept/", &gone, "idempotency/", "will never be forgotten"),
+        ("workspace/", &gone, "workspace-of/", "do not agree"),
+        ("workspace-of/", &gone, "workspace/", "do not agree"),
+        ("key/", &gone, "key-of/", "do not agree"),
+        ("key-of/", &gone, "key/", "do not agree"),
+        ("app/", &garbled, "app/", "cannot be read"),
+        ("endpoint/", &gone, "endpoint-of/", "do not agree"),
+        ("endpoint-of/", &gone, "endpoint/", "do not agree"),
+    ];
+    for (prefix, damage, named, what) in lines {
+        damaged(&server, &copy, prefix, damage);
+        let output = check(&copy);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{prefix} {what}: {said}");
+        let is_named = said.lines().any(|line| line.starts_with(named) && line.contains(what));
+        assert!(is_named, "{prefix} was damaged, {named} \"{what}\" was expected: {said}");
+    }
+
+    // What should not be there at all.
+    for (key, what) in [
+        ("surprise/1", "is of no kind"),
+        ("outbox/wh_1/del_1", "owes a delivery that is over or not there"),
+        ("unsettled/pay_1", "does not wait for anybody"),
+        ("review/pay_1", "does not wait for anybody"),
+        ("check/01234567pay_1", "does not wait for it"),
+    ] {
+        damaged(&server, &copy, "meta/applied", |value| Some(value.to_vec()));
+        let tree = sled::Config::new().path(copy.join("sled")).segment_size(8 * 1024 * 1024).open();
+        tree.unwrap().insert(key, b"").unwrap();
+        let output = check(&copy);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.lines().any(|line| line.starts_with(key) && line.contains(what)), "{key}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn findings_are_json_on_demand_and_a_missing_store_is_not_made() {
+    let server = filled().await;
+    let output = server.administer(&["check", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report["payments"].as_u64(), &report["findings"]), (Some(4), &json!([])));
+
+    let nowhere = server.directory.path().join("nowhere");
+    let output = check(&nowhere);
+    assert!(!output.status.success() && !nowhere.exists());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--data-dir"));
+}

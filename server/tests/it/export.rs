@@ -1,0 +1,64 @@
+//! The books, as a bookkeeper gets them.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    check::filled,
+    server::{Server, payment_of},
+};
+
+fn export(server: &Server, arguments: &[&str]) -> String {
+    let output = server.administer(&[&["export"], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn json_lines_are_what_the_api_shows_with_and_without_a_running_server() {
+    let mut server = filled().await;
+    let offline = export(&server, &["payments"]);
+    server.restart();
+    assert_eq!(export(&server, &["payments"]), offline);
+    let ids: Vec<Value> =
+        offline.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].take()).collect();
+    assert_eq!(ids.len(), 4);
+    for (line, id) in offline.lines().zip(&ids) {
+        let shown = server.request(Method::GET, &format!("/payments/{}", id.as_str().unwrap())).send().await.unwrap();
+        assert_eq!(shown.text().await.unwrap(), line);
+    }
+    assert_eq!(export(&server, &["deliveries"]).lines().count(), 6);
+    assert_eq!(export(&server, &["refunds"]), "");
+    let leftovers = std::fs::read_dir(server.data()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!leftovers.into_iter().any(|name| name.to_string_lossy().starts_with("copy-")));
+}
+
+#[tokio::test]
+async fn postings_in_csv_sum_to_zero_and_a_span_of_time_cuts_them() {
+    let server = filled().await;
+    let csv = export(&server, &["postings", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let head: Vec<_> = rows.headers().unwrap().iter().map(str::to_owned).collect();
+    assert_eq!(head, ["at", "payment", "developerId", "environment", "account", "amount", "minor", "currency"]);
+    let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.iter().map(|row| row[6].parse::<i64>().unwrap()).sum::<i64>(), 0);
+    assert_eq!((&rows[0][4], &rows[0][5], &rows[0][6]), ("gateway_clearing", "-100.5", "-10050"));
+    let from_second = &rows[3][0];
+    let later = export(&server, &["postings", "--since", from_second]);
+    assert_eq!(later.lines().count(), 3);
+    let earlier = export(&server, &["postings", "--until", from_second]);
+    assert_eq!(earlier.lines().count(), 3);
+}
+
+#[tokio::test]
+async fn a_merchants_text_is_no_formula_in_a_spreadsheet() {
+    let server = Server::start();
+    let mut payment = payment_of(&json!(1));
+    payment["description"] = json!("=HYPERLINK(\"https://evil.example\"), \"tea\"");
+    server.create(&payment).await;
+    let csv = export(&server, &["payments", "--format", "csv"]);
+    let row = csv::Reader::from_reader(csv.as_bytes()).records().next().unwrap().unwrap();
+    assert_eq!(&row[12], "'=HYPERLINK(\"https://evil.example\"), \"tea\"");
+    assert!(export(&server, &["payments"]).contains("\"description\":\"=HYPERLINK"));
+}
