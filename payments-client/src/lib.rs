@@ -37,22 +37,37 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod account;
+#[cfg(feature = "blocking")]
+mod blocking;
+mod budget;
+mod checkout;
 mod client;
 mod error;
 mod idempotency_key;
+mod jitter;
 mod payments;
+mod request;
+mod response;
+mod retry;
+mod retry_after;
 mod secret_key;
 mod webhooks;
 
-pub use client::{Client, ClientBuilder};
+pub use account::AccountResource;
+pub use checkout::{Checkout, CreateDemoSession, PayResult};
+pub use client::{Client, ClientBuilder, KeyHeader};
 pub use error::{Error, Result};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
-pub use payments::{CreatePaymentRequest, ListPayments, Payments};
+pub use payments::Payments;
 pub use payments_core::{
-    Amount, CreatePayment, CreateWebhook, Currency, Customer, Environment, ErrorBody, Event, EventKind, Message,
-    Metadata, Page, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundStatus, Status, Subscription,
-    Timestamp, WebhookEndpoint, WebhookId,
+    Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
+    Customer, Delivery, DeliveryStatus, DemoCheckout, DeveloperApp, Environment, ErrorBody, Event, EventKind, Message,
+    Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundStatus, SimulateOutcome,
+    Simulation, Status, Subscription, Timestamp, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
+pub use request::{IdempotentRequest, Request};
+pub use response::{RateLimit, Response};
 pub use secret_key::{SecretKey, SecretKeyError};
 pub use webhook_verify as webhook;
-pub use webhooks::{CreateWebhookRequest, Webhooks};
+pub use webhooks::{Removed, Verdict, VerifySignature, Webhooks};
