@@ -47,11 +47,13 @@ mod error;
 mod idempotency_key;
 mod jitter;
 mod payments;
+mod reconcile;
 mod request;
 mod response;
 mod retry;
 mod retry_after;
 mod secret_key;
+mod stream;
 mod webhooks;
 
 pub use account::AccountResource;
@@ -66,8 +68,10 @@ pub use payments_core::{
     Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundStatus, SimulateOutcome,
     Simulation, Status, Subscription, Timestamp, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
+pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};
 pub use response::{RateLimit, Response};
 pub use secret_key::{SecretKey, SecretKeyError};
+pub use stream::Listed;
 pub use webhook_verify as webhook;
 pub use webhooks::{Removed, Verdict, VerifySignature, Webhooks};

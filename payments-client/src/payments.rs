@@ -20,6 +20,10 @@ impl<'c> Payments<'c> {
         Self { client }
     }
 
+    pub(crate) const fn client(self) -> &'c Client {
+        self.client
+    }
+
     /// Creates a payment.
     ///
     /// It carries an idempotency key, a new one unless you give yours. A key is forgotten after 24 hours; used again

@@ -76,6 +76,10 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
         Self { client: client.clone(), call: call.into().0, value: PhantomData }
     }
 
+    pub(crate) fn into_parts(self) -> (Client, Result<Call>) {
+        (self.client, self.call)
+    }
+
     pub(crate) fn query(mut self, name: &'static str, value: String) -> Self {
         if let Ok(call) = &mut self.call {
             call.query.retain(|(known, _)| *known != name);

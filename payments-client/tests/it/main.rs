@@ -4,5 +4,6 @@
 mod every_route;
 mod faults;
 mod ill_server;
+mod lists;
 mod lost_answers;
 mod server;
