@@ -163,7 +163,7 @@ impl Pay {
             Some(method) => Some(method),
             None => fields.fault("paymentMethod", "must be one of mfs, card, test", None),
         });
-        let phone = fields.text("phoneNumber", MAX_TEXT_BYTES).filter(|text| !text.trim().is_empty());
+        let phone = fields.text("phoneNumber", MAX_TEXT_BYTES);
         let phone_number = phone.and_then(|text| match text.parse::<MobileNumber>() {
             Ok(number) => Some(number.as_str().to_owned()),
             Err(error) => fields.fault("phoneNumber", error, None),

@@ -5,8 +5,11 @@
 //! tried after another has begun.
 
 mod account;
+mod assets;
 mod checkout;
 mod client_address;
+mod dashboard;
+mod docs;
 mod gate;
 mod gateways;
 mod health;
@@ -55,6 +58,8 @@ pub(crate) fn routes(server: &Server) -> Routes {
         checkout::routes(server),
         page::routes(server),
         gateways::routes(server),
+        docs::routes(server),
+        dashboard::routes(),
         health::routes(server),
     ]);
     resources.recover(no_such_path).unify().boxed()

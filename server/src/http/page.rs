@@ -4,10 +4,9 @@
 //! that follows itself. So the forms need no target but this server, whatever the shop's address is: browsers hold the
 //! redirects of a form to `form-action` as well.
 
-pub(super) mod assets;
 mod words;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 use payments_core::{
@@ -19,21 +18,36 @@ use warp::{
     reply::Response,
 };
 
-use self::{
-    assets::Addresses,
-    words::{COOKIE, Language, Words},
-};
-use super::{Routes, Server, first_of, gate, incoming::Incoming, reply::Problem};
+use self::words::{COOKIE, Language, Words};
+use super::{Routes, Server, assets::Asset, first_of, gate, incoming::Incoming, reply::Problem};
 use crate::{
     gateway::GatewayError,
     service::{CheckoutView, Refused, Service},
 };
 
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("checkout.css", "text/css; charset=utf-8", include_str!("../../templates/checkout.css"))
+});
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("checkout.js", "text/javascript; charset=utf-8", include_str!("../../templates/checkout.js"))
+});
+
+/// Where the page finds its style and its script.
+#[derive(Clone, Copy)]
+struct Addresses {
+    style: &'static str,
+    script: &'static str,
+}
+
+fn addresses() -> Addresses {
+    Addresses { style: STYLE.address(), script: SCRIPT.address() }
+}
+
 pub(super) fn routes(server: &Server) -> Routes {
     let page = gate::page_with(server, warp::path!("checkout" / String), visit, |headers, problem| {
         notice(Language::of(None, headers), problem)
     });
-    first_of([page, assets::routes()])
+    first_of([page, STYLE.route(), SCRIPT.route()])
 }
 
 async fn visit(service: Arc<Service>, id: String, mut incoming: Incoming) -> Result<Response, Problem> {
@@ -177,7 +191,7 @@ impl Page<'_> {
             here: self.here(),
             language: self.language,
             words: self.language.words(),
-            assets: assets::addresses(),
+            assets: addresses(),
         };
         let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
         Ok(document(status, self.language, html))
@@ -253,7 +267,7 @@ fn notice(language: Language, problem: Problem) -> Response {
         Problem::TooManyRequests(_) => (words.trouble, words.too_many),
         _ => (words.trouble, words.trouble_note),
     };
-    let page = NoticePage { title, text, language, words, assets: assets::addresses() };
+    let page = NoticePage { title, text, language, words, assets: addresses() };
     let plain = problem.into_response();
     match page.render() {
         Ok(html) => {

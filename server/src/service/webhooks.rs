@@ -1,8 +1,8 @@
 //! Subscribing endpoints to events.
 
 use payments_core::{
-    CreateWebhook, Delivery, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest, RawJson, SigningSecret,
-    Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
+    Amount, CreateWebhook, Delivery, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest, RawJson,
+    SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
 };
 use webhook_verify::{Secret, Tolerance, Verifier};
 
@@ -123,13 +123,21 @@ impl SignatureCheck {
             Some(_) => fields.text(name, body.len()).unwrap_or_default(),
         };
         let (payload, signature, secret) = (text("payload"), text("signature"), text("secret"));
-        let tolerance = match fields.raw("tolerance").map(str::parse) {
+        let tolerance = match fields.raw("tolerance").map(whole_number) {
             None => Tolerance::default(),
-            Some(Ok(seconds)) => Tolerance::seconds(seconds),
-            Some(Err(_)) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
+            Some(Some(seconds)) => Tolerance::seconds(seconds),
+            Some(None) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
         };
         fields.finish(Self { payload, signature, secret, tolerance })
     }
+}
+
+/// A JSON number without a fraction, `300.0` and `3e2` included.
+fn whole_number(json: &str) -> Option<u64> {
+    json.parse().ok().or_else(|| {
+        let minor = json.parse::<Amount>().ok()?.as_minor();
+        (minor % 100 == 0).then_some(minor / 100)
+    })
 }
 
 /// Looks at a signature for a caller without a key, by the rules that receivers have.

@@ -23,6 +23,10 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) async fn start(settings: &str) -> Self {
+        Self::start_with(settings, &[]).await
+    }
+
+    pub(crate) async fn start_with(settings: &str, arguments: &[&str]) -> Self {
         let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
         let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
         let directory = TempDir::new().unwrap();
@@ -40,7 +44,7 @@ impl Live {
             stripe::WEBHOOK_SECRET
         );
         std::fs::write(&file, config).unwrap();
-        let server = Server::start_with(&["--config", file.to_str().unwrap()]);
+        let server = Server::start_with(&[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
         let key = live_key(&server);
         Self { server, bkash, stripe, key, _config: directory }

@@ -13,6 +13,7 @@ mod idempotency;
 mod limits;
 mod lists;
 mod live;
+mod openapi;
 mod operations;
 mod page;
 mod readme;

@@ -1,7 +1,5 @@
-//! The style and the script of the checkout page, each under an address that changes with its content, so that a browser
-//! keeps it for good and never has an old one.
-
-use std::sync::LazyLock;
+//! The styles and scripts of the pages, each under an address that changes with its content, so that a browser keeps it
+//! for good and never has an old one.
 
 use sha2::{Digest, Sha256};
 use warp::{
@@ -10,15 +8,15 @@ use warp::{
     reply::Response,
 };
 
-use crate::http::{
-    Routes, first_of,
+use super::{
+    Routes,
     incoming::{Incoming, incoming},
     limit::Verdict,
     reply::Problem,
 };
 
 /// A file that comes with the server.
-pub(crate) struct Asset {
+pub(super) struct Asset {
     content: &'static str,
     kind: &'static str,
     /// Its address, with the mark of its content.
@@ -27,18 +25,18 @@ pub(crate) struct Asset {
 }
 
 impl Asset {
-    pub(crate) fn new(path: &'static str, kind: &'static str, content: &'static str) -> Self {
+    pub(super) fn new(path: &'static str, kind: &'static str, content: &'static str) -> Self {
         let digest = Sha256::digest(content);
         let mark: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         Self { content, kind, address: format!("/assets/{path}?{mark}"), path }
     }
 
-    pub(crate) fn address(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         &self.address
     }
 
     /// The route that it is served at.
-    pub(crate) fn route(&'static self) -> Routes {
+    pub(super) fn route(&'static self) -> Routes {
         let path = self.path;
         warp::path("assets")
             .and(warp::path(path))
@@ -63,26 +61,4 @@ impl Asset {
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
-}
-
-static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("checkout.css", "text/css; charset=utf-8", include_str!("../../../templates/checkout.css"))
-});
-static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("checkout.js", "text/javascript; charset=utf-8", include_str!("../../../templates/checkout.js"))
-});
-
-/// Where the page finds its style and its script.
-#[derive(Clone, Copy)]
-pub(super) struct Addresses {
-    pub(super) style: &'static str,
-    pub(super) script: &'static str,
-}
-
-pub(super) fn addresses() -> Addresses {
-    Addresses { style: STYLE.address(), script: SCRIPT.address() }
-}
-
-pub(super) fn routes() -> Routes {
-    first_of([STYLE.route(), SCRIPT.route()])
 }

@@ -1,0 +1,68 @@
+//! `/dashboard`: a console for developers. The page is the same for everybody; the key that is typed into it stays in the
+//! browser's session and goes only to this server's API.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use warp::{
+    Filter,
+    http::{HeaderValue, Method, header},
+    reply::Response,
+};
+
+use super::{
+    Routes,
+    assets::Asset,
+    first_of,
+    incoming::{Incoming, incoming},
+    limit::Verdict,
+    reply::Problem,
+};
+use crate::service::SANDBOX_KEY;
+
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("dashboard.css", "text/css; charset=utf-8", include_str!("../../templates/dashboard.css"))
+});
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("dashboard.js", "text/javascript; charset=utf-8", include_str!("../../templates/dashboard.js"))
+});
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+
+#[derive(Template)]
+#[template(path = "dashboard.html")]
+struct Dashboard {
+    style: &'static str,
+    script: &'static str,
+    sandbox_key: &'static str,
+}
+
+pub(super) fn routes() -> Routes {
+    let page = warp::path!("dashboard").and(incoming()).then(async |incoming: Incoming| {
+        let outcome = match incoming.method {
+            Method::GET => document(),
+            _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
+        };
+        let mut response = outcome.unwrap_or_else(Problem::into_response);
+        Verdict::UNLIMITED.write(&mut response);
+        response
+    });
+    first_of([page.boxed(), STYLE.route(), SCRIPT.route()])
+}
+
+fn document() -> Result<Response, Problem> {
+    let page = Dashboard { style: STYLE.address(), script: SCRIPT.address(), sandbox_key: SANDBOX_KEY };
+    let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
+    let mut response = Response::new(html.into());
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}

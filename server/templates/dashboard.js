@@ -1,0 +1,473 @@
+// The console. Whatever comes from the server is written as text, never as HTML. The key lives in this tab's session.
+"use strict";
+(() => {
+  const main = document.getElementById("main");
+  const nav = document.getElementById("nav");
+  const said = document.getElementById("said");
+  const SANDBOX_KEY = document.body.dataset.sandboxKey;
+  const KEY = "payments-key";
+  const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
+  const key = () => sessionStorage.getItem(KEY);
+
+  /** An element with its attributes, listeners and children; strings become text. */
+  const h = (name, attributes = {}, ...children) => {
+    const element = document.createElement(name);
+    for (const [attribute, value] of Object.entries(attributes)) {
+      if (value === false || value == null) continue;
+      if (attribute.startsWith("on")) element.addEventListener(attribute.slice(2), value);
+      else if (value === true) element.setAttribute(attribute, "");
+      else element.setAttribute(attribute, value);
+    }
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+  };
+
+  const say = (text) => {
+    said.textContent = text;
+    clearTimeout(say.timer);
+    say.timer = setTimeout(() => (said.textContent = ""), 5000);
+  };
+
+  class Refused extends Error {
+    constructor(status, text, retryAfter) {
+      super(text);
+      this.status = status;
+      this.retryAfter = retryAfter;
+    }
+  }
+
+  /** Asks the API. Returns what it said, and its very text, in which no number was rounded. */
+  const ask = async (method, path, body) => {
+    const headers = { "x-api-key": key() };
+    if (body !== undefined) headers["content-type"] = "application/json";
+    let answer;
+    try {
+      answer = await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+    } catch {
+      throw new Refused(0, "The server does not answer. Is it running?");
+    }
+    const text = await answer.text();
+    let value = null;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      throw new Refused(answer.status, "The server answered with something that is not JSON.");
+    }
+    if (answer.ok) return { value, text };
+    const message = [value.message].flat().join("\n");
+    if (answer.status === 401) {
+      leave();
+      throw new Refused(401, message);
+    }
+    const wait = answer.headers.get("retry-after");
+    throw new Refused(answer.status, answer.status === 429 ? `Too many requests. Try again in ${wait} s.` : message, wait);
+  };
+
+  /** JSON with line breaks. Tokens stay as they are: 1.10 stays 1.10. */
+  const pretty = (json) => {
+    let out = "";
+    let depth = 0;
+    let inString = false;
+    for (let place = 0; place < json.length; place += 1) {
+      const char = json[place];
+      if (inString) {
+        out += char;
+        if (char === "\\") out += json[(place += 1)];
+        else if (char === '"') inString = false;
+        continue;
+      }
+      if (/\s/.test(char)) continue;
+      const line = () => "\n" + "  ".repeat(depth);
+      if (char === '"') {
+        inString = true;
+        out += char;
+      } else if (char === "{" || char === "[") {
+        const rest = json.slice(place + 1).match(/^\s*[}\]]/);
+        if (rest) {
+          out += char + rest[0].trim();
+          place += rest[0].length;
+        } else {
+          depth += 1;
+          out += char + line();
+        }
+      } else if (char === "}" || char === "]") {
+        depth -= 1;
+        out += line() + char;
+      } else if (char === ",") out += char + line();
+      else if (char === ":") out += ": ";
+      else out += char;
+    }
+    return out;
+  };
+
+  // Amounts have at most 14 digits, which a double holds exactly.
+  const money = (amount, currency) => {
+    const text = amount.toFixed(2).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+    return (currency === "USD" ? "$" : "৳") + text;
+  };
+  const when = (iso) => (iso ? h("time", { datetime: iso, title: iso }, new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })) : "—");
+  const badge = (word) => h("span", { class: "badge " + word.replace(/[^a-z]/g, "") }, word);
+  const json = (text) => h("pre", { tabindex: "0" }, pretty(text));
+  const facts = (pairs) => h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "—")]));
+  const copy = (text, what) =>
+    h("button", { onclick: () => navigator.clipboard.writeText(text).then(() => say(what + " copied."), () => say("The browser did not let it be copied.")) }, "Copy " + what.toLowerCase());
+
+  /** A button whose press does something at the server. It cannot be pressed twice meanwhile. */
+  const action = (label, act, attributes = {}) => {
+    const button = h("button", { ...attributes, onclick: async () => {
+      button.disabled = true;
+      try {
+        await act();
+      } catch (error) {
+        say(error.message);
+      } finally {
+        button.disabled = false;
+      }
+    } }, label);
+    return button;
+  };
+
+  const confirmed = (question, label) =>
+    new Promise((resolve) => {
+      const close = (answer) => {
+        dialog.close();
+        dialog.remove();
+        resolve(answer);
+      };
+      const dialog = h("dialog", { "aria-label": label, oncancel: (event) => (event.preventDefault(), close(false)) },
+        h("p", {}, question),
+        h("div", { class: "actions" },
+          h("button", { class: "danger", onclick: () => close(true) }, label),
+          h("button", { autofocus: true, onclick: () => close(false) }, "Keep it as it is")));
+      document.body.append(dialog);
+      dialog.showModal();
+    });
+
+  const table = (caption, heads, rows) =>
+    rows.length === 0
+      ? h("p", { class: "card soft" }, "Nothing here yet.")
+      : h("div", { class: "scroll" }, h("table", { "aria-label": caption },
+          h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+          h("tbody", {}, rows)));
+
+  const pager = (page, go) => {
+    const last = Math.max(1, Math.ceil(page.total / page.limit));
+    return h("div", { class: "actions between" },
+      h("button", { disabled: page.page <= 1, onclick: () => go(page.page - 1) }, "Newer"),
+      h("span", { class: "soft" }, `Page ${page.page} of ${last}, ${page.total} in all`),
+      h("button", { disabled: page.page >= last, onclick: () => go(page.page + 1) }, "Older"));
+  };
+
+  const field = (label, attributes, hint) => {
+    const input = h("input", { id: "field-" + attributes.name, ...attributes, "aria-describedby": hint ? "hint-" + attributes.name : null });
+    return [h("label", { for: input.id }, label), input, hint && h("p", { class: "soft small", id: "hint-" + attributes.name }, hint)];
+  };
+
+  /** A form that is read and sent by this script only. */
+  const form = (children, send, attributes = {}) => {
+    const fault = h("p", { class: "fault", role: "alert", hidden: true });
+    const element = h("form", { ...attributes, onsubmit: async (event) => {
+      event.preventDefault();
+      const submit = element.querySelector("button[type=submit]");
+      fault.hidden = true;
+      submit.disabled = true;
+      try {
+        await send(Object.fromEntries(new FormData(element)));
+      } catch (error) {
+        fault.textContent = error.message;
+        fault.hidden = false;
+      } finally {
+        submit.disabled = false;
+      }
+    } }, children, fault);
+    return element;
+  };
+
+  const choice = (label, name, options, chosen, change) =>
+    h("div", {}, h("label", { for: "choice-" + name }, label),
+      h("select", { id: "choice-" + name, name, onchange: (event) => change?.(event.target.value) },
+        options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
+
+  const signIn = (fault) => {
+    nav.hidden = true;
+    world();
+    const enter = async (typed) => {
+      sessionStorage.setItem(KEY, typed.trim());
+      try {
+        await ask("GET", "/account");
+      } catch (error) {
+        sessionStorage.removeItem(KEY);
+        throw error;
+      }
+      route();
+    };
+    show("Sign in", h("div", { class: "card narrow" },
+      fault && h("p", { class: "fault", role: "alert" }, fault),
+      h("p", {}, "The key stays in this tab and goes only to this server. It is forgotten when the tab is closed."),
+      form([
+        field("API key", { name: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true }, "Begins with sk_test_ or sk_live_."),
+        h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Sign in"),
+          h("button", { type: "button", onclick: () => enter(SANDBOX_KEY).catch((error) => say(error.message)) }, "Use the sandbox key")),
+      ], (values) => enter(values.key))));
+  };
+
+  const leave = () => {
+    sessionStorage.removeItem(KEY);
+    signIn("This key is not valid any more. Sign in again.");
+  };
+
+  const world = () => {
+    const place = document.getElementById("world");
+    const is = key()?.startsWith("sk_live_") ? "live" : "test";
+    place.replaceChildren(key() ? h("span", { class: "badge world-" + is }, is === "live" ? "LIVE: real money" : "TEST: no money moves") : "");
+  };
+
+  const show = (title, ...children) => {
+    document.title = title + " · Payments console";
+    main.replaceChildren(h("h1", {}, title), ...children.flat(Infinity).filter(Boolean));
+  };
+
+  const views = {
+    async payments(query) {
+      const status = query.get("status") ?? "";
+      const { value: page } = await ask("GET", `/payments?limit=20&page=${query.get("page") ?? 1}${status && "&status=" + status}`);
+      const to = (changes) => (location.hash = "#/payments?" + new URLSearchParams({ status, page: "1", ...changes }));
+      show("Payments",
+        h("div", { class: "card row between" },
+          choice("Status", "status", [["", "All"], ...STATUSES.map((word) => [word, word])], status, (word) => to({ status: word })),
+          h("a", { class: "button go", href: "#/simulator" }, "Make a demo payment")),
+        table("Payments", ["Amount", "Status", "Description", "Payment", "Created"], page.items.map((payment) => h("tr", {},
+          h("td", { class: "amount" }, money(payment.amount, payment.currency)),
+          h("td", {}, badge(payment.status)),
+          h("td", {}, payment.description ?? h("span", { class: "soft" }, "no description")),
+          h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id) }, payment.id)),
+          h("td", { class: "when" }, when(payment.createdAt))))),
+        pager(page, (number) => to({ page: String(number) })));
+    },
+
+    async payment(id) {
+      const path = "/payments/" + encodeURIComponent(id);
+      const { value: payment, text } = await ask("GET", path);
+      const open = payment.status === "pending";
+      const simulate = (status) => action("Simulate: " + status, async () => {
+        await ask("POST", `/checkout/${encodeURIComponent(id)}/simulate`, { status });
+        await route();
+      });
+      const refund = action("Refund", async () => {
+        if (!(await confirmed(`Give ${money(payment.amount, payment.currency)} back to the customer? This cannot be undone.`, "Refund"))) return;
+        await ask("POST", path + "/refund", { reason: "from the console" });
+        say("Refunded.");
+        await route();
+      }, { class: "danger" });
+      show("Payment",
+        h("div", { class: "card" },
+          h("p", { class: "figure" }, money(payment.amount, payment.currency), " ", badge(payment.status)),
+          facts([
+            ["Payment", h("code", {}, payment.id)],
+            ["Your reference", payment.merchantTransactionId],
+            ["Description", payment.description],
+            ["Fee", `${money(payment.platformFeeAmount, payment.currency)} (${payment.feePercentage} %)`],
+            ["Net", money(payment.netAmount, payment.currency)],
+            ["Raw status", payment.rawStatus],
+            ["Paid by", payment.paymentMethod],
+            ["Customer", [payment.customer.name, payment.customer.email, payment.customer.phone].filter(Boolean).join(", ") || null],
+            ["Created", when(payment.createdAt)],
+            ["Paid", when(payment.paid_at)],
+            payment.refund && ["Refund", [badge(payment.refund.status), " ", payment.refund.reason ?? "", payment.refund.requiresManualSettlement ? " (sent by hand)" : ""]],
+          ]),
+          h("div", { class: "actions" },
+            h("a", { class: "button", href: new URL(payment.checkoutUrl).pathname, target: "_blank", rel: "noopener" }, "Open the checkout page"),
+            copy(payment.id, "Id"),
+            open && payment.isSimulated && ["completed", "failed", "cancelled"].map(simulate),
+            payment.rawStatus === "paid" && !payment.isSimulated && refund)),
+        h("section", { class: "card" }, h("h2", {}, "As the API tells it"), json(text)));
+    },
+
+    async deliveries(query) {
+      const webhook = query.get("webhookId") ?? "";
+      const number = query.get("page") ?? 1;
+      const { value: endpoints } = await ask("GET", "/webhooks");
+      const { value: page, text } = await ask("GET", `/webhooks/deliveries?limit=20&page=${number}${webhook && "&webhookId=" + encodeURIComponent(webhook)}`);
+      const to = (changes) => (location.hash = "#/deliveries?" + new URLSearchParams({ webhookId: webhook, page: "1", ...changes }));
+      const detail = h("div", { id: "detail", tabindex: "-1" });
+      const raw = items(text);
+      const open = (delivery, place) => {
+        detail.replaceChildren(h("section", { class: "card" },
+          h("h2", {}, "Delivery"),
+          facts([
+            ["Delivery", h("code", {}, delivery.id)],
+            ["Event", delivery.event],
+            ["Outcome", badge(delivery.status)],
+            ["Answered with", delivery.responseStatus === null ? "no answer" : String(delivery.responseStatus)],
+            ["Attempts", String(delivery.attempts)],
+            ["Created", when(delivery.createdAt)],
+            ["Answered", when(delivery.deliveredAt)],
+          ]),
+          h("h2", {}, "Its answer"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
+          h("h2", {}, "What was sent, in the delivery's record"), json(raw[place])));
+        detail.focus();
+        detail.scrollIntoView({ block: "start" });
+      };
+      show("Deliveries",
+        h("div", { class: "card row" },
+          choice("Endpoint", "webhook", [["", "All"], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
+        table("Deliveries", ["Event", "Outcome", "Answer", "Delivery", "Created"], page.items.map((delivery, place) => h("tr", {},
+          h("td", {}, delivery.event),
+          h("td", {}, badge(delivery.status)),
+          h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, "none") : String(delivery.responseStatus)),
+          h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, place) }, delivery.id)),
+          h("td", { class: "when" }, when(delivery.createdAt))))),
+        pager(page, (next) => to({ page: String(next) })), detail);
+    },
+
+    async webhooks() {
+      const { value: endpoints } = await ask("GET", "/webhooks");
+      const one = (endpoint) => {
+        const secret = h("code", {}, "•".repeat(12));
+        const result = h("div", {});
+        return h("section", { class: "card" },
+          h("h2", {}, endpoint.url),
+          facts([
+            ["Endpoint", h("code", {}, endpoint.id)],
+            ["Events", endpoint.events.map((name) => (name === "*" ? "every event" : name)).join(", ")],
+            ["Secret", secret],
+            ["Created", when(endpoint.createdAt)],
+          ]),
+          h("div", { class: "actions" },
+            action("Send a ping", async () => {
+              const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`);
+              if (delivery === null) throw new Error("The ping was sent and could not be recorded.");
+              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? "no answer" : "answered with " + delivery.responseStatus), json(text));
+            }, { class: "go" }),
+            h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, "Show or hide the secret"),
+            copy(endpoint.secret, "Secret"),
+            h("a", { class: "button", href: "#/deliveries?webhookId=" + encodeURIComponent(endpoint.id) }, "Deliveries"),
+            action("Remove", async () => {
+              if (!(await confirmed(`Remove ${endpoint.url}? It gets no more events.`, "Remove"))) return;
+              await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));
+              say("Removed.");
+              await route();
+            }, { class: "danger" })),
+          result);
+      };
+      show("Webhooks",
+        endpoints.length === 0 && h("p", { class: "card soft" }, "No endpoint yet."),
+        endpoints.map(one),
+        h("section", { class: "card" }, h("h2", {}, "A new endpoint"), form([
+          field("Address", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address; a server on this machine also takes http://127.0.0.1."),
+          field("Events", { name: "events", value: "*", required: true }, "Names with commas between, or * for every one: payment.created, payment.completed, payment.refunded."),
+          h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Add")),
+        ], async (values) => {
+          await ask("POST", "/webhooks", { url: values.url, events: values.events.split(",").map((name) => name.trim()).filter(Boolean) });
+          say("Added.");
+          await route();
+        })));
+    },
+
+    async balances() {
+      const { value: account } = await ask("GET", "/account");
+      const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
+      show("Balances",
+        h("p", {}, h("strong", {}, account.workspace.name), " ", h("code", {}, account.workspace.id)),
+        h("div", { class: "figures" },
+          figure("Balance in taka", money(account.balance.bdt, "BDT")),
+          figure("Balance in dollars", money(account.balance.usd, "USD")),
+          figure("Volume in taka", money(account.volume.bdt, "BDT")),
+          figure("Volume in dollars", money(account.volume.usd, "USD")),
+          figure("Payments ever completed", String(account.volume.total_payments))));
+    },
+
+    async simulator() {
+      const result = h("div", {});
+      const made = (session) => {
+        const state = h("span", {}, badge(session.status));
+        const end = (status) => action("Simulate: " + status, async () => {
+          const { value } = await ask("POST", `/checkout/${encodeURIComponent(session.id)}/simulate`, { status });
+          state.replaceChildren(badge(value.status));
+        });
+        result.replaceChildren(h("section", { class: "card" },
+          h("h2", {}, "Demo session"),
+          facts([["Payment", h("code", {}, session.id)], ["Amount", money(session.amount, session.currency)], ["Status", state], ["Dies", when(session.expiresAt)]]),
+          h("div", { class: "actions" },
+            h("a", { class: "button go", href: session.checkoutUrl, target: "_blank", rel: "noopener" }, "Open the checkout page"),
+            ["completed", "failed", "cancelled"].map(end),
+            key() === SANDBOX_KEY && h("a", { class: "button", href: "#/deliveries" }, "Its deliveries"))));
+      };
+      show("Simulator",
+        h("section", { class: "card" },
+          h("p", {}, "Makes a demo session in the sandbox workspace. No money moves, and it dies after an hour. Its payment.created carries the event and the payment together."),
+          key() !== SANDBOX_KEY && h("p", { class: "soft" }, "Sign in with the sandbox key to see it under Payments and Deliveries."),
+          form([
+            h("div", { class: "row" },
+              h("div", {}, field("Amount", { name: "amount", inputmode: "decimal", value: "100", required: true })),
+              choice("Currency", "currency", [["BDT", "BDT"], ["USD", "USD"]], "BDT")),
+            field("Customer's name", { name: "customerName" }),
+            field("Customer's e-mail", { name: "customerEmail", type: "email" }),
+            field("Description", { name: "description" }),
+            h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Make a demo session")),
+          ], async ({ amount, currency, ...texts }) => {
+            const given = Object.fromEntries(Object.entries(texts).filter(([, text]) => text));
+            const { value } = await ask("POST", "/checkout/demo-session", { amount: Number(amount), currency, ...given });
+            made(value);
+          })), result);
+    },
+  };
+
+  /** The texts of a page's items, cut out of the answer's text. */
+  const items = (text) => {
+    const found = [];
+    let depth = 0;
+    let begin = 0;
+    let inString = false;
+    for (let place = text.indexOf("[") + 1; place < text.length; place += 1) {
+      const char = text[place];
+      if (inString) {
+        if (char === "\\") place += 1;
+        else if (char === '"') inString = false;
+      } else if (char === '"') inString = true;
+      else if (char === "{" || char === "[") {
+        if (depth === 0) begin = place;
+        depth += 1;
+      } else if (char === "}" || char === "]") {
+        depth -= 1;
+        if (depth < 0) break;
+        if (depth === 0) found.push(text.slice(begin, place + 1));
+      }
+    }
+    return found;
+  };
+
+  let turn = 0;
+  const route = async () => {
+    if (!key()) return signIn();
+    nav.hidden = false;
+    world();
+    const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+    const [name, id] = path.split("/");
+    const place = name in views && name !== "payment" ? name : "payments";
+    for (const link of nav.querySelectorAll("a")) {
+      if (link.getAttribute("href") === "#/" + place) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    const mine = (turn += 1);
+    main.setAttribute("aria-busy", "true");
+    try {
+      await (place === "payments" && id ? views.payment(decodeURIComponent(id)) : views[place](new URLSearchParams(query)));
+    } catch (error) {
+      if (mine === turn && error.status !== 401) {
+        show("That did not work", h("p", { class: "fault", role: "alert" }, error.message), h("button", { onclick: route }, "Try again"));
+      }
+    }
+    main.removeAttribute("aria-busy");
+  };
+
+  addEventListener("hashchange", async () => {
+    await route();
+    main.focus();
+  });
+  document.getElementById("leave").addEventListener("click", () => {
+    sessionStorage.removeItem(KEY);
+    signIn();
+  });
+  route();
+})();

@@ -1,0 +1,203 @@
+"""The developer console in a real browser."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from conftest import SANDBOX_KEY, call
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+HOSTILE = "\"><img src=x onerror=alert(1)><script>alert(1)</script>{{7*7}}"
+
+
+def css(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def press(browser, label):
+    browser.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']").click()
+
+
+def wait(browser, condition, what):
+    WebDriverWait(browser, 20).until(lambda _: condition(), what)
+
+
+def reads(browser, words):
+    wait(browser, lambda: words in css(browser, "main").text, words)
+
+
+def check(browser, shop, name):
+    browser.picture(f"console-{name}")
+    assert browser.axe() == []
+    assert not browser.scrolls_sideways()
+    assert browser.origins() <= {shop.url}
+
+
+def sign_in(browser, shop, key, place=""):
+    browser.get(f"{shop.url}/dashboard{place}")
+    css(browser, "input[name=key]").send_keys(key + Keys.ENTER)
+    wait(browser, lambda: css(browser, "#nav").is_displayed(), "the menu")
+
+
+@pytest.fixture
+def receiver():
+    got = []
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"thank you")
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", got
+    server.shutdown()
+
+
+def test_the_key_is_asked_for_checked_kept_in_the_session_and_forgotten(browser, shop):
+    browser.get(f"{shop.url}/dashboard")
+    check(browser, shop, "sign-in")
+    css(browser, "input[name=key]").send_keys("sk_test_wrong" + Keys.ENTER)
+    wait(browser, lambda: "not valid" in css(browser, "main").text, "the refusal")
+    sign_in(browser, shop, shop.test_key)
+    reads(browser, "Nothing here yet")
+    assert "no money moves" in css(browser, "#world").text
+    assert browser.execute_script("return sessionStorage.length") == 1
+    assert browser.execute_script("return localStorage.length + document.cookie.length") == 0
+    assert shop.test_key not in browser.current_url
+    browser.refresh()
+    reads(browser, "Nothing here yet")
+    css(browser, "#leave").click()
+    wait(browser, lambda: browser.find_elements(By.NAME, "key"), "the form")
+    assert browser.execute_script("return sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("width,dark", [(1280, False), (360, True)])
+def test_payments_are_listed_filtered_opened_settled_and_refunded(open_browser, shop, width, dark):
+    browser = open_browser(width=width, height=900, dark=dark)
+    payment = shop.create(key=shop.test_key, amount=999999999999.99, description=HOSTILE,
+                          customer={"name": HOSTILE, "email": "k@example.com"}, metadata={"exact": 1, HOSTILE: HOSTILE})
+    for number in range(22):
+        shop.create(key=shop.test_key, amount=number + 0.5)
+    sign_in(browser, shop, shop.test_key)
+    reads(browser, "Page 1 of")
+    check(browser, shop, f"payments-{width}")
+    press(browser, "Older")
+    reads(browser, "৳999,999,999,999.99")
+    browser.get(f"{shop.url}/dashboard#/payments/{payment['id']}")
+    reads(browser, "As the API tells it")
+    assert HOSTILE in css(browser, "main").text
+    check(browser, shop, f"payment-{width}")
+    press(browser, "Simulate: completed")
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".badge.completed"), "the new status")
+    browser.get(f"{shop.url}/dashboard#/payments?status=completed")
+    reads(browser, payment["id"])
+    css(browser, "#choice-status").send_keys("expired")
+    reads(browser, "Nothing here yet")
+
+
+def test_metadata_is_shown_to_the_digit(browser, shop):
+    import urllib.request
+
+    body = b'{"amount":5,"success_url":"https://shop.example","cancel_url":"https://shop.example","metadata":{"n":1.10,"big":12345678901234567890123}}'
+    request = urllib.request.Request(f"{shop.url}/api/v1/payments", body,
+                                     {"x-api-key": shop.test_key, "content-type": "application/json"})
+    payment = json.load(urllib.request.urlopen(request))
+    sign_in(browser, shop, shop.test_key, f"#/payments/{payment['id']}")
+    reads(browser, "12345678901234567890123")
+    assert "1.10" in css(browser, "pre").text
+
+
+def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiver):
+    url, got = receiver
+    browser = open_browser(width=1280, height=900)
+    sign_in(browser, shop, shop.test_key, "#/webhooks")
+    reads(browser, "A new endpoint")
+    css(browser, "input[name=url]").send_keys("ftp://shop.example" + Keys.ENTER)
+    wait(browser, lambda: "url must" in css(browser, "main").text, "the refusal")
+    css(browser, "input[name=url]").clear()
+    css(browser, "input[name=url]").send_keys(url + Keys.ENTER)
+    reads(browser, "every event")
+    assert "whsec_" not in css(browser, "main").text
+    press(browser, "Show or hide the secret")
+    assert "whsec_" in css(browser, "main").text
+    press(browser, "Send a ping")
+    reads(browser, "answered with 200")
+    assert got[-1]["event"] == "test.ping"
+    check(browser, shop, "webhooks")
+    shop.create(key=shop.test_key, description=HOSTILE)
+    wait(browser, lambda: any(event["event"] == "payment.created" for event in got), "the event")
+    browser.get(f"{shop.url}/dashboard#/deliveries")
+    reads(browser, "test.ping")
+    browser.find_element(By.XPATH, "//tr[td='payment.created']//button").click()
+    reads(browser, "thank you")
+    check(browser, shop, "deliveries")
+    browser.get(f"{shop.url}/dashboard#/webhooks")
+    reads(browser, url)
+    press(browser, "Remove")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    css(browser, "dialog .danger").click()
+    reads(browser, "No endpoint yet")
+
+
+def test_the_simulator_makes_a_demo_session_whose_event_is_wrapped(open_browser, shop, receiver):
+    url, got = receiver
+    shop.api("/webhooks", {"url": url, "events": "*"})
+    browser = open_browser(width=1280, height=900)
+    browser.get(f"{shop.url}/dashboard#/simulator")
+    press(browser, "Use the sandbox key")
+    reads(browser, "Makes a demo session")
+    css(browser, "input[name=description]").send_keys(HOSTILE)
+    press(browser, "Make a demo session")
+    reads(browser, "test_pay_")
+    check(browser, shop, "simulator")
+    press(browser, "Simulate: completed")
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".badge.paid"), "the new status")
+    wait(browser, lambda: len(got) >= 2, "both events")
+    created = next(event for event in got if event["event"] == "payment.created")
+    assert set(created["data"]) == {"event", "payment"} and created["data"]["payment"]["description"] == HOSTILE
+    browser.get(f"{shop.url}/dashboard#/balances")
+    reads(browser, "Balance in taka")
+    check(browser, shop, "balances")
+
+
+def test_a_live_payment_is_refunded_from_the_console_after_a_question(browser, shop):
+    payment = shop.create(key=shop.live_key)
+    url = call(f"{shop.url}/api/v1/checkout/{payment['id']}/pay", {})[1]["redirectUrl"]
+    call(f"{shop.bkash}/_control/approve", {"paymentID": url.rsplit("/", 1)[1]})
+    wait(browser, lambda: shop.status(payment, shop.live_key) == "paid", "the payment")
+    sign_in(browser, shop, shop.live_key, f"#/payments/{payment['id']}")
+    reads(browser, "Raw status")
+    assert "real money" in css(browser, "#world").text
+    press(browser, "Refund")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    assert browser.axe() == []
+    browser.find_element(By.XPATH, "//dialog//button[.='Keep it as it is']").click()
+    assert shop.status(payment, shop.live_key) == "paid"
+    press(browser, "Refund")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    css(browser, "dialog .danger").click()
+    reads(browser, "sent by hand")
+    assert shop.status(payment, shop.live_key) == "refunded"
+
+
+def test_the_views_are_reached_by_keyboard_and_a_server_that_is_gone_is_said(browser, shop):
+    sign_in(browser, shop, SANDBOX_KEY)
+    reads(browser, "Page 1 of")
+    link = browser.find_element(By.LINK_TEXT, "Balances")
+    link.send_keys(Keys.ENTER)
+    reads(browser, "Volume in taka")
+    assert browser.switch_to.active_element.get_attribute("id") == "main"
+    assert link.get_attribute("aria-current") == "page"
+    browser.execute_script("window.fetch = () => Promise.reject(new TypeError('gone'))")
+    browser.find_element(By.LINK_TEXT, "Webhooks").click()
+    reads(browser, "The server does not answer")
+    assert browser.find_elements(By.XPATH, "//button[.='Try again']")

@@ -1,0 +1,269 @@
+//! The API's description is what the server does: every answer here is held against it, and nothing is described that the
+//! server does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use crate::{live::Live, server::payment_of};
+
+/// The description, and which of its answers were seen.
+struct Description {
+    document: Value,
+    seen: BTreeSet<(String, String)>,
+}
+
+const METHODS: [&str; 7] = ["get", "post", "delete", "put", "patch", "head", "options"];
+
+impl Description {
+    fn operations(&self) -> Vec<(String, String, &Value)> {
+        let paths = self.document["paths"].as_object().unwrap();
+        let all = paths.iter().flat_map(|(path, methods)| {
+            methods.as_object().unwrap().iter().map(|(method, operation)| (path.clone(), method.clone(), operation))
+        });
+        all.collect()
+    }
+
+    fn resolved<'v>(&'v self, value: &'v Value) -> &'v Value {
+        match value["$ref"].as_str() {
+            Some(pointer) => self.document.pointer(&pointer[1..]).unwrap_or_else(|| panic!("{pointer}")),
+            None => value,
+        }
+    }
+
+    fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let mut root = schema.clone();
+        root["components"] = self.document["components"].clone();
+        let validator = jsonschema::validator_for(&root).unwrap();
+        let faults: Vec<String> =
+            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+    }
+
+    /// Holds an answer against what is said of the operation.
+    async fn check(&mut self, id: &str, expected: u16, request: RequestBuilder) -> Value {
+        let answer: Response = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        let headers = answer.headers().clone();
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(status, expected, "{id}: {body}");
+        let operations = self.operations();
+        let operation = operations.iter().find(|(_, _, operation)| operation["operationId"] == id);
+        let (_, _, operation) = operation.unwrap_or_else(|| panic!("{id} is not described"));
+        let described = &operation["responses"][status.to_string()];
+        assert!(!described.is_null(), "{id} answered {status}, which is not described: {body}");
+        let described = self.resolved(described);
+        assert_eq!(headers["content-type"], "application/json", "{id}");
+        for (name, header) in described["headers"].as_object().unwrap() {
+            let header = self.resolved(header);
+            match headers.get(name).map(|value| value.to_str().unwrap()) {
+                Some(value) => {
+                    let is_number = header["schema"]["type"] == "integer";
+                    let value = if is_number { value.parse::<u64>().unwrap().into() } else { Value::from(value) };
+                    self.fits(&header["schema"], &value).unwrap_or_else(|fault| panic!("{id} {name}: {fault}"));
+                }
+                None => assert_ne!(header["required"], true, "{id} {status} lacks {name}"),
+            }
+        }
+        let schema = &described["content"]["application/json"]["schema"];
+        self.fits(schema, &body).unwrap_or_else(|fault| panic!("{id} {status}: {fault} in {body}"));
+        self.seen.insert((id.to_owned(), status.to_string()));
+        body
+    }
+}
+
+/// Answers that no request here brings about: they need a slow line, a full minute, a broken disk or a gateway in trouble,
+/// and have tests of their own.
+const ELSEWHERE: [&str; 4] = ["408", "429", "500", "503"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_as_described_and_every_description_is_answered() {
+    // The headers of the limits are there only where there are limits.
+    let limits = ["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
+    let live = Live::start_with("gateway-timeout = 1", &limits).await;
+    let server = &live.server;
+    let document: Value =
+        server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut described = Description { document, seen: BTreeSet::new() };
+    let d = &mut described;
+    let keyed = |method: Method, path: &str| server.request(method, path);
+    let keyless = |method: Method, path: &str| server.keyless(method, &format!("/api/v1{path}"));
+    let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
+    let too_large = "x".repeat(70_000);
+
+    // Payments.
+    let mut full = payment_of(&json!(37.5));
+    full["customer"] = json!({"name": "Karim", "email": "k@example.com", "phone": "01712345678"});
+    full["metadata"] = json!({"order": 1});
+    let create = || keyed(post.clone(), "/payments");
+    let payment = d.check("createPayment", 201, create().header("idempotency-key", "o-1").json(&full)).await;
+    d.check("createPayment", 201, create().header("idempotency-key", "o-1").json(&full)).await;
+    d.check("createPayment", 422, create().header("idempotency-key", "o-1").json(&json!({}))).await;
+    d.check("createPayment", 400, create().json(&json!({"amount": -1}))).await;
+    d.check("createPayment", 413, create().header("content-type", "application/json").body(too_large.clone())).await;
+    let id = payment["id"].as_str().unwrap().to_owned();
+    d.check("retrievePayment", 200, keyed(get.clone(), &format!("/payments/{id}"))).await;
+    d.check("retrievePayment", 404, keyed(get.clone(), "/payments/pay_0")).await;
+    d.check("listPayments", 200, keyed(get.clone(), "/payments?status=pending")).await;
+    d.check("listPayments", 400, keyed(get.clone(), "/payments?page=0")).await;
+    let refund = |id: &str| live.request(Method::POST, &format!("/payments/{id}/refund"));
+    for currency in ["BDT", "USD"] {
+        let paid = live.paid(15.0, currency).await;
+        let request = refund(&paid).header("idempotency-key", "r-1").json(&json!({"reason": "damaged"}));
+        d.check("refundPayment", 200, request).await;
+        let other = refund(&paid).header("idempotency-key", "r-1").json(&json!({"reason": "lost"}));
+        d.check("refundPayment", 422, other).await;
+        d.check("refundPayment", 409, refund(&paid)).await;
+    }
+    d.check("refundPayment", 404, refund("pay_0")).await;
+    d.check("refundPayment", 400, refund("pay_0").json(&json!({"reason": 5}))).await;
+    d.check("refundPayment", 413, refund("pay_0").header("content-type", "application/json").body(too_large.clone()))
+        .await;
+
+    // Account.
+    let apps = ["apps", "create", "--workspace"].map(str::to_owned);
+    let account = d.check("retrieveAccount", 200, keyed(get.clone(), "/account")).await;
+    let workspace = account["workspace"]["id"].as_str().unwrap().to_owned();
+    let mut arguments: Vec<&str> = apps.iter().map(String::as_str).collect();
+    arguments.extend([workspace.as_str(), "--name", "Till", "--webhook-url", "https://shop.example/hook"]);
+    live.administer(&arguments);
+    d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
+    let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
+    assert_eq!(apps.as_array().unwrap().len(), 1);
+
+    // Webhooks.
+    let hooks = || keyed(post.clone(), "/webhooks");
+    let hook = json!({"url": "http://127.0.0.1:9/hook", "events": "*", "appId": apps[0]["id"]});
+    let endpoint = d.check("createWebhook", 201, hooks().header("idempotency-key", "w-1").json(&hook)).await;
+    d.check("createWebhook", 422, hooks().header("idempotency-key", "w-1").json(&json!({}))).await;
+    d.check("createWebhook", 400, hooks().json(&json!({"url": "x"}))).await;
+    d.check("createWebhook", 413, hooks().header("content-type", "application/json").body(too_large.clone())).await;
+    d.check("listWebhooks", 200, keyed(get.clone(), "/webhooks")).await;
+    let wh = endpoint["id"].as_str().unwrap().to_owned();
+    let ping = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/test"));
+    let delivery = d.check("testWebhook", 200, ping(&wh).header("idempotency-key", "p-1")).await;
+    d.fits(&json!({"$ref": "#/components/schemas/Event"}), &delivery["payload"]).unwrap();
+    d.check("testWebhook", 422, ping(&wh).header("idempotency-key", "p-1").json(&json!({"a": 1}))).await;
+    d.check("testWebhook", 404, ping("wh_0")).await;
+    d.check("testWebhook", 400, ping(&wh).header("content-type", "text/plain").body("x")).await;
+    d.check("testWebhook", 413, ping(&wh).header("content-type", "application/json").body(too_large.clone())).await;
+    server.create(&full).await;
+    let list = |query: &str| keyed(Method::GET, &format!("/webhooks/deliveries{query}"));
+    let deliveries = d.check("listDeliveries", 200, list(&format!("?webhookId={wh}"))).await;
+    for delivery in deliveries["items"].as_array().unwrap() {
+        d.fits(&json!({"$ref": "#/components/schemas/Event"}), &delivery["payload"]).unwrap();
+    }
+    d.check("listDeliveries", 400, list("?limit=101")).await;
+    d.check("listDeliveries", 404, list("?webhookId=wh_0")).await;
+    let verify = |body: &Value| keyless(Method::POST, "/webhooks/verify").json(body);
+    d.check("verifySignature", 200, verify(&json!({"payload": "a", "signature": "t=1,v1=00", "secret": "s"}))).await;
+    let header =
+        webhook_verify::Signer::new(webhook_verify::Secret::new("whsec_a").unwrap()).sign_at(b"a", 1_700_000_000);
+    let genuine = json!({"payload": "a", "signature": header.as_str(), "secret": "whsec_a", "tolerance": 0});
+    assert_eq!(d.check("verifySignature", 200, verify(&genuine)).await["valid"], true);
+    d.check("verifySignature", 400, verify(&json!({}))).await;
+    let large =
+        keyless(post.clone(), "/webhooks/verify").header("content-type", "application/json").body(too_large.clone());
+    d.check("verifySignature", 413, large).await;
+    d.check("removeWebhook", 200, keyed(delete.clone(), &format!("/webhooks/{wh}"))).await;
+    d.check("removeWebhook", 404, keyed(delete.clone(), &format!("/webhooks/{wh}"))).await;
+
+    // Checkout.
+    let demo = |body: &Value| keyless(Method::POST, "/checkout/demo-session").json(body);
+    let session = d.check("createDemoSession", 201, demo(&json!({"amount": 5, "customerName": "Karim"}))).await;
+    d.check("createDemoSession", 400, demo(&json!({"amount": "5"}))).await;
+    let large =
+        |path: &str| keyless(Method::POST, path).header("content-type", "application/json").body(too_large.clone());
+    d.check("createDemoSession", 413, large("/checkout/demo-session")).await;
+    let checkout = |id: &str, rest: &str| keyless(Method::POST, &format!("/checkout/{id}{rest}"));
+    let test = session["id"].as_str().unwrap().to_owned();
+    d.check("retrieveCheckout", 200, keyless(get.clone(), &format!("/checkout/{test}"))).await;
+    d.check("retrieveCheckout", 404, keyless(get.clone(), "/checkout/pay_0")).await;
+    d.check("simulateCheckout", 200, checkout(&test, "/simulate").json(&json!({"action": "fail"}))).await;
+    d.check("simulateCheckout", 409, checkout(&test, "/simulate")).await;
+    d.check("simulateCheckout", 404, checkout("pay_0", "/simulate")).await;
+    d.check("simulateCheckout", 400, checkout(&test, "/simulate").json(&json!({"action": "explode"}))).await;
+    d.check("simulateCheckout", 413, large(&format!("/checkout/{test}/simulate"))).await;
+    let real = live.create(20.0, "BDT").await;
+    d.check("simulateCheckout", 403, checkout(&real, "/simulate")).await;
+    d.check("payCheckout", 200, checkout(&real, "/pay").json(&json!({"phoneNumber": "01712345678"}))).await;
+    d.check("payCheckout", 200, checkout(&id, "/pay")).await;
+    d.check("payCheckout", 409, checkout(&id, "/pay")).await;
+    d.check("payCheckout", 404, checkout("pay_0", "/pay")).await;
+    d.check("payCheckout", 400, checkout(&real, "/pay").json(&json!({"phoneNumber": "1"}))).await;
+    d.check("payCheckout", 413, large(&format!("/checkout/{real}/pay"))).await;
+    let small = live.create(0.1, "USD").await;
+    d.check("payCheckout", 422, checkout(&small, "/pay")).await;
+    d.check("retrieveDescription", 200, keyless(get.clone(), "/openapi.json")).await;
+
+    // Every path: no key, and every method that it does not take.
+    let operations: Vec<(String, String, String, bool)> = d
+        .operations()
+        .into_iter()
+        .map(|(path, method, operation)| {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            (path, method, id, operation["security"].is_null())
+        })
+        .collect();
+    let mut methods_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, method, id, is_keyed) in &operations {
+        methods_of.entry(path.clone()).or_default().insert(method.clone());
+        let path = path.replace("{id}", &test);
+        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        if *is_keyed {
+            d.check(id, 401, server.keyless(method, &path)).await;
+        }
+    }
+    for (path, method, id, _) in &operations {
+        let known = &methods_of[path];
+        for other in METHODS.iter().filter(|other| !known.contains(**other)) {
+            let url = path.replace("{id}", &test);
+            let request = server.keyless(Method::from_bytes(other.to_uppercase().as_bytes()).unwrap(), &url);
+            let request = request.bearer_auth("sk_test_demo");
+            if *other == "head" {
+                let answer = request.send().await.unwrap();
+                let is_get = known.contains("get");
+                assert_eq!(answer.status() != 405, is_get, "HEAD {path}");
+                continue;
+            }
+            if known.iter().next() == Some(method) {
+                d.check(id, 405, request).await;
+            } else {
+                assert_eq!(request.send().await.unwrap().status(), 405, "{other} {path}");
+            }
+        }
+        if known.iter().next() != Some(method) {
+            d.seen.insert((id.clone(), "405".to_owned()));
+        }
+    }
+
+    let described = d.operations().into_iter().flat_map(|(_, _, operation)| {
+        let id = operation["operationId"].as_str().unwrap().to_owned();
+        let statuses: Vec<String> = operation["responses"].as_object().unwrap().keys().cloned().collect();
+        statuses.into_iter().map(move |status| (id.clone(), status))
+    });
+    let unseen: Vec<_> = described
+        .filter(|(_, status)| !ELSEWHERE.contains(&status.as_str()))
+        .filter(|answer| !d.seen.contains(answer))
+        .collect();
+    assert!(unseen.is_empty(), "described and never answered: {unseen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fields_of_every_resource_come_in_the_order_of_the_description() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let document: Value =
+        live.server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();
+    let id = live.paid(15.0, "USD").await;
+    live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
+    let text = live.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().text().await.unwrap();
+    let mut rest = text.as_str();
+    for (name, _) in document["components"]["schemas"]["Payment"]["properties"].as_object().unwrap() {
+        let field = format!("\"{name}\":");
+        let (_, after) =
+            rest.split_once(&field).unwrap_or_else(|| panic!("{name} is not where it is described: {text}"));
+        rest = after;
+    }
+}
