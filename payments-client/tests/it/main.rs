@@ -6,4 +6,5 @@ mod faults;
 mod ill_server;
 mod lists;
 mod lost_answers;
+mod round_trip;
 mod server;
