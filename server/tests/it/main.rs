@@ -4,6 +4,7 @@
 mod account;
 mod administration;
 mod checkout;
+mod conformance;
 mod delivery;
 mod durability;
 mod formats;
