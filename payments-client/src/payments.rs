@@ -1,16 +1,13 @@
-//! Creating, retrieving and listing payments.
-
-use std::{future::IntoFuture, pin::Pin};
+//! Creating, reading, listing and refunding payments.
 
 use payments_core::{CreatePayment, Page, Payment, PaymentId, Status};
-use reqwest::{Method, header};
+use reqwest::Method;
+use serde::Serialize;
 
 use crate::{
-    Client, IdempotencyKey, Result,
-    error::{Error, Kind},
+    Client, IdempotentRequest,
+    request::{Call, Request},
 };
-
-type Sending<'c, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'c>>;
 
 /// The payments of the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -23,9 +20,14 @@ impl<'c> Payments<'c> {
         Self { client }
     }
 
-    /// Creates a payment; await it to send it.
+    pub(crate) const fn client(self) -> &'c Client {
+        self.client
+    }
+
+    /// Creates a payment.
     ///
-    /// It carries an idempotency key, a new one unless you give yours:
+    /// It carries an idempotency key, a new one unless you give yours. A key is forgotten after 24 hours; used again
+    /// after that, it makes a second payment.
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreatePayment, IdempotencyKey};
@@ -35,19 +37,47 @@ impl<'c> Payments<'c> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create(self, params: CreatePayment) -> CreatePaymentRequest<'c> {
-        CreatePaymentRequest { client: self.client, params, key: None }
+    pub fn create(self, params: CreatePayment) -> IdempotentRequest<Payment> {
+        IdempotentRequest::new(self.client, Call::new(Method::POST, "/payments", &[]).body(&params))
     }
 
     /// Reads a payment: the way to know that it is paid when no webhook came.
     ///
-    /// # Errors
-    /// [`Error::is_not_found`] for an id that this developer has not, in this environment.
-    pub async fn retrieve(self, id: &PaymentId) -> Result<Payment> {
-        self.client.send(self.client.request(Method::GET, &["payments", id.as_str()])).await
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId};
+    /// # async fn retrieve(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// let payment = client.payments().retrieve(&id).await?;
+    /// println!("{}", payment.status);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retrieve(self, id: &PaymentId) -> Request<Payment> {
+        Request::new(self.client, Call::new(Method::GET, "/payments/{}", &[id.as_str()]))
     }
 
-    /// Reads a page of payments, newest first; await it to send it.
+    /// Refunds a whole payment that is paid; a live one, since test payments moved no money.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId};
+    /// # async fn refund(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// let payment = client.payments().refund(&id, Some("The cup was broken")).await?;
+    /// if payment.refund.is_some_and(|refund| refund.requires_manual_settlement) {
+    ///     println!("the operator sends the money by hand");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn refund(self, id: &PaymentId, reason: Option<&str>) -> IdempotentRequest<Payment> {
+        #[derive(Serialize)]
+        struct Body<'r> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'r str>,
+        }
+        let call = Call::new(Method::POST, "/payments/{}/refund", &[id.as_str()]);
+        IdempotentRequest::new(self.client, call.body(&Body { reason }))
+    }
+
+    /// Reads a page of payments, newest first.
     ///
     /// ```no_run
     /// # use payments_client::{Client, Status};
@@ -57,94 +87,26 @@ impl<'c> Payments<'c> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list(self) -> ListPayments<'c> {
-        ListPayments { client: self.client, query: Vec::new() }
+    pub fn list(self) -> Request<Page<Payment>> {
+        Request::new(self.client, Call::new(Method::GET, "/payments", &[]))
     }
 }
 
-/// A payment to be created.
-#[derive(Debug)]
-#[must_use = "nothing is sent until it is awaited"]
-pub struct CreatePaymentRequest<'c> {
-    client: &'c Client,
-    params: CreatePayment,
-    key: Option<IdempotencyKey>,
-}
-
-impl CreatePaymentRequest<'_> {
-    /// Sends it under your own key.
-    pub fn idempotency_key(mut self, key: IdempotencyKey) -> Self {
-        self.key = Some(key);
-        self
-    }
-}
-
-impl<'c> IntoFuture for CreatePaymentRequest<'c> {
-    type Output = Result<Payment>;
-    type IntoFuture = Sending<'c, Payment>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { post(self.client, &["payments"], &self.params, self.key).await })
-    }
-}
-
-/// Sends a body under an idempotency key.
-pub(crate) async fn post<T: serde::de::DeserializeOwned>(
-    client: &Client,
-    segments: &[&str],
-    body: &impl serde::Serialize,
-    key: Option<IdempotencyKey>,
-) -> Result<T> {
-    let key = match key {
-        Some(key) => key,
-        None => IdempotencyKey::generate().map_err(|error| Kind::Build(error.to_string()))?,
-    };
-    let body = serde_json::to_vec(body).map_err(|error| Error::from(Kind::Build(error.to_string())))?;
-    let request = client
-        .request(Method::POST, segments)
-        .header(header::CONTENT_TYPE, "application/json")
-        .header("Idempotency-Key", key.as_str())
-        .body(body);
-    client.send(request).await
-}
-
-/// A page of payments to be read.
-#[derive(Debug)]
-#[must_use = "nothing is sent until it is awaited"]
-pub struct ListPayments<'c> {
-    client: &'c Client,
-    query: Vec<(&'static str, String)>,
-}
-
-impl ListPayments<'_> {
+impl Request<Page<Payment>> {
     /// Only payments of this public status.
     pub fn status(self, status: Status) -> Self {
-        self.with("status", status.to_string())
-    }
-
-    /// Which page, from 1.
-    pub fn page(self, page: u32) -> Self {
-        self.with("page", page.to_string())
-    }
-
-    /// How many payments a page has, 1 to 100; 20 unless said otherwise.
-    pub fn limit(self, limit: u32) -> Self {
-        self.with("limit", limit.to_string())
-    }
-
-    fn with(mut self, name: &'static str, value: String) -> Self {
-        self.query.retain(|(known, _)| *known != name);
-        self.query.push((name, value));
-        self
+        self.query("status", status.to_string())
     }
 }
 
-impl<'c> IntoFuture for ListPayments<'c> {
-    type Output = Result<Page<Payment>>;
-    type IntoFuture = Sending<'c, Page<Payment>>;
+impl<T: serde::de::DeserializeOwned + Send + 'static> Request<Page<T>> {
+    /// Which page, from 1.
+    pub fn page(self, page: u32) -> Self {
+        self.query("page", page.to_string())
+    }
 
-    fn into_future(self) -> Self::IntoFuture {
-        let request = self.client.request(Method::GET, &["payments"]).query(&self.query);
-        Box::pin(async move { self.client.send(request).await })
+    /// How many items a page has, 1 to 100; 20 unless said otherwise.
+    pub fn limit(self, limit: u32) -> Self {
+        self.query("limit", limit.to_string())
     }
 }

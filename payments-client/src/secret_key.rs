@@ -9,7 +9,8 @@ use reqwest::header::HeaderValue;
 #[derive(Clone)]
 pub struct SecretKey {
     environment: Environment,
-    header: HeaderValue,
+    bearer: HeaderValue,
+    plain: HeaderValue,
 }
 
 impl SecretKey {
@@ -22,9 +23,12 @@ impl SecretKey {
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(SecretKeyError);
         }
-        let mut header = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| SecretKeyError)?;
-        header.set_sensitive(true);
-        Ok(Self { environment, header })
+        let sensitive = |text: &str| {
+            let mut header = HeaderValue::from_str(text).map_err(|_| SecretKeyError)?;
+            header.set_sensitive(true);
+            Ok(header)
+        };
+        Ok(Self { environment, bearer: sensitive(&format!("Bearer {key}"))?, plain: sensitive(key)? })
     }
 
     /// The environment that the key belongs to.
@@ -33,8 +37,12 @@ impl SecretKey {
         self.environment
     }
 
-    pub(crate) fn header(&self) -> HeaderValue {
-        self.header.clone()
+    pub(crate) fn bearer(&self) -> HeaderValue {
+        self.bearer.clone()
+    }
+
+    pub(crate) fn plain(&self) -> HeaderValue {
+        self.plain.clone()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
 
 use crate::{
     AppId, DeveloperId, Timestamp, WorkspaceId,
@@ -50,8 +51,28 @@ impl Serialize for Balance {
     }
 }
 
+impl<'de> Deserialize<'de> for Balance {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Box::<RawValue>::deserialize(deserializer)?;
+        minor_units(number.get()).map(Self).ok_or_else(|| de::Error::custom("not a sum with at most 2 decimals"))
+    }
+}
+
+/// The hundredths of a plain decimal, exactly.
+fn minor_units(text: &str) -> Option<i128> {
+    let (sign, unsigned) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !plain(whole) || !plain(fraction) || fraction.len() > 2 {
+        return None;
+    }
+    let hundredths: i128 = format!("{fraction:0<2}").parse().ok()?;
+    whole.parse::<i128>().ok()?.checked_mul(100)?.checked_add(hundredths)?.checked_mul(sign)
+}
+
 /// What a developer has and did (API specification, "Account"). Each environment has figures of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Whose account it is.
     pub workspace: WorkspaceProfile,
@@ -77,7 +98,7 @@ pub struct WorkspaceProfile {
 }
 
 /// Balances as the account shows them, under both of their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountBalance {
     /// Taka.
     pub bdt: Balance,
@@ -90,7 +111,7 @@ pub struct AccountBalance {
 }
 
 /// Balances: the net of what was paid, less the net of what was refunded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balances {
     /// Taka.
     pub bdt_balance: Balance,
@@ -106,7 +127,7 @@ impl From<Balances> for AccountBalance {
 }
 
 /// What customers have ever paid, refunds not taken off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Taka.
     pub bdt: Balance,
@@ -145,6 +166,17 @@ aliased_resource! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_balance_is_read_to_the_last_digit_or_not_at_all() {
+        for minor in [0, 5, -5, 71_250, -100, i128::from(i64::MAX) * 1000 + 7] {
+            let text = serde_json::to_string(&Balance::from_minor(minor)).unwrap();
+            assert_eq!(serde_json::from_str::<Balance>(&text).unwrap().as_minor(), minor, "{text}");
+        }
+        for text in ["0.005", "\"1\"", "1e2", "null", "[]"] {
+            assert!(serde_json::from_str::<Balance>(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_balance_is_written_in_major_units_of_any_size_and_sign() {

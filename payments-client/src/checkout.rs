@@ -1,0 +1,170 @@
+//! The keyless routes behind the checkout page. No API key is sent to them.
+
+use payments_core::{
+    Amount, CheckoutSession, Currency, DemoCheckout, Pay, PaymentId, Simulate, SimulateOutcome, Simulation,
+};
+use reqwest::Method;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::value::RawValue;
+
+use crate::{
+    Client,
+    request::{Call, Request},
+};
+
+/// Checkout sessions. A session's id is its payment's.
+#[derive(Debug, Clone, Copy)]
+pub struct Checkout<'c> {
+    client: &'c Client,
+}
+
+impl<'c> Checkout<'c> {
+    pub(crate) const fn new(client: &'c Client) -> Self {
+        Self { client }
+    }
+
+    /// Reads what the checkout page shows.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId};
+    /// # async fn read(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// println!("{}", client.checkout().retrieve(&id).await?.expires_at);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retrieve(self, id: &PaymentId) -> Request<CheckoutSession> {
+        Request::new(self.client, Call::new(Method::GET, "/checkout/{}", &[id.as_str()]).keyless())
+    }
+
+    /// Ends a test session as asked.
+    ///
+    /// It carries no idempotency key, so it is not sent again when its answer is lost: read the session then.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId, SimulateOutcome};
+    /// # async fn simulate(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// let ended = client.checkout().simulate(&id, SimulateOutcome::Completed).await?;
+    /// assert!(ended.success);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn simulate(self, id: &PaymentId, outcome: SimulateOutcome) -> Request<Simulation> {
+        let call = Call::new(Method::POST, "/checkout/{}/simulate", &[id.as_str()]).keyless();
+        Request::new(self.client, call.body(&Simulate { outcome }))
+    }
+
+    /// Begins to pay, as the customer's browser does. Not sent again when its answer is lost.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, Pay, PayResult, PaymentId};
+    /// # async fn pay(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// match client.checkout().pay(&id, Pay::default()).await? {
+    ///     PayResult::Redirect { redirect_url } => println!("on to the gateway: {redirect_url}"),
+    ///     PayResult::Simulated(ended) => println!("a test session, {}", ended.status),
+    ///     _ => {}
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pay(self, id: &PaymentId, params: Pay) -> Request<PayResult> {
+        let call = Call::new(Method::POST, "/checkout/{}/pay", &[id.as_str()]).keyless();
+        Request::new(self.client, call.body(&params))
+    }
+
+    /// Makes a test session in the sandbox, which anyone may. Not sent again when its answer is lost.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, CreateDemoSession};
+    /// # async fn demo(client: Client) -> Result<(), payments_client::Error> {
+    /// let demo = client.checkout().demo_session(CreateDemoSession::new("100".parse().unwrap())).await?;
+    /// println!("open {}", demo.checkout_url);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn demo_session(self, params: CreateDemoSession) -> Request<DemoCheckout> {
+        let call = Call::new(Method::POST, "/checkout/demo-session", &[]).keyless();
+        Request::new(self.client, call.body(&params))
+    }
+}
+
+/// What comes of paying.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum PayResult {
+    /// A test session went to the simulator, which has ended it.
+    Simulated(Simulation),
+    /// A live session: the customer goes on to the gateway.
+    Redirect {
+        /// Where to.
+        redirect_url: String,
+    },
+}
+
+/// The two are told apart by the presence of `success`.
+impl<'de> Deserialize<'de> for PayResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape {
+            redirect_url: String,
+            success: Option<bool>,
+        }
+        // Read twice: what serde buffers for `untagged` cannot keep the unknown fields as they came.
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let shape: Shape = serde_json::from_str(json.get()).map_err(de::Error::custom)?;
+        match shape.success {
+            Some(_) => serde_json::from_str(json.get()).map(Self::Simulated).map_err(de::Error::custom),
+            None => Ok(Self::Redirect { redirect_url: shape.redirect_url }),
+        }
+    }
+}
+
+/// The parameters of a demo session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateDemoSession {
+    amount: Amount,
+    currency: Currency,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_email: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+impl CreateDemoSession {
+    /// A session of this amount, in BDT.
+    #[must_use]
+    pub fn new(amount: Amount) -> Self {
+        Self { amount, currency: Currency::default(), customer_name: None, customer_email: None, description: None }
+    }
+
+    /// Sets the currency.
+    #[must_use]
+    pub fn currency(mut self, currency: Currency) -> Self {
+        self.currency = currency;
+        self
+    }
+
+    /// Says who pays.
+    #[must_use]
+    pub fn customer_name(mut self, name: impl Into<String>) -> Self {
+        self.customer_name = Some(name.into());
+        self
+    }
+
+    /// Sets the customer's e-mail address.
+    #[must_use]
+    pub fn customer_email(mut self, email: impl Into<String>) -> Self {
+        self.customer_email = Some(email.into());
+        self
+    }
+
+    /// Sets what the customer reads on the checkout page.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+}

@@ -1,0 +1,144 @@
+//! Each method once against the real server.
+
+use payments_client::{
+    CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, IdempotencyKey, KeyHeader, Pay,
+    PayResult, PaymentId, RawStatus, SimulateOutcome, Status, Subscription, VerifySignature,
+};
+
+use crate::server::Server;
+
+fn cup() -> CreatePayment {
+    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+}
+
+#[tokio::test]
+async fn a_payment_is_made_read_listed_and_its_refund_refused() {
+    let server = Server::start();
+    let client = server.client();
+    assert_eq!(client.environment(), Environment::Test);
+    let key = IdempotencyKey::new("order-1").unwrap();
+    let first = client.payments().create(cup()).idempotency_key(key.clone()).send_for_response().await.unwrap();
+    assert_eq!((first.status, first.tries, first.is_replayed()), (201, 1, false));
+    assert!(first.request_id().is_some());
+    assert_eq!(first.idempotency_key, Some(key.clone()));
+    let again = client.payments().create(cup()).idempotency_key(key).send_for_response().await.unwrap();
+    assert!(again.is_replayed());
+    assert_eq!(again.value, first.value);
+
+    let id = &first.value.id;
+    assert_eq!(client.payments().retrieve(id).await.unwrap(), first.value);
+    let page = client.payments().list().status(Status::Pending).page(1).limit(5).await.unwrap();
+    assert_eq!((page.total, page.limit, &page.items[0].id), (1, 5, id));
+
+    let refused = client.payments().refund(id, Some("broken")).await.unwrap_err();
+    assert!(refused.is_conflict() && !refused.is_retryable(), "{refused:?}");
+    assert_eq!((refused.tries(), refused.messages().len()), (1, 1));
+    assert!(refused.idempotency_key().is_some() && refused.request_id().is_some());
+
+    let unknown: PaymentId = "pay_none".parse().unwrap();
+    assert!(client.payments().retrieve(&unknown).await.unwrap_err().is_not_found());
+    let free = CreatePayment::new("0.01".parse().unwrap(), "no address", "nor this");
+    let invalid = client.payments().create(free).await.unwrap_err();
+    assert!(invalid.is_validation());
+    assert_eq!(invalid.messages().len(), 2, "{invalid:?}");
+}
+
+#[tokio::test]
+async fn the_account_is_read() {
+    let server = Server::start();
+    let client = server.client();
+    let payment = client.payments().create(cup()).await.unwrap();
+    client.checkout().simulate(&payment.id, SimulateOutcome::Completed).await.unwrap();
+    let account = client.account().retrieve().await.unwrap();
+    assert_eq!((account.volume.total_payments, account.volume.bdt.as_minor()), (1, 75_000));
+    assert_eq!(account.balance.bdt_balance.as_minor(), 71_250);
+    assert_eq!(client.account().balance().await.unwrap().bdt_balance.as_minor(), 71_250);
+    client.account().apps().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_webhook_is_made_tested_listed_and_removed() {
+    let server = Server::start();
+    let client = server.client();
+    // Nothing listens there: the delivery fails, and that is logged.
+    let params = CreateWebhook::new("http://127.0.0.1:9/hook", Subscription::All);
+    let endpoint = client.webhooks().create(params).await.unwrap();
+    assert!(endpoint.secret.reveal().starts_with("whsec_"));
+    let delivery = client.webhooks().test(&endpoint.id).await.unwrap().expect("it is recorded");
+    assert_eq!(delivery.webhook_id, endpoint.id);
+    let page = client.webhooks().deliveries().webhook(&endpoint.id).limit(10).await.unwrap();
+    assert_eq!(page.items[0].id, delivery.id);
+    assert_eq!(page.items[0].status, DeliveryStatus::Failed);
+    assert_eq!(client.webhooks().list().await.unwrap().len(), 1);
+    assert!(client.webhooks().delete(&endpoint.id).await.unwrap().success);
+    assert!(client.webhooks().delete(&endpoint.id).await.unwrap_err().is_not_found());
+    assert!(client.webhooks().list().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_signature_is_verified_without_a_key() {
+    let server = Server::start();
+    let verify = |params| async { server.client().webhooks().verify(params).await.unwrap() };
+    let verdict = verify(VerifySignature::new("{}", "t=1,v1=00", "whsec_1").tolerance(0)).await;
+    assert_eq!((verdict.valid, verdict.reason.as_deref()), (false, Some("signature_mismatch")));
+    let verdict = verify(VerifySignature::new("{}", "t=1,v1=00", "whsec_1")).await;
+    assert_eq!(verdict.reason.as_deref(), Some("timestamp_outside_tolerance"));
+}
+
+#[tokio::test]
+async fn a_checkout_session_is_read_and_ended() {
+    let server = Server::start();
+    let client = server.client();
+    let payment = client.payments().create(cup()).await.unwrap();
+    let session = client.checkout().retrieve(&payment.id).await.unwrap();
+    assert_eq!((session.amount, session.status), (payment.amount, RawStatus::Created));
+    let PayResult::Simulated(ended) = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
+        panic!("a test session goes to the simulator");
+    };
+    assert!(ended.success);
+    assert!(client.checkout().simulate(&payment.id, SimulateOutcome::Failed).await.unwrap_err().is_conflict());
+
+    let demo = CreateDemoSession::new("12.5".parse().unwrap()).customer_name("Asha").description("A cup");
+    let demo = client.checkout().demo_session(demo).await.unwrap();
+    assert!(demo.id.as_str().starts_with("test_pay_"));
+    let ended = client.checkout().simulate(&demo.id, SimulateOutcome::Cancelled).await.unwrap();
+    assert_eq!((ended.status, ended.success), (RawStatus::Cancelled, false));
+}
+
+#[tokio::test]
+async fn either_header_carries_the_key_and_a_wrong_one_is_refused() {
+    let server = Server::start();
+    for header in [KeyHeader::Authorization, KeyHeader::XApiKey] {
+        let client =
+            |key| payments_client::Client::builder(key).base_url(&server.url).key_header(header).build().unwrap();
+        client("sk_test_demo").payments().list().await.unwrap();
+        let error = client("sk_test_wrong").payments().list().await.unwrap_err();
+        assert!(error.is_authentication());
+        assert!(!format!("{error:?} {error}").contains("sk_test_wrong"));
+    }
+}
+
+#[cfg(feature = "blocking")]
+#[test]
+fn a_program_without_async_waits() {
+    let server = Server::start();
+    let client = server.client();
+    let payment = client.payments().create(cup()).wait().unwrap();
+    assert_eq!(client.payments().retrieve(&payment.id).wait().unwrap(), payment);
+}
+
+#[cfg(feature = "blocking")]
+#[tokio::test]
+async fn waiting_within_a_runtime_does_not_panic() {
+    let server = Server::start();
+    let payment = server.client().payments().create(cup()).wait().unwrap();
+    assert_eq!(server.client().payments().retrieve(&payment.id).await.unwrap(), payment);
+}
+
+#[tokio::test]
+async fn the_future_of_a_create_is_small() {
+    let client = payments_client::Client::new("sk_test_demo").unwrap();
+    let size = size_of_val(&client.payments().create(cup()).send());
+    println!("the future of create is {size} bytes");
+    assert!(size <= 4096, "{size}");
+}

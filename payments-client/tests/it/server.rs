@@ -1,0 +1,53 @@
+//! A running `payments-server`.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use payments_client::Client;
+use tempfile::TempDir;
+
+/// A server process on a data directory of its own, without a rate limit.
+pub(crate) struct Server {
+    process: Child,
+    _directory: TempDir,
+    pub(crate) url: String,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let directory = TempDir::new().unwrap();
+        let mut process = Command::new(binary())
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(directory.path().join("data"))
+            .envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let url = first.trim().strip_prefix("listening on ").expect("the server starts").to_owned();
+        Self { process, _directory: directory, url }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::builder("sk_test_demo").base_url(&self.url).build().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// It lies beside the directory of this test's own binary once the workspace is built.
+fn binary() -> PathBuf {
+    let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
+    assert!(path.exists(), "build the server first: cargo build -p payments-server");
+    path
+}
