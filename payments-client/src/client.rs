@@ -1,9 +1,6 @@
 //! The client: where the API is, whose key is used, and one way to send a request.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use payments_core::{Environment, ErrorBody};
@@ -19,10 +16,12 @@ use url::{Host, Url};
 use crate::{
     AccountResource, Checkout, IdempotencyKey, Payments, Response, Result, SecretKey, Webhooks,
     budget::Budget,
+    clock::Clock,
     error::{BodyStart, Context, Error, Kind},
     jitter::Jitter,
+    limiter::Limiter,
     request::Call,
-    response::{is_replayed, request_id},
+    response::{is_replayed, rate_limit, request_id},
     retry::{Failure, Next, Policy},
     retry_after::retry_after,
 };
@@ -47,6 +46,11 @@ struct Inner {
     policy: Policy,
     budget: Budget,
     jitter: Jitter,
+    clock: Clock,
+    /// Where the client is to stay within the rate limit.
+    limiter: Option<Limiter>,
+    #[cfg(feature = "testing")]
+    script: Option<crate::testing::Script>,
 }
 
 /// Which header carries the API key.
@@ -118,6 +122,9 @@ impl Client {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["api", "v1"]).extend(&call.segments);
         }
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
         let mut request =
             self.inner.http.request(call.method.clone(), url).timeout(self.inner.attempt_timeout.min(left));
         if call.is_keyed {
@@ -125,9 +132,6 @@ impl Client {
                 KeyHeader::Authorization => request.header(header::AUTHORIZATION, self.inner.key.bearer()),
                 KeyHeader::XApiKey => request.header("x-api-key", self.inner.key.plain()),
             };
-        }
-        if !call.query.is_empty() {
-            request = request.query(&call.query);
         }
         if let Some(key) = &call.key {
             request = request.header("idempotency-key", key.as_str());
@@ -162,18 +166,24 @@ impl Client {
                 tries: answer.tries,
                 idempotency_key: call.key,
             }),
-            Err(source) => Err(answer.unreadable::<T>(source, call.key)),
+            Err(source) => Err(answer.unreadable::<T>(source, call.key, &self.inner.clock)),
         }
     }
 
     /// The answer to a call that succeeded, after as many tries as it took.
     async fn answer(&self, call: &Call) -> Result<Answer> {
         let inner = &*self.inner;
-        let begun = Instant::now();
+        let begun = inner.clock.elapsed();
+        let left = || inner.total_timeout.saturating_sub(inner.clock.elapsed().saturating_sub(begun));
         let mut was_lost = false;
         for tries in 1.. {
-            let left = inner.total_timeout.saturating_sub(begun.elapsed());
-            let outcome = attempt(self.request(call, left), tries).await;
+            self.wait_for_a_place(call, tries, left()).await?;
+            let outcome = self.attempt(self.request(call, left()), tries).await;
+            if let (Some(limiter), Ok(answer)) = (&inner.limiter, &outcome)
+                && let Some(limit) = rate_limit(&answer.headers)
+            {
+                limiter.heard(limit, inner.clock.elapsed());
+            }
             let (failure, kind, mut context) = match outcome {
                 Ok(answer) if answer.status.is_success() => {
                     inner.budget.succeeded(tries);
@@ -183,16 +193,16 @@ impl Client {
                 Ok(answer) if was_lost && call.method == Method::DELETE && answer.status == StatusCode::NOT_FOUND => {
                     return Ok(answer.removed());
                 }
-                Ok(answer) => answer.refusal(),
+                Ok(answer) => answer.refusal(&inner.clock),
                 Err((failure, kind)) => (failure, kind, Context { tries, ..Context::default() }),
             };
             was_lost |= failure != Failure::Connect && failure.may_pass();
-            let left = inner.total_timeout.saturating_sub(begun.elapsed());
-            let next = inner.policy.decide(call.safety, failure, tries, inner.jitter.next(), context.retry_after, left);
+            let next =
+                inner.policy.decide(call.safety, failure, tries, inner.jitter.next(), context.retry_after, left());
             match next {
                 Next::RetryAfter(pause) if inner.budget.take() => {
                     tracing::debug!(?failure, ?pause, "trying again");
-                    tokio::time::sleep(pause).await;
+                    inner.clock.sleep(pause).await;
                 }
                 _ => {
                     context.key.clone_from(&call.key);
@@ -201,6 +211,45 @@ impl Client {
             }
         }
         Err(Kind::Lost(None).into())
+    }
+
+    /// Waits while the rate limit is spent, if the client is to stay within it; not beyond the deadline.
+    async fn wait_for_a_place(&self, call: &Call, tries: u32, left: Duration) -> Result<()> {
+        let Some(limiter) = self.inner.limiter.as_ref().filter(|_| call.is_keyed) else { return Ok(()) };
+        loop {
+            let pause = limiter.take(self.inner.clock.elapsed());
+            if pause.is_zero() {
+                return Ok(());
+            }
+            if pause >= left {
+                let context = Context { tries: tries - 1, retry_after: Some(pause), ..Context::default() };
+                return Err(Error::new(Kind::Limited, context));
+            }
+            self.inner.clock.sleep(pause).await;
+        }
+    }
+
+    /// Sends once and reads the whole answer.
+    async fn attempt(&self, request: RequestBuilder, tries: u32) -> Result<Answer, (Failure, Kind)> {
+        #[cfg(feature = "testing")]
+        if let Some(script) = &self.inner.script {
+            return scripted(script, request, tries);
+        }
+        let response = request.send().await.map_err(failed)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.map_err(failed)?;
+        Ok(Answer { status, headers, body, tries })
+    }
+}
+
+#[cfg(feature = "testing")]
+fn scripted(script: &crate::testing::Script, request: RequestBuilder, tries: u32) -> Result<Answer, (Failure, Kind)> {
+    use crate::testing::Outcome;
+    match script.play(&request.build().map_err(failed)?) {
+        Outcome::Answer { status, headers, body } => Ok(Answer { status, headers, body, tries }),
+        Outcome::Lost => Err((Failure::Lost, Kind::Lost(None))),
+        Outcome::TimedOut => Err((Failure::Lost, Kind::Timeout(None))),
+        Outcome::NotConnected => Err((Failure::Connect, Kind::Connect(None))),
     }
 }
 
@@ -213,19 +262,19 @@ struct Answer {
 }
 
 impl Answer {
-    fn context(&self) -> Context {
+    fn context(&self, clock: &Clock) -> Context {
         Context {
             tries: self.tries,
             request_id: request_id(&self.headers).map(Into::into),
-            retry_after: retry_after(&self.headers, now()),
+            retry_after: retry_after(&self.headers, clock.now()),
             key: None,
             body_start: Some(BodyStart::of(&self.body)),
         }
     }
 
-    fn refusal(self) -> (Failure, Kind, Context) {
+    fn refusal(self, clock: &Clock) -> (Failure, Kind, Context) {
         let failure = Failure::Status { status: self.status.as_u16(), replayed: is_replayed(&self.headers) };
-        let context = self.context();
+        let context = self.context(clock);
         let kind = match serde_json::from_slice::<ErrorBody>(&self.body) {
             Ok(body) => Kind::Api { status: self.status, body },
             Err(_) => Kind::Status { status: self.status },
@@ -234,13 +283,18 @@ impl Answer {
     }
 
     /// Reads it once more, to tell where it cannot be read.
-    fn unreadable<T: DeserializeOwned>(&self, source: serde_json::Error, key: Option<IdempotencyKey>) -> Error {
+    fn unreadable<T: DeserializeOwned>(
+        &self,
+        source: serde_json::Error,
+        key: Option<IdempotencyKey>,
+        clock: &Clock,
+    ) -> Error {
         let mut json = serde_json::Deserializer::from_slice(&self.body);
         let path = match serde_path_to_error::deserialize::<_, T>(&mut json) {
             Ok(_) => ".".into(),
             Err(error) => error.path().to_string(),
         };
-        Error::new(Kind::Decode { status: self.status, path, source }, Context { key, ..self.context() })
+        Error::new(Kind::Decode { status: self.status, path, source }, Context { key, ..self.context(clock) })
     }
 
     /// What the API says of a removal.
@@ -250,25 +304,11 @@ impl Answer {
     }
 }
 
-fn now() -> jiff::Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX)
-}
-
-/// Sends once and reads the whole answer.
-async fn attempt(request: RequestBuilder, tries: u32) -> Result<Answer, (Failure, Kind)> {
-    let response = request.send().await.map_err(failed)?;
-    let (status, headers) = (response.status(), response.headers().clone());
-    let body = response.bytes().await.map_err(failed)?;
-    Ok(Answer { status, headers, body, tries })
-}
-
 fn failed(error: reqwest::Error) -> (Failure, Kind) {
     // Its address holds ids and what a list was asked for.
     let error = error.without_url();
     if error.is_connect() {
-        (Failure::Connect, Kind::Connect(error))
+        (Failure::Connect, Kind::Connect(Some(error)))
     } else if error.is_timeout() {
         (Failure::Lost, Kind::Timeout(Some(error)))
     } else {
@@ -291,6 +331,10 @@ pub struct ClientBuilder {
     user_agent: Option<String>,
     http: Option<reqwest::Client>,
     jitter_seed: Option<u64>,
+    stays_within_rate_limit: bool,
+    clock: Option<Clock>,
+    #[cfg(feature = "testing")]
+    script: Option<crate::testing::Script>,
 }
 
 impl ClientBuilder {
@@ -311,6 +355,10 @@ impl ClientBuilder {
             user_agent: None,
             http: None,
             jitter_seed: None,
+            stays_within_rate_limit: false,
+            clock: None,
+            #[cfg(feature = "testing")]
+            script: None,
         }
     }
 
@@ -377,6 +425,27 @@ impl ClientBuilder {
         self
     }
 
+    /// Waits, once the server has said that the key's minute is spent, for the next one, instead of being refused. For
+    /// work in the background, such as a reconciliation: a customer does not wait for a minute.
+    pub fn stay_within_rate_limit(mut self) -> Self {
+        self.stays_within_rate_limit = true;
+        self
+    }
+
+    /// Answers from a script instead of a server.
+    #[cfg(feature = "testing")]
+    pub fn script(mut self, script: crate::testing::Script) -> Self {
+        self.script = Some(script);
+        self
+    }
+
+    /// Makes the client's pauses on this clock, at once.
+    #[cfg(feature = "testing")]
+    pub fn clock(mut self, clock: crate::testing::FixedClock) -> Self {
+        self.clock = Some(Clock::Fixed(clock));
+        self
+    }
+
     /// Makes the pauses between tries the same in each run of a test.
     #[cfg(feature = "testing")]
     pub fn jitter_seed(mut self, seed: u64) -> Self {
@@ -426,6 +495,10 @@ impl ClientBuilder {
             policy: self.policy,
             budget: Budget::new(self.budget),
             jitter: Jitter::seeded(seed),
+            clock: self.clock.unwrap_or_else(Clock::machine),
+            limiter: self.stays_within_rate_limit.then(Limiter::default),
+            #[cfg(feature = "testing")]
+            script: self.script,
         };
         Ok(Client { inner: Arc::new(inner) })
     }

@@ -79,11 +79,13 @@ pub(crate) enum Kind {
     #[error("the request cannot be made: {0}")]
     Request(String),
     #[error("no connection to the API; check the base URL and the network")]
-    Connect(#[source] reqwest::Error),
+    Connect(#[source] Option<reqwest::Error>),
     #[error("the API did not answer in time; it may have done what was asked, so ask again under the same key")]
     Timeout(#[source] Option<reqwest::Error>),
     #[error("the API's answer was lost; it may have done what was asked, so ask again under the same key")]
     Lost(#[source] Option<reqwest::Error>),
+    #[error("the rate limit of this minute is spent, and the deadline comes before the next; nothing was sent")]
+    Limited,
     #[error("the API refused with {}: {}", .status.as_u16(), .body.message.sentences().join("; "))]
     Api { status: StatusCode, body: ErrorBody },
     #[error("the API answered {} with something that is not its error body; check the base URL", .status.as_u16())]
@@ -191,7 +193,7 @@ impl Error {
     /// Too many requests in this minute (429). Wait for [`retry_after`](Self::retry_after).
     #[must_use]
     pub fn is_rate_limited(&self) -> bool {
-        self.status() == Some(429)
+        self.status() == Some(429) || matches!(self.0.kind, Kind::Limited)
     }
 
     /// The server failed (5xx). Ask again later, under the same key; if it stays, tell the operator the request's id.

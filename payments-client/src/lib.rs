@@ -8,9 +8,11 @@ mod blocking;
 mod budget;
 mod checkout;
 mod client;
+mod clock;
 mod error;
 mod idempotency_key;
 mod jitter;
+mod limiter;
 mod payments;
 mod reconcile;
 mod request;
@@ -19,6 +21,8 @@ mod retry;
 mod retry_after;
 mod secret_key;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod webhooks;
 
 pub use account::AccountResource;

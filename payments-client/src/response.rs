@@ -36,8 +36,7 @@ impl<T> Response<T> {
     /// How many requests the key may still make in this minute, if the server said.
     #[must_use]
     pub fn rate_limit(&self) -> Option<RateLimit> {
-        let number = |name: &str| self.headers.get(name)?.to_str().ok()?.trim().parse().ok();
-        Some(RateLimit { limit: number("x-ratelimit-limit")?, remaining: number("x-ratelimit-remaining")? })
+        rate_limit(&self.headers)
     }
 }
 
@@ -49,6 +48,11 @@ pub struct RateLimit {
     pub limit: u32,
     /// Requests left in this one.
     pub remaining: u32,
+}
+
+pub(crate) fn rate_limit(headers: &HeaderMap) -> Option<RateLimit> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    Some(RateLimit { limit: number("x-ratelimit-limit")?, remaining: number("x-ratelimit-remaining")? })
 }
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

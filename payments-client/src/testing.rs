@@ -1,0 +1,270 @@
+//! For a merchant's own tests: a server that answers as told, without sockets, and a clock that stands still.
+//!
+//! ```
+//! use payments_client::{Client, testing::{FixedClock, Script}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), payments_client::Error> {
+//! let script = Script::new().lost().answer(503, "{}").answer(200, r#"{"bdt_balance": 5, "usd_balance": 0}"#);
+//! let clock = FixedClock::default();
+//! let client = Client::builder("sk_test_demo").script(script.clone()).clock(clock.clone()).jitter_seed(7).build()?;
+//!
+//! let balance = client.account().balance().await?;
+//! assert_eq!(balance.bdt_balance.as_minor(), 500);
+//! assert_eq!(script.requests().len(), 3);
+//! assert_eq!(clock.pauses().len(), 2, "and no time has passed");
+//! # Ok(())
+//! # }
+//! ```
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+
+/// What a client is answered, in this order. Clones share it, so that a test keeps one.
+#[derive(Debug, Clone, Default)]
+pub struct Script(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    outcomes: VecDeque<Outcome>,
+    requests: Vec<SentRequest>,
+}
+
+/// What becomes of one request.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    Answer { status: StatusCode, headers: HeaderMap, body: Bytes },
+    Lost,
+    TimedOut,
+    NotConnected,
+}
+
+/// A request as the client sent it. The API key is not in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SentRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path with the query.
+    pub path: String,
+    /// Its idempotency key, if it carried one.
+    pub idempotency_key: Option<String>,
+    /// Its body, or an empty text.
+    pub body: String,
+}
+
+impl Script {
+    /// A script without lines: what is asked beyond its end finds no connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next request is answered with this status and body. A status that is none answers as 500.
+    #[must_use]
+    pub fn answer(self, status: u16, body: impl Into<String>) -> Self {
+        self.answer_with(status, &[], body)
+    }
+
+    /// The same with headers, such as `("retry-after", "7")`. One that cannot be a header is left out.
+    #[must_use]
+    pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let pair = |(name, value): &(&str, &str)| {
+            Some((HeaderName::try_from(*name).ok()?, HeaderValue::from_str(value).ok()?))
+        };
+        let headers = headers.iter().filter_map(pair).collect();
+        self.then(Outcome::Answer { status, headers, body: Bytes::from(body.into()) })
+    }
+
+    /// The answer to the next request is lost; whether the server did what was asked, nobody knows.
+    #[must_use]
+    pub fn lost(self) -> Self {
+        self.then(Outcome::Lost)
+    }
+
+    /// The next request runs into its timeout.
+    #[must_use]
+    pub fn timed_out(self) -> Self {
+        self.then(Outcome::TimedOut)
+    }
+
+    /// The next request finds no connection, so the server surely did not see it.
+    #[must_use]
+    pub fn not_connected(self) -> Self {
+        self.then(Outcome::NotConnected)
+    }
+
+    /// What the client sent so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<SentRequest> {
+        self.lines().requests.clone()
+    }
+
+    /// How many lines nobody has asked for yet.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.lines().outcomes.len()
+    }
+
+    fn then(self, outcome: Outcome) -> Self {
+        self.lines().outcomes.push_back(outcome);
+        self
+    }
+
+    pub(crate) fn play(&self, request: &reqwest::Request) -> Outcome {
+        let url = request.url();
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let key = request.headers().get("idempotency-key").and_then(|value| value.to_str().ok());
+        let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+        let mut lines = self.lines();
+        lines.requests.push(SentRequest {
+            method: request.method().to_string(),
+            path: format!("{}{query}", url.path()),
+            idempotency_key: key.map(str::to_owned),
+            body: String::from_utf8_lossy(body).into_owned(),
+        });
+        lines.outcomes.pop_front().unwrap_or(Outcome::NotConnected)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A clock that stands still but for the client's own pauses, which it makes at once. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct FixedClock(Arc<Mutex<Time>>);
+
+#[derive(Debug, Default)]
+struct Time {
+    start_since_1970: Duration,
+    elapsed: Duration,
+    pauses: Vec<Duration>,
+}
+
+impl FixedClock {
+    /// A clock that stands at so many seconds since 1970.
+    #[must_use]
+    pub fn at(unix_seconds: u64) -> Self {
+        let time = Time { start_since_1970: Duration::from_secs(unix_seconds), ..Time::default() };
+        Self(Arc::new(Mutex::new(time)))
+    }
+
+    /// The pauses that the client has made.
+    #[must_use]
+    pub fn pauses(&self) -> Vec<Duration> {
+        self.time().pauses.clone()
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.time().elapsed += by;
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.time().elapsed
+    }
+
+    pub(crate) fn since_1970(&self) -> Duration {
+        let time = self.time();
+        time.start_since_1970 + time.elapsed
+    }
+
+    pub(crate) fn sleep(&self, pause: Duration) {
+        let mut time = self.time();
+        time.elapsed += pause;
+        time.pauses.push(pause);
+    }
+
+    fn time(&self) -> MutexGuard<'_, Time> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{CreatePayment, PaymentId};
+
+    use super::*;
+    use crate::{Client, ClientBuilder};
+
+    fn set_up(script: &Script, clock: &FixedClock) -> ClientBuilder {
+        Client::builder("sk_test_demo").script(script.clone()).clock(clock.clone()).jitter_seed(7)
+    }
+
+    fn cup() -> CreatePayment {
+        CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    }
+
+    #[tokio::test]
+    async fn a_create_whose_answer_is_lost_is_sent_again_under_the_same_key() {
+        let (script, clock) = (Script::new().lost().timed_out().not_connected(), FixedClock::default());
+        let client = set_up(&script, &clock).build().unwrap();
+        let error = client.payments().create(cup()).await.unwrap_err();
+        assert!(error.is_connect() && error.tries() == 3, "{error:?}");
+        let sent = script.requests();
+        assert_eq!((sent.len(), sent[0].path.as_str(), script.left()), (3, "/api/v1/payments", 0));
+        assert!(sent.iter().all(|request| request == &sent[0]));
+        assert_eq!(sent[0].idempotency_key.as_deref(), error.idempotency_key().map(|key| key.as_str()));
+    }
+
+    #[tokio::test]
+    async fn a_date_to_come_back_at_is_waited_for_by_the_clock() {
+        let later = [("retry-after", "Tue, 14 Nov 2023 22:13:27 GMT")];
+        let script = Script::new().answer_with(429, &later, "{}").answer(200, r#"{"bdt_balance":0,"usd_balance":0}"#);
+        let clock = FixedClock::at(1_700_000_000);
+        set_up(&script, &clock).build().unwrap().account().balance().await.unwrap();
+        assert_eq!(clock.pauses(), [Duration::from_secs(7)]);
+        let script = Script::new().answer_with(429, &[("retry-after", "3600")], "{}");
+        let error = set_up(&script, &clock).build().unwrap().account().balance().await.unwrap_err();
+        assert_eq!((error.retry_after(), error.tries()), (Some(Duration::from_secs(3600)), 1), "not past the deadline");
+    }
+
+    #[tokio::test]
+    async fn the_same_seed_makes_the_same_pauses() {
+        let mut runs = Vec::new();
+        for _ in 0..2 {
+            let (script, clock) =
+                (Script::new().answer(500, "").answer(500, "").answer(500, ""), FixedClock::default());
+            let client = set_up(&script, &clock).build().unwrap();
+            client.account().balance().await.unwrap_err();
+            runs.push(clock.pauses());
+        }
+        assert_eq!(runs[0], runs[1]);
+        assert_eq!(runs[0].len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_stays_within_its_limit_waits_for_the_next_minute_and_is_never_refused() {
+        let clock = FixedClock::default();
+        let mut script = Script::new();
+        for remaining in ["1", "0", "1", "0"] {
+            let headers = [("x-ratelimit-limit", "2"), ("x-ratelimit-remaining", remaining)];
+            script = script.answer_with(404, &headers, r#"{"statusCode":404,"message":"no","error":"Not Found"}"#);
+        }
+        let client = set_up(&script, &clock).stay_within_rate_limit().build().unwrap();
+        let id: PaymentId = "pay_1".parse().unwrap();
+        for _ in 0..4 {
+            assert!(client.payments().retrieve(&id).await.unwrap_err().is_not_found());
+        }
+        assert_eq!(clock.pauses(), [Duration::from_secs(60)]);
+        let client =
+            set_up(&script, &clock).stay_within_rate_limit().total_timeout(Duration::from_secs(5)).build().unwrap();
+        let full = [("x-ratelimit-limit", "1"), ("x-ratelimit-remaining", "0")];
+        drop(script.answer_with(404, &full, "{}"));
+        client.payments().retrieve(&id).await.unwrap_err();
+        let error = client.payments().retrieve(&id).await.unwrap_err();
+        assert!(error.is_rate_limited() && error.status().is_none(), "{error:?}");
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(60)));
+    }
+}
