@@ -140,3 +140,15 @@ async fn a_dead_server_is_not_hammered_by_clones() {
     }
     assert_eq!(server.heard().len(), 10 + 5);
 }
+
+#[tokio::test]
+async fn a_pooled_connection_that_the_server_has_closed_costs_no_try() {
+    // It says nothing of closing, and closes.
+    let open = || Act::Say(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{LIST}", LIST.len()));
+    let server = IllServer::start(vec![open()]).await;
+    let client = server.builder().retries(0).build().unwrap();
+    for _ in 0..50 {
+        let response = client.payments().list().send_for_response().await.unwrap();
+        assert_eq!(response.tries, 1);
+    }
+}

@@ -5,6 +5,8 @@ mod every_route;
 mod faults;
 mod ill_server;
 mod lists;
+mod live;
 mod lost_answers;
 mod round_trip;
 mod server;
+mod wire;

@@ -12,17 +12,23 @@ use tempfile::TempDir;
 /// A server process on a data directory of its own, without a rate limit.
 pub(crate) struct Server {
     process: Child,
-    _directory: TempDir,
+    directory: TempDir,
     pub(crate) url: String,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one with more in its environment.
+    pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         let mut process = Command::new(binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(directory.path().join("data"))
             .envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")])
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -30,7 +36,16 @@ impl Server {
         let mut first = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
         let url = first.trim().strip_prefix("listening on ").expect("the server starts").to_owned();
-        Self { process, _directory: directory, url }
+        Self { process, directory, url }
+    }
+
+    /// An administrative verb on this server's data directory; what it prints.
+    pub(crate) fn administer(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(binary());
+        command.args(arguments).arg("--data-dir").arg(self.directory.path().join("data"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -1,0 +1,41 @@
+//! A refund against the real server, which has a card processor: its fake on this machine.
+
+use gateway_fakes::{
+    Running,
+    stripe::{CARD, SECRET_KEY, Stripe},
+};
+use payments_client::{
+    Client, CreatePayment, Currency, Environment, Pay, PayResult, RawStatus, RefundStatus, Standing,
+};
+
+use crate::server::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
+    let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
+    let server =
+        Server::start_with(&[("PAYMENTS_STRIPE_BASE_URL", &stripe.url()), ("PAYMENTS_STRIPE_SECRET_KEY", SECRET_KEY)]);
+    let workspace = server.administer(&["workspaces", "create", "--name", "Rahim"]);
+    let key = server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]);
+    let client = Client::builder(&key).base_url(&server.url).build().unwrap();
+    assert_eq!(client.environment(), Environment::Live);
+
+    let params = CreatePayment::new("12.50".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
+    let payment = client.payments().create(params.currency(Currency::Usd)).await.unwrap();
+    let PayResult::Redirect { redirect_url } = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
+        panic!("a live session leads to the gateway")
+    };
+    let back = stripe.program().pay(redirect_url.rsplit('/').next().unwrap(), CARD).unwrap();
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    assert_eq!(browser.get(back).send().await.unwrap().status(), 303);
+
+    let refunded = client.payments().refund(&payment.id, Some("damaged")).send_for_response().await.unwrap();
+    let refund = refunded.value.refund.as_ref().unwrap();
+    assert_eq!((&refunded.value.raw_status, &refund.status), (&RawStatus::Refunded, &RefundStatus::Succeeded));
+    assert_eq!((refund.reason.as_deref(), refund.requires_manual_settlement), (Some("damaged"), false));
+    let again = client.payments().refund(&payment.id, Some("damaged"));
+    let again = again.idempotency_key(refunded.idempotency_key.clone().unwrap()).send_for_response().await.unwrap();
+    assert!(again.is_replayed() && again.value == refunded.value);
+    assert_eq!(stripe.program().refunds().len(), 1);
+    assert_eq!(Standing::of(&client.payments().retrieve(&payment.id).await.unwrap()), Standing::Completed);
+}
