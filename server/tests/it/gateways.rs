@@ -176,7 +176,7 @@ async fn a_return_that_claims_success_moves_nothing_that_the_gateway_does_not_co
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_ends_unpaid_is_closed_at_its_gateway_and_expires() {
-    let live = Live::start("gateway-timeout = 1\nsession-ttl = 3").await;
+    let live = Live::start("gateway-timeout = 1\nsession-ttl = 8").await;
     let bdt = live.create(7.0, "BDT").await;
     let usd = live.create(7.0, "USD").await;
     let (_, attempt) = live.pay(&bdt).await;
