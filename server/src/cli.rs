@@ -47,16 +47,23 @@ pub(crate) enum Command {
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// Make a store of a backup. The data directory must be missing or empty.
-    Restore {
-        /// The backup's directory.
-        directory: PathBuf,
-        /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
-        #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
-        journal: Option<PathBuf>,
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
+    /// Make a store of a backup, of a journal, or of both. The data directory must be missing or empty.
+    Restore(RestoreArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup's directory. Without one the journal must begin with the first change there ever was.
+    #[arg(required_unless_present = "journal")]
+    pub(crate) backup: Option<PathBuf>,
+    /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
+    #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Only what was committed up to this time, as 2026-03-01T12:00:00Z.
+    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
+    pub(crate) until: Option<Timestamp>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 #[derive(Debug, Args)]

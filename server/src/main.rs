@@ -19,7 +19,10 @@ mod run;
 mod service;
 mod store;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{
+    io::{IsTerminal, Write},
+    process::ExitCode,
+};
 
 use cli::LogFormat;
 use config::ConfigError;
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("payments-server: {error}");
+            let _ = writeln!(std::io::stderr(), "payments-server: {error}");
             ExitCode::FAILURE
         }
     }
@@ -53,6 +56,9 @@ fn main() -> ExitCode {
 fn log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("PAYMENTS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written, because the disk is full or nobody reads, would be said so on the same stream, with
+    // a panic where that fails too. Payments are worth more than a line.
+    let log = log.log_internal_errors(false);
     match format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),

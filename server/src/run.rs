@@ -66,7 +66,7 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
         Some(Command::Backup { directory, admin }) => {
             administer(&admin, AdminRequest::BackUp { directory: std::path::absolute(directory)? }).await
         }
-        Some(Command::Restore { directory, journal, admin }) => books::restore(directory, journal, admin).await,
+        Some(Command::Restore(args)) => books::restore(args).await,
         Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
             administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
         }
@@ -92,7 +92,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
 
     let (outbox, woken) = mpsc::unbounded_channel();
-    let (store, closing) = SledStore::open(&args.data.data_dir, outbox, metrics.commits.clone())?;
+    let (store, closing) = SledStore::open(&args.data.data_dir, outbox, Arc::clone(&ambient), metrics.commits.clone())?;
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
     let patience = Duration::from_secs(args.gateway_timeout.into());
@@ -266,8 +266,8 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
 async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
     // Deliveries that are owed wait for the server.
     let (outbox, _woken) = mpsc::unbounded_channel();
-    let (store, closing) = SledStore::open(directory, outbox, Metrics::new().commits)?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let (store, closing) = SledStore::open(directory, outbox, Arc::clone(&ambient), Metrics::new().commits)?;
     let targets = TargetPolicy { allow_local: false };
     let service = Service {
         gateways: Gateways::none(),

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -12,6 +13,7 @@ use tokio::sync::mpsc;
 use super::Failure;
 use crate::{
     admin_socket,
+    ambient::OperatingSystem,
     metrics::Metrics,
     service::{AdminReply, AdminRequest},
     store::sled::{self, Closing, OpenError, SledStore},
@@ -43,7 +45,8 @@ pub(super) async fn with_store<T: Send + 'static>(
         let directory = match copied {
             true => {
                 let store = copy.0.join("store");
-                sled::restore(&copy.0.join("backup"), None, &store)?;
+                let backup = copy.0.join("backup");
+                sled::restore(&sled::Sources { backup: Some(&backup), ..sled::Sources::default() }, &store)?;
                 store
             }
             false => directory,
@@ -64,7 +67,7 @@ fn open(directory: &Path) -> Result<(SledStore, Closing), OpenError> {
     loop {
         // Deliveries that are owed wait for the server.
         let (outbox, _woken) = mpsc::unbounded_channel();
-        match SledStore::open(directory, outbox, Metrics::new().commits) {
+        match SledStore::open(directory, outbox, Arc::new(OperatingSystem), Metrics::new().commits) {
             Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
             outcome => return outcome,
         }

@@ -1,25 +1,26 @@
 //! `payments-server restore`.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
-use crate::{cli::AdminArgs, store::sled};
+use crate::{cli::RestoreArgs, store::sled};
 
-/// Makes a store of a backup and proves it before anybody serves from it.
-pub(crate) async fn restore(backup: PathBuf, journal: Option<PathBuf>, args: AdminArgs) -> Result<(), Failure> {
-    let directory = std::path::absolute(&args.data.data_dir)?;
+/// Makes a store and proves it before anybody serves from it.
+pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
+    let RestoreArgs { backup, journal, until, admin } = args;
+    let directory = std::path::absolute(&admin.data.data_dir)?;
     let target = directory.clone();
-    let last = tokio::task::spawn_blocking(move || sled::restore(&backup, journal.as_deref(), &target)).await??;
+    let making = tokio::task::spawn_blocking(move || {
+        sled::restore(&sled::Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
+    });
+    let last = making.await??;
     let checked = with_store(&directory, |store| {
         let bar = progress::bar("checking", || store.records());
         Ok(store.check(|done| progress::step(&bar, done))?)
     })
     .await?;
     let mut out = io::stdout().lock();
-    if args.json {
+    if admin.json {
         let line = serde_json::json!({"directory": directory, "to": last, "check": checked});
         writeln!(out, "{line}")?;
     } else {

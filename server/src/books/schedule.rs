@@ -26,22 +26,21 @@ pub(crate) struct Schedule {
     pub(crate) keep: usize,
 }
 
-/// Makes backups for as long as it is polled, the first at once. The store keeps its journal from the last one on, so
-/// that nothing acknowledged since is lost with the engine's file.
+/// Makes backups for as long as it is polled, the first at once. The store keeps its journal from the oldest one on, so
+/// that nothing acknowledged since is lost with the engine's file, and the store of any moment since can be made again.
 pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>, schedule: Schedule) {
-    let last = schedule.made().ok().and_then(|made| made.into_iter().rev().find_map(|path| sled::needs_after(&path)));
-    store.keep_journal_after(last.unwrap_or(0));
+    store.keep_journal_after(schedule.oldest_needs());
     let mut ticks = interval(schedule.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         match store.back_up(schedule.next(ambient.now())).await {
             Ok(made) => {
-                store.keep_journal_after(made.from);
                 tracing::info!(directory = %made.directory.display(), records = made.records, "backed up");
                 if let Err(error) = schedule.remove_old() {
                     tracing::warn!(%error, "old backups could not be removed");
                 }
+                store.keep_journal_after(schedule.oldest_needs());
             }
             Err(error) => tracing::error!(%error, "no backup was made; it is tried again when the next is due"),
         }
@@ -64,6 +63,12 @@ impl Schedule {
         }
         made.sort();
         Ok(made)
+    }
+
+    /// The journal entry after which the oldest whole backup needs the journal.
+    fn oldest_needs(&self) -> u64 {
+        let made = self.made().unwrap_or_default();
+        made.iter().find_map(|path| sled::needs_after(path)).unwrap_or(0)
     }
 
     /// Keeps the newest whole ones.

@@ -4,30 +4,28 @@
 //! request of at most 8 seconds, not repeated (API specification, "Delivery"); its outcome is logged and it leaves the
 //! outbox in one commit. What was under way at a crash is still in the outbox and is sent again.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use payments_core::{DeliveryStatus, WebhookId};
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     time::{sleep, timeout},
 };
 
-use super::{Sender, sender::ATTEMPT};
+use super::{Sender, lanes::Lanes, sender::ATTEMPT};
 use crate::{
     metrics::{DeliveryLabels, DeliveryOutcome},
     store::{Change, Outgoing, Store, Write},
 };
 
-/// How many requests to one endpoint may be under way at once.
+/// How many requests may be under way at once, to all endpoints together.
+const WORKERS: usize = 1024;
+/// How many to one endpoint, as long as it answers. To one that does not, one: it holds no place that others need.
 const LANE_WIDTH: usize = 8;
 /// How many deliveries a lane takes from the outbox at a time.
-const LANE_BATCH: usize = 64;
+const LANE_BATCH: usize = 16;
 /// How long a lane rests after the store failed it.
 const REST: Duration = Duration::from_secs(1);
 
@@ -36,30 +34,16 @@ pub(crate) struct Dispatcher {
     store: Arc<dyn Store>,
     sender: Arc<Sender>,
     made: Family<DeliveryLabels, Counter>,
-    lanes: Mutex<HashMap<WebhookId, Lane>>,
-    idle: watch::Sender<bool>,
+    lanes: Lanes,
+    /// Whoever has waited longest gets the next place.
+    workers: Semaphore,
     closing: watch::Sender<bool>,
-}
-
-/// A lane that is at work.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// It will end when it finds the outbox empty.
-    Busy,
-    /// Something was put into the outbox since it last looked.
-    Woken,
 }
 
 impl Dispatcher {
     pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>, made: Family<DeliveryLabels, Counter>) -> Arc<Self> {
-        Arc::new(Self {
-            store,
-            sender,
-            made,
-            lanes: Mutex::default(),
-            idle: watch::Sender::new(true),
-            closing: watch::Sender::new(false),
-        })
+        let (workers, closing) = (Semaphore::new(WORKERS), watch::Sender::new(false));
+        Arc::new(Self { store, sender, made, lanes: Lanes::new(), workers, closing })
     }
 
     /// Takes up what an earlier run left in the outbox, then whatever is put into it.
@@ -84,41 +68,32 @@ impl Dispatcher {
     /// Lets the requests under way end, for at most so long, and begins no other. What does not end stays in the outbox.
     pub(crate) async fn close(&self, at_most: Duration) {
         self.closing.send_replace(true);
-        let _ = timeout(at_most.min(ATTEMPT), self.idle.subscribe().wait_for(|idle| *idle)).await;
+        let _ = timeout(at_most.min(ATTEMPT), self.lanes.idle()).await;
     }
 
     fn wake(self: &Arc<Self>, endpoint: WebhookId) {
-        match self.lanes().entry(endpoint.clone()) {
-            Entry::Occupied(mut lane) => {
-                lane.insert(Lane::Woken);
-            }
-            Entry::Vacant(lane) => {
-                lane.insert(Lane::Busy);
-                self.idle.send_replace(false);
-                tokio::spawn(Arc::clone(self).work(endpoint));
-            }
+        if self.lanes.wake(&endpoint) {
+            tokio::spawn(Arc::clone(self).work(endpoint));
         }
     }
 
     /// A lane at work: delivers until the endpoint is owed nothing.
     async fn work(self: Arc<Self>, endpoint: WebhookId) {
+        let mut answers = true;
         loop {
             if *self.closing.borrow() {
-                return self.leave(self.lanes(), &endpoint);
+                return self.lanes.end(&endpoint);
             }
-            match self.store.outbox(&endpoint, LANE_BATCH).await {
+            let (batch, width) = if answers { (LANE_BATCH, LANE_WIDTH) } else { (1, 1) };
+            match self.store.outbox(&endpoint, batch).await {
                 Ok(owed) if owed.is_empty() => {
-                    // Under one lock, so that whoever wakes the lane now either is seen or starts it anew.
-                    let mut lanes = self.lanes();
-                    if lanes.get(&endpoint) != Some(&Lane::Woken) {
-                        return self.leave(lanes, &endpoint);
+                    if self.lanes.end_unless_woken(&endpoint) {
+                        return;
                     }
-                    lanes.insert(endpoint.clone(), Lane::Busy);
                 }
                 Ok(owed) => {
-                    futures_util::stream::iter(owed)
-                        .for_each_concurrent(LANE_WIDTH, |outgoing| self.deliver(outgoing))
-                        .await;
+                    let attempts = futures_util::stream::iter(owed).map(|outgoing| self.deliver(outgoing));
+                    answers = attempts.buffer_unordered(width).fold(false, async |any, one| any || one).await;
                 }
                 Err(error) => {
                     tracing::error!(%error, %endpoint, "the outbox cannot be read");
@@ -128,22 +103,12 @@ impl Dispatcher {
         }
     }
 
-    fn leave(&self, mut lanes: MutexGuard<'_, HashMap<WebhookId, Lane>>, endpoint: &WebhookId) {
-        lanes.remove(endpoint);
-        if lanes.is_empty() {
-            self.idle.send_replace(true);
-        }
-    }
-
-    fn lanes(&self) -> MutexGuard<'_, HashMap<WebhookId, Lane>> {
-        // No code panics while it holds the lock, and the map is whole between any two of its lines.
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes one attempt and logs it.
-    async fn deliver(&self, mut outgoing: Outgoing) {
+    /// Makes one attempt and logs it. Tells whether the endpoint answered.
+    async fn deliver(&self, mut outgoing: Outgoing) -> bool {
+        // It is never closed.
+        let _place = self.workers.acquire().await;
         if *self.closing.borrow() {
-            return;
+            return false;
         }
         let outcome = match self.store.endpoint(&outgoing.delivery.webhook_id).await {
             Ok(Some(found)) if found.endpoint.is_active => {
@@ -158,18 +123,28 @@ impl Dispatcher {
                 outgoing.delivery.status = DeliveryStatus::Failed;
                 DeliveryOutcome::Withdrawn
             }
-            Err(error) => return self.put_off(&outgoing, &error).await,
+            Err(error) => {
+                tracing::error!(%error, delivery = %outgoing.delivery.id, "a delivery stays in the outbox");
+                sleep(REST).await;
+                return false;
+            }
         };
         self.made.get_or_create(&DeliveryLabels { outcome }).inc();
-        let change = Change::of(Write::DeliveryEnded(Box::new(outgoing.clone())));
-        if let Err(error) = self.store.commit(change).await {
-            self.put_off(&outgoing, &error).await;
-        }
+        self.log(&outgoing).await;
+        outgoing.delivery.response_status.is_some()
     }
 
-    /// The delivery stays in the outbox; the lane will find it again.
-    async fn put_off(&self, outgoing: &Outgoing, error: &(dyn std::error::Error + Sync)) {
-        tracing::error!(%error, delivery = %outgoing.delivery.id, "a delivery could not be logged and stays in the outbox");
-        sleep(REST).await;
+    /// Logs an attempt, and tries to until it is logged: the endpoint has been called, and is not to be called again
+    /// because our disk is full.
+    async fn log(&self, outgoing: &Outgoing) {
+        loop {
+            let change = Change::of(Write::DeliveryEnded(Box::new(outgoing.clone())));
+            let Err(error) = self.store.commit(change).await else { return };
+            tracing::error!(%error, delivery = %outgoing.delivery.id, "an attempt could not be logged yet");
+            if *self.closing.borrow() {
+                return;
+            }
+            sleep(REST).await;
+        }
     }
 }

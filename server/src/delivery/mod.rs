@@ -1,6 +1,7 @@
 //! Sending events to the merchants' endpoints, apart from any request.
 
 mod dispatcher;
+mod lanes;
 mod sender;
 mod target;
 

@@ -107,3 +107,33 @@ async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
     assert_eq!(again.body, first.body);
     assert_eq!(ended_deliveries(&server, 1).await[0]["status"], "success");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_endpoints_that_hang_do_not_delay_fifty_that_answer() {
+    const ENDPOINTS: usize = 50;
+    const PAYMENTS: usize = 10;
+    let server = Server::start();
+    let (prompt, hanging) = (Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await, Manner::Hang);
+    let hanging = Receiver::start(hanging).await;
+    for _ in 0..ENDPOINTS {
+        prompt.subscribe(&server.client()).await;
+    }
+    let deliver_all = async |expected: usize| {
+        let begun = Instant::now();
+        for _ in 0..PAYMENTS {
+            server.create(&payment_of(&json!(5))).await;
+        }
+        eventually("the prompt deliveries", async || (prompt.received().len() == expected).then_some(())).await;
+        begun.elapsed()
+    };
+    let alone = deliver_all(ENDPOINTS * PAYMENTS).await;
+    for _ in 0..ENDPOINTS {
+        hanging.subscribe(&server.client()).await;
+    }
+    let beside = deliver_all(2 * ENDPOINTS * PAYMENTS).await;
+    let again = deliver_all(3 * ENDPOINTS * PAYMENTS).await;
+    assert!(hanging.received().len() >= ENDPOINTS);
+    // An attempt that hangs lasts 8 seconds.
+    let bound = alone * 3 + Duration::from_secs(2);
+    assert!(beside < bound && again < bound, "{alone:?} alone, {beside:?} and {again:?} beside endpoints that hang");
+}

@@ -1,10 +1,17 @@
-//! What the next start says of an end that was not in order, and of damage.
+//! What the next start makes of an end that was not in order, and of damage.
 
-use std::fs;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::server::{Server, payment_of};
+use crate::server::{BINARY, Server, eventually, payment_of};
 
 const REPORT: &str = "did not shut down cleanly";
 
@@ -36,7 +43,191 @@ async fn a_damaged_entry_that_is_not_the_last_is_refused_by_name() {
     fs::write(&journal, &bytes).unwrap();
     let output = server.administer(&["check"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("is damaged at byte 8"), "{said}");
+    assert!(!output.status.success() && said.contains("is damaged at byte 45"), "{said}");
     assert!(said.contains(journal.to_str().unwrap()) && said.contains("restore it from a backup"), "{said}");
     assert_eq!(fs::read(&journal).unwrap(), bytes, "nothing is repaired silently");
+}
+
+/// Creates so many payments under keys of their own; returns the bodies of the answers.
+async fn create(server: &Server, payments: std::ops::Range<usize>) -> Vec<String> {
+    let mut bodies = Vec::new();
+    for nth in payments {
+        let answer = ask(server, nth).await;
+        assert_eq!(answer.status(), 201);
+        bodies.push(answer.text().await.unwrap());
+    }
+    bodies
+}
+
+async fn ask(server: &Server, nth: usize) -> reqwest::Response {
+    let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("key-{nth}"));
+    request.json(&payment_of(&json!(100))).send().await.unwrap()
+}
+
+/// Everything that was answered is there, once, and its keys give the same answers.
+async fn assert_holds(server: &Server, bodies: &[String]) {
+    let list: Value = server.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list["total"], bodies.len());
+    for (nth, body) in bodies.iter().enumerate() {
+        let again = ask(server, nth).await;
+        assert_eq!(again.headers()["idempotent-replayed"], "true");
+        assert_eq!(&again.text().await.unwrap(), body);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kills_during_recovery_lose_nothing_however_many_follow_each_other() {
+    let mut server = Server::start();
+    let bodies = create(&server, 0..30).await;
+    server.kill();
+    for kill in 0..40_u64 {
+        if kill == 20 {
+            // From here on recovery means making the engine anew.
+            fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
+        }
+        let mut starting = Command::new(BINARY);
+        starting.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(server.data());
+        let mut starting = starting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // From before the first file is opened to some moments after the first request could be served.
+        tokio::time::sleep(Duration::from_millis(kill % 20 * 9)).await;
+        starting.kill().unwrap();
+        starting.wait().unwrap();
+    }
+    server.restart();
+    assert_holds(&server, &bodies).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_a_crash_damaged_is_made_anew_from_the_journal_and_said_to_be() {
+    let mut server = Server::start();
+    let bodies = create(&server, 0..30).await;
+    server.kill();
+    let whole = server.directory.path().join("whole");
+    copy(&server.data(), &whole);
+    let engine = fs::read(server.data().join("sled").join("db")).unwrap();
+    // Cut anywhere, overwritten anywhere, and the settings lost.
+    let mut damages: Vec<(&str, Vec<u8>)> = Vec::new();
+    for cut in [0, 1, 100, 4096, engine.len() / 2, engine.len() - 1] {
+        damages.push(("db", engine[..cut].to_vec()));
+    }
+    for at in [0, 30, 5000, engine.len() / 3, engine.len() / 2] {
+        let mut torn = engine.clone();
+        let end = (at + 512).min(torn.len());
+        torn[at..end].fill(0xa5);
+        damages.push(("db", torn));
+    }
+    damages.push(("conf", Vec::new()));
+    let mut made_anew = 0;
+    for (file, damaged) in damages {
+        fs::remove_dir_all(server.data()).unwrap();
+        copy(&whole, &server.data());
+        fs::write(server.data().join("sled").join(file), &damaged).unwrap();
+        server.restart();
+        assert_holds(&server, &bodies).await;
+        if server.log().matches("was made anew").count() > made_anew {
+            made_anew += 1;
+            assert!(server.data().join("sled.damaged").join(file).exists(), "what is damaged is kept");
+        }
+        server.kill();
+    }
+    assert!(made_anew >= 4, "{made_anew} of the damages were found by the engine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_damaged_after_an_orderly_end_is_refused_and_the_journal_alone_makes_the_store_again() {
+    let mut server = Server::start();
+    let bodies = create(&server, 0..10).await;
+    assert!(server.terminate().success());
+    let mut files = fs::read_dir(server.data().join("sled")).unwrap().map(|entry| entry.unwrap().path());
+    let snapshot = files.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("snap.")).unwrap();
+    fs::write(snapshot, b"noise of more than a few bytes").unwrap();
+    let refused = server.administer(&["keys", "list"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && said.contains("is damaged") && said.contains("payments-server restore"),
+        "{said}"
+    );
+
+    let lost = server.directory.path().join("lost");
+    fs::rename(server.data(), &lost).unwrap();
+    let restored = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    server.restart();
+    assert_holds(&server, &bodies).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_is_restored_as_it_was_at_a_moment() {
+    let mut server = Server::start();
+    let early = create(&server, 0..10).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let moment = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.%3NZ"]).output().unwrap().stdout;
+    let moment = String::from_utf8(moment).unwrap().trim().to_owned();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    // The first payment's life goes on after that moment.
+    let first: Value = serde_json::from_str(&early[0]).unwrap();
+    let simulate = format!("/checkout/{}/simulate", first["id"].as_str().unwrap());
+    assert_eq!(server.request(Method::POST, &simulate).send().await.unwrap().status(), 200);
+    let backup = server.directory.path().join("backup");
+    assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
+    create(&server, 10..20).await;
+    server.kill();
+
+    let lost = server.directory.path().join("lost");
+    fs::rename(server.data(), &lost).unwrap();
+    let journal = lost.join("journal");
+    let journal = journal.to_str().unwrap();
+    let later = server.administer(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
+    let said = String::from_utf8_lossy(&later.stderr).into_owned();
+    assert!(!later.status.success() && said.contains("is of a later time"), "{said}");
+    fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
+
+    let restored = server.administer(&["restore", "--journal", journal, "--until", &moment]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    server.restart();
+    assert_holds(&server, &early).await;
+    let path = format!("/payments/{}", first["id"].as_str().unwrap());
+    let then: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
+    assert_eq!(then["rawStatus"], "created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_taken_while_the_store_is_written_to_has_what_was_answered_before_or_is_refused_by_name() {
+    let mut opened = 0;
+    let server = Server::start();
+    let mut bodies = Vec::new();
+    for round in 0..6 {
+        let copied = TempDir::new().unwrap();
+        let (from, to) = (server.data(), copied.path().join("data"));
+        let before = bodies.len();
+        let copying = tokio::task::spawn_blocking(move || {
+            fs::create_dir(&to).unwrap();
+            // Either half first, so that each is once the older one.
+            let halves = if round % 2 == 0 { ["sled", "journal", "open"] } else { ["journal", "sled", "open"] };
+            for half in halves {
+                copy(&from.join(half), &to.join(half));
+                std::thread::sleep(Duration::from_millis(30));
+            }
+        });
+        bodies.extend(create(&server, before..before + 30).await);
+        copying.await.unwrap();
+        match Server::try_start_on(copied) {
+            Ok(copy) => {
+                opened += 1;
+                let list: Value =
+                    copy.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
+                assert!(list["total"].as_u64().unwrap() >= before as u64);
+                for (nth, body) in bodies[..before].iter().enumerate() {
+                    assert_eq!(&ask(&copy, nth).await.text().await.unwrap(), body);
+                }
+            }
+            Err((_, said)) => assert!(said.contains("but the store already holds"), "{said}"),
+        }
+    }
+    assert!(opened >= 3, "{opened} copies were opened");
+    eventually("the server to answer", async || server.keyless(Method::GET, "/healthz").send().await.ok()).await;
 }

@@ -37,6 +37,14 @@ impl Server {
         Self { process, directory, url, arguments }
     }
 
+    /// Starts a server on the store in `data` of a directory, or gives the directory back with what was said.
+    pub(crate) fn try_start_on(directory: TempDir) -> Result<Self, (TempDir, String)> {
+        match try_launch(Command::new(BINARY), directory.path(), "127.0.0.1:0", &[]) {
+            Ok((process, url)) => Ok(Self { process, directory, url, arguments: Vec::new() }),
+            Err(said) => Err((directory, said)),
+        }
+    }
+
     /// Starts a server that may have so many files and sockets open.
     pub(crate) fn start_limited(descriptors: u32) -> Self {
         let mut server = Self::start();
@@ -140,7 +148,17 @@ fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, Strin
     launch(Command::new(BINARY), directory, address, arguments)
 }
 
-fn launch(mut command: Command, directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
+pub(crate) fn launch(command: Command, directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
+    try_launch(command, directory, address, arguments).unwrap_or_else(|said| panic!("the server did not start: {said}"))
+}
+
+/// The process and its address, or what it said instead.
+fn try_launch(
+    mut command: Command,
+    directory: &Path,
+    address: &str,
+    arguments: &[String],
+) -> Result<(Child, String), String> {
     let log = File::options().create(true).append(true).open(directory.join("server.log")).unwrap();
     // Tests ask faster than a merchant does; those of the limits set their own.
     if !arguments.iter().any(|argument| argument.contains("rate-limit")) {
@@ -156,12 +174,13 @@ fn launch(mut command: Command, directory: &Path, address: &str, arguments: &[St
         .unwrap();
     let mut first = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    let url = first.trim().strip_prefix("listening on ").map(str::to_owned);
-    let url = url.unwrap_or_else(|| {
-        let log = std::fs::read_to_string(directory.join("server.log")).unwrap_or_default();
-        panic!("the server did not start: {log}")
-    });
-    (process, url)
+    match first.trim().strip_prefix("listening on ") {
+        Some(url) => Ok((process, url.to_owned())),
+        None => {
+            let _ = process.wait();
+            Err(std::fs::read_to_string(directory.join("server.log")).unwrap_or_default())
+        }
+    }
 }
 
 /// The body of a valid payment.

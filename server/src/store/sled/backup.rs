@@ -20,10 +20,11 @@ use std::{
     },
 };
 
+use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CACHE_BYTES, FORMAT, SEGMENT_BYTES, committer,
+    FORMAT, OpenError, committer, engine,
     journal::{self, JournalError, Pieces, Writes},
     keys,
     retention::Retention,
@@ -127,58 +128,114 @@ pub(crate) fn needs_after(directory: &Path) -> Option<u64> {
     serde_json::from_slice::<Manifest>(&manifest).ok().map(|manifest| manifest.from)
 }
 
-/// Makes a store of a backup in a directory that is missing or empty; `journal` is the journal of the store that was
-/// lost, if there is still one: then nothing that was acknowledged is lost. Returns the number of the last change.
-pub(crate) fn restore(backup: &Path, journal: Option<&Path>, directory: &Path) -> Result<u64, BackupError> {
-    let manifest = fs::read(backup.join(MANIFEST)).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
-    let manifest: Manifest =
-        serde_json::from_slice(&manifest).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
-    // An earlier one is brought up to date when the store is opened.
-    if manifest.format > FORMAT {
-        return Err(BackupError::Format { found: manifest.format });
-    }
+/// What a store is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Sources<'p> {
+    /// A backup; without one the journal must begin with the first change there ever was.
+    pub(crate) backup: Option<&'p Path>,
+    /// The journal of the store that was lost: with it nothing that was acknowledged is lost.
+    pub(crate) journal: Option<&'p Path>,
+    /// Nothing that was committed later.
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// Makes a store in a directory that is missing or empty. Returns the number of the last change in it.
+pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<u64, BackupError> {
+    let manifest = sources.backup.map(Manifest::read).transpose()?;
     refuse_if_used(directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a store to be opened.
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let making = directory.with_file_name(format!("{name}.restoring"));
     make_empty(&making)?;
-    let config = sled::Config::new().path(making.join("sled")).cache_capacity(CACHE_BYTES).segment_size(SEGMENT_BYTES);
-    let tree = config.open().map_err(StoreError::engine)?;
-    let mut records = 0;
-    let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
-        records += writes.len() as u64;
-        Ok(committer::apply(&tree, writes)?)
-    })?;
-    if (pieces, records) != (manifest.pieces, manifest.records) {
-        return Err(BackupError::Damaged { backup: backup.to_owned() });
-    }
     let new_journal = making.join(JOURNAL);
     DirBuilder::new().mode(0o700).create(&new_journal)?;
-    let mut between = Pieces::create(&journal::file_in(&new_journal, manifest.from + 1), manifest.from + 1)?;
-    let mut last = manifest.from;
-    for source in [Some(backup.join(JOURNAL)), journal.map(Path::to_owned)].into_iter().flatten() {
-        last = last.max(journal::read_closed(&source, last, |number, mut writes| {
-            between.append(&writes)?;
-            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            Ok(committer::apply(&tree, writes)?)
-        })?);
-        if last < manifest.to {
-            return Err(BackupError::Short { last, to: manifest.to });
-        }
-    }
-    between.finish()?;
-    tree.insert(keys::APPLIED, last.to_string().as_bytes()).map_err(StoreError::engine)?;
-    tree.flush().map_err(StoreError::engine)?;
-    File::open(making.join("sled").join("db"))?.sync_all()?;
-    for made in [&making.join("sled"), &new_journal, &making] {
+    let mut last = 0;
+    engine::make(&making.join("sled"), |tree| {
+        last = sources.put_together(manifest.as_ref(), tree, &new_journal)?;
+        Ok::<_, BackupError>(())
+    })?;
+    for made in [&new_journal, &making] {
         journal::sync_directory(made)?;
     }
-    drop(tree);
     fs::rename(&making, directory)?;
     if let Some(parent) = directory.canonicalize()?.parent() {
         journal::sync_directory(parent)?;
     }
     Ok(last)
+}
+
+impl Manifest {
+    fn read(backup: &Path) -> Result<Self, BackupError> {
+        let json = fs::read(backup.join(MANIFEST)).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
+        let manifest: Self =
+            serde_json::from_slice(&json).map_err(|_| BackupError::NotWhole { backup: backup.to_owned() })?;
+        // An earlier one is brought up to date when the store is opened.
+        if manifest.format > FORMAT {
+            return Err(BackupError::Format { found: manifest.format });
+        }
+        Ok(manifest)
+    }
+}
+
+impl Sources<'_> {
+    fn put_together(
+        &self,
+        manifest: Option<&Manifest>,
+        tree: &sled::Tree,
+        new_journal: &Path,
+    ) -> Result<u64, BackupError> {
+        let (from, to) = manifest.map_or((0, 0), |manifest| (manifest.from, manifest.to));
+        if let (Some(backup), Some(manifest)) = (self.backup, manifest) {
+            let mut records = 0;
+            let mut is_later = false;
+            let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
+                records += writes.len() as u64;
+                is_later |= self.is_later(&writes);
+                Ok(committer::apply(tree, writes)?)
+            })?;
+            if (pieces, records) != (manifest.pieces, manifest.records) {
+                return Err(BackupError::Damaged { backup: backup.to_owned() });
+            }
+            if is_later {
+                return Err(BackupError::Later { backup: backup.to_owned() });
+            }
+        }
+        let mut copy = journal::Copy::create(new_journal, from + 1)?;
+        let mut last = from;
+        // The last entry up to the time that is asked for.
+        let mut end = from;
+        let mut is_over = false;
+        for source in [self.backup.map(|backup| backup.join(JOURNAL)), self.journal.map(Path::to_owned)] {
+            let Some(source) = source else { continue };
+            last = last.max(journal::read_closed(&source, last, |number, mut writes| {
+                is_over |= self.is_later(&writes);
+                if is_over {
+                    return Ok(());
+                }
+                copy.append(&writes)?;
+                end = number;
+                writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+                Ok(committer::apply(tree, writes)?)
+            })?);
+            if last < to {
+                return Err(BackupError::Short { last, to });
+            }
+        }
+        if let Some(backup) = self.backup.filter(|_| end < to) {
+            // Its records are of moments up to its end, and only its whole journal makes them of one.
+            return Err(BackupError::Later { backup: backup.to_owned() });
+        }
+        copy.finish()?;
+        tree.insert(keys::APPLIED, end.to_string().as_bytes()).map_err(StoreError::engine)?;
+        Ok(end)
+    }
+
+    /// Whether an entry, or a piece of records, is of a later time than is asked for.
+    fn is_later(&self, writes: &Writes) -> bool {
+        let at = writes.get(keys::COMMITTED_AT).and_then(Option::as_deref);
+        let at = at.and_then(|millis| std::str::from_utf8(millis).ok()?.parse::<i64>().ok());
+        at.zip(self.until).is_some_and(|(at, until)| at > until.as_millis())
+    }
 }
 
 fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
@@ -210,10 +267,15 @@ pub(crate) enum BackupError {
         "the backup has format {found} and this server restores up to {FORMAT}; restore it with the version that made it"
     )]
     Format { found: u32 },
+    #[error("the backup {backup} is of a later time than that; take an earlier one, or none and the journal alone",
+        backup = backup.display())]
+    Later { backup: PathBuf },
     #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
     Short { last: u64, to: u64 },
     #[error("the copy could not be read or written: {0}; is the disk full?")]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Engine(#[from] OpenError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]

@@ -7,28 +7,35 @@
 use std::{
     fs::File,
     panic::{self, AssertUnwindSafe},
-    path::Path,
     sync::Arc,
     thread,
     time::Instant,
 };
 
 use payments_core::{DeliveryStatus, WebhookId};
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    archive::Archivist,
     journal::{AppendError, Journal, Writes},
     keys,
     retention::Retention,
     tables::View,
 };
 use crate::{
+    ambient::Ambient,
     metrics::Commits,
     store::{Change, CommitError, StoreError, Write},
 };
 
 /// How many changes may wait; who comes after waits for a place.
 const QUEUE: usize = 4096;
+/// How much of the disk is kept for sled: far more than what it holds back of a few batches.
+const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
 /// How many changes become durable at one stroke. sled holds up readers while it applies a batch, so it has a bound.
 const MAX_BATCH: usize = 256;
 
@@ -43,15 +50,14 @@ impl Committer {
     /// Starts the thread. `outbox` is told of each endpoint that is owed something new, once that is durable.
     pub(super) fn start(
         tree: sled::Db,
-        directory: &Path,
-        journal: Journal,
+        files: Files,
         retention: Arc<Retention>,
+        ambient: Arc<dyn Ambient>,
         outbox: mpsc::UnboundedSender<WebhookId>,
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let engine_file = File::open(directory.join("db"))?;
-        let worker = Worker { tree, engine_file, journal, retention, outbox, metrics };
+        let worker = Worker { tree, files, retention, ambient, outbox, metrics };
         let thread = thread::Builder::new().name("committer".into()).spawn(move || {
             // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
             if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
@@ -69,12 +75,46 @@ impl Committer {
     }
 }
 
+/// What the committer makes changes durable with.
+pub(super) struct Files {
+    /// sled's own file, to sync what it only hands to the kernel.
+    pub(super) engine: File,
+    pub(super) journal: Journal,
+    pub(super) archivist: Archivist,
+    pub(super) reserve: Reserve,
+}
+
+/// Room on the disk that is sled's alone. sled writes what it is given some time later and cannot go on where that fails;
+/// so a batch is taken only while there is room for it to be written, whoever else fills the disk meanwhile.
+#[derive(Default)]
+pub(super) struct Reserve {
+    /// How long sled's file was when it was last looked at.
+    length: u64,
+    /// Up to where its blocks are its own.
+    until: u64,
+}
+
+impl Reserve {
+    /// Sees to it that at least half of the reserve is left.
+    fn keep(&mut self, file: &File) -> std::io::Result<()> {
+        let length = file.metadata()?.len();
+        let is_shorter = std::mem::replace(&mut self.length, length) > length;
+        if is_shorter || length + RESERVE_BYTES / 2 > self.until {
+            match fallocate(file, FallocateFlags::KEEP_SIZE, length, RESERVE_BYTES) {
+                // Some file systems know no such thing; there a full disk stops the server.
+                Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + RESERVE_BYTES,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Worker {
     tree: sled::Db,
-    /// sled's own file, to sync what it only hands to the kernel.
-    engine_file: File,
-    journal: Journal,
+    files: Files,
     retention: Arc<Retention>,
+    ambient: Arc<dyn Ambient>,
     outbox: mpsc::UnboundedSender<WebhookId>,
     metrics: Commits,
 }
@@ -86,9 +126,8 @@ impl Worker {
         while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
             self.commit(batch.drain(..));
         }
-        if let Err(error) = self.tree.flush() {
-            tracing::warn!(%error, "sled could not be flushed; the journal has what it lacks");
-        }
+        // The next start takes sled's word for what it holds, so it must be on the disk.
+        self.sync_engine();
     }
 
     fn commit(&mut self, batch: impl Iterator<Item = (Change, Answer)>) {
@@ -129,7 +168,13 @@ impl Worker {
         if writes.is_empty() {
             return true;
         }
-        match self.journal.append(&writes) {
+        if let Err(error) = self.files.reserve.keep(&self.files.engine) {
+            tracing::error!(%error, "a batch was refused because sled would have no room for it");
+            return false;
+        }
+        let now = self.ambient.now().as_millis().to_string();
+        writes.insert(keys::COMMITTED_AT.to_vec(), Some(now.into_bytes()));
+        match self.files.journal.append(&writes) {
             Ok(number) => {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
                 apply(&self.tree, writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
@@ -141,19 +186,24 @@ impl Worker {
             // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
             Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
         }
-        if self.journal.is_long() {
+        if self.files.journal.is_long() {
             self.rotate();
         }
         true
     }
 
-    /// Makes sled durable for once, so that the journal so far is no longer needed.
+    /// Makes sled durable for once, so that the journal so far need not be applied again.
     fn rotate(&mut self) {
-        self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
-        self.engine_file.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
-        if let Err(error) = self.journal.rotate(self.retention.needed_after()) {
-            tracing::warn!(%error, "no new journal file could be begun; the old one goes on");
+        self.sync_engine();
+        match self.files.journal.rotate(self.retention.needed_after()) {
+            Ok(()) => self.files.archivist.file_closed(),
+            Err(error) => tracing::warn!(%error, "no new journal file could be begun; the old one goes on"),
         }
+    }
+
+    fn sync_engine(&self) {
+        self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
+        self.files.engine.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
     }
 }
 

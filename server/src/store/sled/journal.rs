@@ -14,6 +14,11 @@
 //!
 //! Ahead of the last entry a file holds zeros, which are no entry. Where the file need not grow, a sync has only the
 //! entry to write and not the file's new length as well.
+//!
+//! A new file is begun only when sled has been synced. So whatever a power cut did to sled's file since then, the last
+//! journal file has it all, and after any end that was not in order all of that file is applied again: sled applies a
+//! batch whole, but a power cut can leave the number of the last batch without the rest of it. Earlier files are kept,
+//! compressed (`archive`), until a scheduled backup holds what they hold: all of them together make the store anew.
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +26,8 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
+
+use super::archive;
 
 /// What a batch writes: each key's new value, or `None` where it is removed.
 pub(super) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -48,40 +55,49 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal in a directory and hands over, in order, every entry after number `applied`.
+    /// Opens the journal in a directory and hands over, in order, every entry after number `applied`, the last that sled
+    /// holds; after a crash every entry that came since sled was last synced.
     pub(super) fn open(
         directory: &Path,
         applied: u64,
+        after_crash: bool,
         mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<Self, JournalError> {
         fs::create_dir_all(directory)?;
-        // What a backup still needs and sled holds is not read again.
-        let mut files = files_still_needed(files_in(directory)?, applied);
+        let files = files_in(directory)?;
+        let synced = files.last().map(|file| file.first - 1);
+        let after = if after_crash { applied.min(synced.unwrap_or(applied)) } else { applied };
+        // What sled holds is not read again.
+        let mut files = files_still_needed(files, after);
         let current = files.pop();
-        let mut last = match (files.first().or(current.as_ref()), applied) {
-            (Some((first, path)), _) if *first > applied + 1 => {
-                return Err(JournalError::Gap { path: path.clone(), after: applied, found: *first });
+        let mut last = match files.first().or(current.as_ref()) {
+            Some(JournalFile { first, path, .. }) if *first > after + 1 => {
+                return Err(JournalError::Gap { path: path.clone(), after, found: *first });
             }
-            (Some((first, _)), _) => first - 1,
-            (None, _) => applied,
+            Some(JournalFile { first, .. }) => first - 1,
+            None => after,
         };
-        for (_, path) in &files {
-            let mut file = File::open(path)?;
-            let end = read_entries(&mut file, path, &mut last, applied, &mut replay)?;
-            if !is_zero_from(&mut file, end)? {
-                // Only the last file can have been cut short by a crash.
-                return Err(JournalError::Damaged { path: path.clone(), offset: end });
-            }
+        for file in &files {
+            file.read_whole(&mut last, after, &mut replay)?;
         }
-        let Some((_, path)) = current else {
+        let Some(JournalFile { path, .. }) = current else {
             let (file, length) = begin_file(directory, applied + 1)?;
             return Ok(Self::of_file(directory, file, length, length, applied));
         };
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
-        let length = read_entries(&mut file, &path, &mut last, applied, &mut replay)?;
-        let mut allocated = file.metadata()?.len();
-        if !is_zero_from(&mut file, length)? {
-            refuse_damage(&mut file, &path, length, last)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes) {
+            // A crash between creating the file and writing its first bytes.
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(MAGIC)?;
+            file.sync_all()?;
+            bytes = MAGIC.to_vec();
+        }
+        let length = read_entries(&bytes, &path, &mut last, after, &mut replay)?;
+        let mut allocated = bytes.len() as u64;
+        if !is_zero_from(&bytes, length) {
+            refuse_damage(&bytes, &path, length, last)?;
             tracing::warn!("the last journal entry was cut short by a crash; nobody was told of it, it is dropped");
             file.set_len(length)?;
             file.sync_all()?;
@@ -148,17 +164,52 @@ impl Journal {
         self.rotate_at = ROTATE_AT_BYTES;
         let files = files_in(&self.directory)?;
         let needed = files_still_needed(files.clone(), needed_after.min(self.last)).len();
-        for (_, path) in &files[..files.len() - needed] {
-            fs::remove_file(path)?;
+        for file in &files[..files.len() - needed] {
+            file.remove()?;
         }
         sync_directory(&self.directory)?;
         Ok(())
     }
 }
 
+/// A journal that is written as a copy of others: files like those of [`Journal`], of about the same length.
+pub(super) struct Copy {
+    directory: PathBuf,
+    pieces: Pieces,
+}
+
+impl Copy {
+    /// Begins in an empty directory.
+    pub(super) fn create(directory: &Path, first: u64) -> io::Result<Self> {
+        Ok(Self { directory: directory.to_owned(), pieces: Pieces::create(&file_in(directory, first), first)? })
+    }
+
+    pub(super) fn append(&mut self, writes: &Writes) -> io::Result<()> {
+        if self.pieces.length > ROTATE_AT_BYTES {
+            self.begin_next()?;
+        }
+        self.pieces.append(writes)
+    }
+
+    /// Ends with an empty file, so that the first start has nothing to apply.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        if self.pieces.length > MAGIC.len() as u64 {
+            self.begin_next()?;
+        }
+        self.pieces.finish().map(drop)
+    }
+
+    fn begin_next(&mut self) -> io::Result<()> {
+        let first = self.pieces.last + 1;
+        let next = Pieces::create(&file_in(&self.directory, first), first)?;
+        std::mem::replace(&mut self.pieces, next).finish().map(drop)
+    }
+}
+
 /// A file in the journal's own form that is written once: no zeros ahead, one sync at the end.
 pub(super) struct Pieces {
     file: io::BufWriter<File>,
+    length: u64,
     last: u64,
     buffer: Vec<u8>,
 }
@@ -168,12 +219,13 @@ impl Pieces {
     pub(super) fn create(path: &Path, first: u64) -> io::Result<Self> {
         let mut file = io::BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
         file.write_all(MAGIC)?;
-        Ok(Self { file, last: first - 1, buffer: Vec::new() })
+        Ok(Self { file, length: MAGIC.len() as u64, last: first - 1, buffer: Vec::new() })
     }
 
     pub(super) fn append(&mut self, writes: &Writes) -> io::Result<()> {
         encode(&mut self.buffer, self.last + 1, writes)?;
         self.file.write_all(&self.buffer)?;
+        self.length += self.buffer.len() as u64;
         self.last += 1;
         Ok(())
     }
@@ -192,9 +244,9 @@ pub(super) fn read_pieces(
     mut each: impl FnMut(Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
     let mut last = 0;
-    let mut file = File::open(path)?;
-    let end = read_entries(&mut file, path, &mut last, 0, &mut |_, writes| each(writes))?;
-    if end != file.metadata()?.len() {
+    let bytes = fs::read(path)?;
+    let end = read_entries(&bytes, path, &mut last, 0, &mut |_, writes| each(writes))?;
+    if end != bytes.len() as u64 {
         return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
     }
     Ok(last)
@@ -217,8 +269,8 @@ pub(super) fn read_closed(
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
     let (last, end) = read_files(directory, after, &mut each)?;
-    if let Some((path, end)) = end {
-        refuse_damage(&mut File::open(&path)?, &path, end, last)?;
+    if let Some((file, end)) = end {
+        refuse_damage(&file.read()?, &file.path, end, last)?;
     }
     Ok(last)
 }
@@ -228,27 +280,28 @@ fn read_files(
     directory: &Path,
     after: u64,
     each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
-) -> Result<(u64, Option<(PathBuf, u64)>), JournalError> {
-    let files = files_still_needed(files_in(directory)?, after);
-    let Some((first, path)) = files.first() else { return Ok((after, None)) };
+) -> Result<(u64, Option<(JournalFile, u64)>), JournalError> {
+    let mut files = files_still_needed(files_in(directory)?, after);
+    let Some(JournalFile { first, path, .. }) = files.first() else { return Ok((after, None)) };
     if *first > after + 1 {
         return Err(JournalError::Gap { path: path.clone(), after, found: *first });
     }
-    let (mut last, mut ends) = (first - 1, None);
-    for (nth, (_, path)) in files.iter().enumerate() {
-        let mut file = File::open(path)?;
-        let end = read_entries(&mut file, path, &mut last, after, each)?;
-        ends = Some((path.clone(), end));
-        if nth + 1 < files.len() && !is_zero_from(&mut file, end)? {
-            return Err(JournalError::Damaged { path: path.clone(), offset: end });
-        }
+    let mut last = first - 1;
+    let current = files.pop();
+    for file in &files {
+        file.read_whole(&mut last, after, each)?;
     }
-    Ok((last, ends))
+    let end = current.map(|file| -> Result<_, JournalError> {
+        let end = read_entries(&file.read()?, &file.path, &mut last, after, each)?;
+        Ok((file, end))
+    });
+    let end = end.transpose()?;
+    Ok((last, end))
 }
 
 /// Without the files whose entries all come up to `after`.
-fn files_still_needed(files: Vec<(u64, PathBuf)>, after: u64) -> Vec<(u64, PathBuf)> {
-    let ended = files.iter().skip(1).take_while(|(next, _)| *next <= after + 1).count();
+fn files_still_needed(files: Vec<JournalFile>, after: u64) -> Vec<JournalFile> {
+    let ended = files.iter().skip(1).take_while(|next| next.first <= after + 1).count();
     files.into_iter().skip(ended).collect()
 }
 
@@ -257,19 +310,19 @@ pub(super) fn file_in(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}{SUFFIX}"))
 }
 
+/// A file's bytes from an offset on.
+fn rest_from(bytes: &[u8], offset: u64) -> &[u8] {
+    usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default()
+}
+
 /// Whether a file holds nothing but zeros from an offset on.
-fn is_zero_from(file: &mut File, offset: u64) -> io::Result<bool> {
-    let mut rest = Vec::new();
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_to_end(&mut rest)?;
-    Ok(rest.iter().all(|byte| *byte == 0))
+fn is_zero_from(bytes: &[u8], offset: u64) -> bool {
+    rest_from(bytes, offset).iter().all(|byte| *byte == 0)
 }
 
 /// Refuses a file in which a whole entry stands somewhere behind `end`, where the last one that can be read ends.
-fn refuse_damage(file: &mut File, path: &Path, end: u64, last: u64) -> Result<(), JournalError> {
-    let mut rest = Vec::new();
-    file.seek(SeekFrom::Start(end))?;
-    file.read_to_end(&mut rest)?;
+fn refuse_damage(bytes: &[u8], path: &Path, end: u64, last: u64) -> Result<(), JournalError> {
+    let rest = rest_from(bytes, end);
     // A later entry's number is larger, by one for each entry between, and an entry has 16 bytes at least. So what a
     // merchant's text happens to hold is not taken for one.
     let possible = last + 2..=last + 2 + rest.len() as u64 / 16;
@@ -280,18 +333,70 @@ fn refuse_damage(file: &mut File, path: &Path, end: u64, last: u64) -> Result<()
     Ok(())
 }
 
-/// The journal's files with the number of their first entry, oldest first.
-fn files_in(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut files = Vec::new();
+/// One of the journal's files.
+#[derive(Debug, Clone)]
+pub(super) struct JournalFile {
+    /// The number of its first entry.
+    first: u64,
+    pub(super) path: PathBuf,
+}
+
+impl JournalFile {
+    /// Hands over the entries after number `after` of a file that was ended in good order: only the last one can have
+    /// been cut short by a crash.
+    fn read_whole(
+        &self,
+        last: &mut u64,
+        after: u64,
+        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let bytes = self.read()?;
+        let end = read_entries(&bytes, &self.path, last, after, each)?;
+        match is_zero_from(&bytes, end) {
+            true => Ok(()),
+            false => Err(JournalError::Damaged { path: self.path.clone(), offset: end }),
+        }
+    }
+
+    /// Its bytes, whether or not it is compressed, or is being compressed at this moment.
+    fn read(&self) -> Result<Vec<u8>, JournalError> {
+        if archive::is_one(&self.path) {
+            return archive::read(&self.path);
+        }
+        match fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => archive::read(&archive::of(&self.path)),
+            read => Ok(read?),
+        }
+    }
+
+    /// Removes it in both its forms.
+    fn remove(&self) -> io::Result<()> {
+        for path in [&self.path, &archive::of(&self.path)] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The journal's files, oldest first.
+pub(super) fn files_in(directory: &Path) -> io::Result<Vec<JournalFile>> {
+    let mut files = BTreeMap::<u64, PathBuf>::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if let Some(number) = name.strip_suffix(SUFFIX).and_then(|digits| digits.parse().ok()) {
-            files.push((number, path));
+        let stem = name.strip_suffix(archive::SUFFIX).unwrap_or(name);
+        if let Some(first) = stem.strip_suffix(SUFFIX).and_then(|digits| digits.parse().ok()) {
+            // A crash between the two steps of compressing a file leaves both forms; they hold the same.
+            let known = files.entry(first).or_insert_with(|| path.clone());
+            if !archive::is_one(&path) {
+                *known = path;
+            }
         }
     }
-    files.sort();
-    Ok(files)
+    Ok(files.into_iter().map(|(first, path)| JournalFile { first, path }).collect())
 }
 
 fn begin_file(directory: &Path, first: u64) -> io::Result<(File, u64)> {
@@ -310,23 +415,13 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
 
 /// Reads a file's entries and hands over those after `applied`. Returns where the last whole entry ends.
 fn read_entries(
-    file: &mut File,
+    bytes: &[u8],
     path: &Path,
     last: &mut u64,
     applied: u64,
     replay: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    // A crash between creating a file and writing its first bytes leaves a beginning of the magic.
     let Some(entries) = bytes.strip_prefix(MAGIC) else {
-        if MAGIC.starts_with(&bytes) {
-            file.set_len(0)?;
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(MAGIC)?;
-            file.sync_all()?;
-            return Ok(MAGIC.len() as u64);
-        }
         return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });
     };
     let mut rest = entries;
@@ -435,7 +530,7 @@ mod tests {
 
     fn entries_after(directory: &Path, applied: u64) -> Result<Vec<(u64, Writes)>, JournalError> {
         let mut entries = Vec::new();
-        Journal::open(directory, applied, |number, writes| {
+        Journal::open(directory, applied, false, |number, writes| {
             entries.push((number, writes));
             Ok(())
         })?;
@@ -443,23 +538,23 @@ mod tests {
     }
 
     fn three_entries(directory: &Path) -> PathBuf {
-        let mut journal = Journal::open(directory, 0, |_, _| unreachable!("a new journal is empty")).unwrap();
+        let mut journal = Journal::open(directory, 0, false, |_, _| unreachable!("a new journal is empty")).unwrap();
         journal.append(&batch("a", Some("1"))).unwrap();
         journal.append(&batch("b", None)).unwrap();
         journal.append(&batch("c", Some("3"))).unwrap();
         // Without the zeros, so that the tests below go over the entries only.
         journal.file.set_len(journal.length).unwrap();
-        files_in(directory).unwrap().remove(0).1
+        files_in(directory).unwrap().remove(0).path
     }
 
     #[test]
     fn zeros_ahead_are_no_entry_and_what_a_crash_left_among_them_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || Journal::open(directory.path(), 0, |_, _| Ok(())).unwrap();
+        let open = || Journal::open(directory.path(), 0, false, |_, _| Ok(())).unwrap();
         let mut journal = open();
         journal.append(&batch("a", Some("1"))).unwrap();
         let (length, allocated) = (journal.length, journal.allocated);
-        let path = files_in(directory.path()).unwrap().remove(0).1;
+        let path = files_in(directory.path()).unwrap().remove(0).path;
         assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
         assert!(allocated > length + 1_000_000);
 
@@ -508,7 +603,7 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             let entries = entries_after(directory.path(), 0).unwrap();
             kept.push(entries.len());
-            let mut journal = Journal::open(directory.path(), 0, |_, _| Ok(())).unwrap();
+            let mut journal = Journal::open(directory.path(), 0, false, |_, _| Ok(())).unwrap();
             journal.append(&batch("new", Some("x"))).unwrap();
             let entries = entries_after(directory.path(), 0).unwrap();
             assert_eq!(entries.len(), kept[length] + 1);
@@ -545,7 +640,7 @@ mod tests {
     fn after_a_rotation_numbers_go_on_and_the_old_files_are_gone() {
         let directory = tempfile::tempdir().unwrap();
         three_entries(directory.path());
-        let mut journal = Journal::open(directory.path(), 3, |_, _| Ok(())).unwrap();
+        let mut journal = Journal::open(directory.path(), 3, false, |_, _| Ok(())).unwrap();
         journal.rotate(u64::MAX).unwrap();
         assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
         drop(journal);

@@ -14,6 +14,8 @@ use crate::store::{IdempotencyKey, KeyHash, Scope};
 
 /// The number of the last journal entry that the tree holds.
 pub(super) const APPLIED: &[u8] = b"meta/applied";
+/// When the last entry was committed, in milliseconds since 1970. In the journal it tells each entry's time.
+pub(super) const COMMITTED_AT: &[u8] = b"meta/committed-at";
 /// The version of this layout.
 pub(super) const FORMAT: &[u8] = b"meta/format";
 

@@ -3,9 +3,11 @@
 //! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
 //! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
 
+mod archive;
 mod backup;
 mod check;
 mod committer;
+mod engine;
 mod journal;
 mod keys;
 mod migrate;
@@ -13,18 +15,17 @@ mod retention;
 mod tables;
 
 use std::{
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, File},
     io,
     ops::Range,
     os::unix::fs::DirBuilderExt,
-    panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     thread,
 };
 
 pub(crate) use self::{
-    backup::{needs_after, restore},
+    backup::{Sources, needs_after, restore},
     check::Checked,
 };
 
@@ -36,21 +37,23 @@ use payments_core::{
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use self::{backup::Copier, committer::Committer, journal::Journal, keys::List, retention::Retention, tables::Placed};
+use self::{
+    archive::Archivist,
+    backup::Copier,
+    committer::Committer,
+    journal::{Journal, Writes},
+    keys::List,
+    retention::Retention,
+    tables::Placed,
+};
 use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
     Outgoing, Scope, Session, Store, StoreError, Workspace,
 };
-use crate::metrics::Commits;
+use crate::{ambient::Ambient, metrics::Commits};
 
 /// The layout of `keys`. A store of another number is not opened.
 const FORMAT: u32 = 3;
-/// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
-const CACHE_BYTES: u64 = 128 * 1024 * 1024;
-/// A page of more than a quarter of a segment goes to a file of its own that sled never syncs. With segments of 8 MiB
-/// no page of ours is that large.
-const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
-
 /// A store in a directory.
 pub(crate) struct SledStore {
     tree: sled::Db,
@@ -83,32 +86,39 @@ impl SledStore {
     pub(crate) fn open(
         directory: &Path,
         outbox: mpsc::UnboundedSender<WebhookId>,
+        ambient: Arc<dyn Ambient>,
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
         // Webhook secrets lie in there in clear, so it is nobody else's to read.
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let engine_directory = directory.join("sled");
         let journal_directory = directory.join("journal");
+        engine::finish_making_anew(&engine_directory)?;
         if journal_directory.exists() && !engine_directory.exists() {
             return Err(OpenError::HalfAStore { missing: engine_directory });
         }
-        remove_unfinished_snapshots(&engine_directory)?;
-        let tree = open_engine(&engine_directory)?;
         let mark = directory.join(MARK);
-        let was_open = mark.exists();
-        let found = check_format(&tree)?;
+        let after_crash = mark.exists();
+        let tree = match engine::open(&engine_directory) {
+            // A power cut can leave sled's file so; the journal can make it anew.
+            Err(error @ OpenError::Damaged { .. }) if after_crash => {
+                engine::make_anew(&engine_directory, &journal_directory, error)?
+            }
+            opened => opened?,
+        };
+        refuse_format(&tree)?;
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         if applied > 0 && !journal_directory.exists() {
             return Err(OpenError::HalfAStore { missing: journal_directory });
         }
         let mut replayed = 0_u64;
-        let mut journal = Journal::open(&journal_directory, applied, |number, mut writes| {
+        let mut journal = Journal::open(&journal_directory, applied, after_crash, |number, mut writes| {
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             replayed += 1;
             Ok(committer::apply(&tree, writes)?)
         })
         .map_err(|error| OpenError::Journal(Box::new(error)))?;
-        if was_open || replayed > 0 {
+        if after_crash || replayed > 0 {
             tracing::warn!(
                 replayed,
                 "the server did not shut down cleanly; the journal brought the store up to date, and what was being \
@@ -119,10 +129,11 @@ impl SledStore {
         for made in [&engine_directory, &journal_directory, directory] {
             journal::sync_directory(made)?;
         }
-        if found < FORMAT {
-            tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
+        if let Some(parent) = directory.canonicalize()?.parent() {
+            journal::sync_directory(parent)?;
+        }
+        if let Some(mut writes) = format_writes(&tree)? {
             // Through the journal, so that it is as durable and as whole as any change.
-            let mut writes = migrate::from(found, &tree)?;
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
             committer::apply(&tree, writes).map_err(StoreError::engine)?;
@@ -130,14 +141,16 @@ impl SledStore {
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
         commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
         let retention = Arc::<Retention>::default();
+        let archivist = Archivist::start(journal_directory.clone())?;
         let copier = Copier {
             tree: tree.clone(),
             journal: journal_directory,
             retention: Arc::clone(&retention),
             closing: Arc::default(),
         };
-        let (committer, thread) =
-            Committer::start(tree.clone(), &engine_directory, journal, retention, outbox, commits)?;
+        let engine = File::options().write(true).open(engine_directory.join("db"))?;
+        let files = committer::Files { engine, journal, archivist, reserve: committer::Reserve::default() };
+        let (committer, thread) = Committer::start(tree.clone(), files, retention, ambient, outbox, commits)?;
         Ok((Self { tree, committer, copier }, Closing { committer: thread, mark }))
     }
 
@@ -243,51 +256,28 @@ impl Drop for SledStore {
     }
 }
 
-/// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest
-/// and, if it is torn, refuse for ever. Until it is renamed a snapshot was never begun, so it may go.
-fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
-    if !directory.exists() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with("snap.") && name.ends_with(".generating") {
-            tracing::warn!(snapshot = name, "a crash during start-up left an unfinished snapshot; it is removed");
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// sled panics on some kinds of damage where it should say so.
-fn open_engine(directory: &Path) -> Result<sled::Db, OpenError> {
-    let config = sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).segment_size(SEGMENT_BYTES);
-    match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
-        Ok(Ok(tree)) => Ok(tree),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
-            Err(OpenError::InUse { directory: directory.to_owned() })
-        }
-        Ok(Err(error)) => Err(OpenError::Damaged { directory: directory.to_owned(), what: error.to_string() }),
-        Err(_) => Err(OpenError::Damaged {
-            directory: directory.to_owned(),
-            what: "the engine panicked while opening".into(),
-        }),
-    }
-}
-
-/// The format a store was left in; a new one is made in the present one.
-fn check_format(tree: &sled::Tree) -> Result<u32, OpenError> {
+/// Refuses a store of a later version before anything is done to it.
+fn refuse_format(tree: &sled::Tree) -> Result<(), OpenError> {
     match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
-        Some(found @ 1..=FORMAT) => Ok(found),
-        Some(found) => Err(OpenError::Format { found }),
+        Some(found) if found > FORMAT => Err(OpenError::Format { found }),
         // Without its mark a store that holds anything is not one of ours.
         None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
-        None => {
-            tree.insert(keys::FORMAT, FORMAT.to_string().as_bytes()).map_err(StoreError::engine)?;
-            tree.flush().map_err(StoreError::engine)?;
-            Ok(FORMAT)
+        _ => Ok(()),
+    }
+}
+
+/// What brings a store into the present format, if it is not: all of it is of the format that its mark tells.
+fn format_writes(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
+    match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
+        Some(FORMAT) => Ok(None),
+        Some(found @ 1..FORMAT) => {
+            tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
+            Ok(Some(migrate::from(found, tree)?))
         }
+        None if tree.is_empty() => {
+            Ok(Some(Writes::from([(keys::FORMAT.to_vec(), Some(FORMAT.to_string().into_bytes()))])))
+        }
+        found => Err(OpenError::Format { found: found.unwrap_or(0) }),
     }
 }
 
@@ -298,11 +288,11 @@ pub(crate) enum OpenError {
     Io(#[from] io::Error),
     #[error("another process has {directory} open; stop it, or use another --data-dir", directory = directory.display())]
     InUse { directory: std::path::PathBuf },
-    #[error("the store in {directory} is damaged and was not opened: {what}; restore it from a backup",
-        directory = directory.display())]
+    #[error("the store in {directory} is damaged and was not opened: {what}; make it anew with payments-server restore, \
+        from its journal and, if there is one, from a backup", directory = directory.display())]
     Damaged { directory: std::path::PathBuf, what: String },
-    #[error("{missing} is missing, the other half of the store is there; it was not opened, restore it from a backup",
-        missing = missing.display())]
+    #[error("{missing} is missing, the other half of the store is there; it was not opened; make it anew with \
+        payments-server restore, from its journal or from a backup", missing = missing.display())]
     HalfAStore { missing: std::path::PathBuf },
     #[error("{0}")]
     Journal(Box<dyn std::error::Error + Send + Sync>),
@@ -502,7 +492,7 @@ mod tests {
     use payments_core::{Environment, RawJson};
 
     use super::*;
-    use crate::{metrics::Metrics, store::Write};
+    use crate::{ambient::OperatingSystem, metrics::Metrics, store::Write};
 
     fn at(hours: i64) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
@@ -519,7 +509,8 @@ mod tests {
     async fn responses_are_forgotten_when_they_no_longer_count_the_oldest_first() {
         let directory = tempfile::tempdir().unwrap();
         let (outbox, _woken) = mpsc::unbounded_channel();
-        let (store, closing) = SledStore::open(directory.path(), outbox, Metrics::new().commits).unwrap();
+        let (store, closing) =
+            SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
         for (text, hours) in [("first", 0), ("second", 1), ("third", 2), ("again", 0), ("again", 30)] {
             let change = Change { idempotency: Some(keeping(text, at(hours))), writes: Vec::new() };
             store.commit(change).await.unwrap();

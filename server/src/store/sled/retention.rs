@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What keeps journal files from being removed.
+/// What keeps journal files from being removed: without scheduled backups all of them stay.
 #[derive(Debug, Default)]
 pub(super) struct Retention(Mutex<Needs>);
 
 #[derive(Debug, Default)]
 struct Needs {
-    /// The last scheduled backup holds what came up to here; the way from it to now is the journal.
-    backed_up: Option<u64>,
+    /// The oldest scheduled backup holds what came up to here; the way from it to now is the journal.
+    backed_up: u64,
     /// What each copy under way was begun at.
     copies: Vec<u64>,
 }
@@ -18,12 +18,12 @@ impl Retention {
     /// Entries after this one must stay.
     pub(super) fn needed_after(&self) -> u64 {
         let needs = self.lock();
-        needs.copies.iter().copied().chain(needs.backed_up).min().unwrap_or(u64::MAX)
+        needs.copies.iter().copied().chain([needs.backed_up]).min().unwrap_or(0)
     }
 
     /// From now on the entries after this one stay, until a later backup says otherwise.
     pub(super) fn backed_up(&self, number: u64) {
-        self.lock().backed_up = Some(number);
+        self.lock().backed_up = number;
     }
 
     /// Keeps every entry for as long as the copy lives.
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_a_backup_or_a_copy_under_way_needs_stays() {
         let retention = Arc::new(Retention::default());
-        assert_eq!(retention.needed_after(), u64::MAX);
+        assert_eq!(retention.needed_after(), 0);
         retention.backed_up(9);
         let mut copy = retention.copying();
         assert_eq!(retention.needed_after(), 0);

@@ -1,0 +1,158 @@
+//! A disk that is full for a while, and one whose syncs fail.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, ExitStatus},
+    time::Duration,
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of},
+};
+
+/// A small disk in memory. Mounting one needs root.
+struct SmallDisk<'d>(&'d Path);
+
+impl<'d> SmallDisk<'d> {
+    fn mount(at: &'d Path) -> Self {
+        let as_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+        let mut mount = Command::new(if as_root { "mount" } else { "sudo" });
+        if !as_root {
+            mount.args(["-n", "mount"]);
+        }
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=192m,mode=0777", "tmpfs"]).arg(at).status().unwrap();
+        assert!(mounted.success(), "a small disk cannot be mounted: this test needs root");
+        Self(at)
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let sudo = |command: &str| Command::new("sudo").args(["-n", command]).arg(self.0).status();
+        if !Command::new("umount").arg(self.0).status().is_ok_and(|status| status.success()) {
+            let _ = sudo("umount");
+        }
+    }
+}
+
+async fn create(server: &Server, key: &str) -> reqwest::Response {
+    let request = server.request(Method::POST, "/payments").header("idempotency-key", key);
+    request.json(&payment_of(&json!(100))).send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_disk_is_full_nothing_is_done_by_half_and_with_room_again_it_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::mount(directory.path());
+    let on_it = tempfile::tempdir_in(directory.path()).unwrap();
+    let server = Server::try_start_on(on_it).map_err(|(_, said)| said).unwrap();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    assert_eq!(create(&server, "before").await.status(), StatusCode::CREATED);
+    eventually("the first event", async || (receiver.received().len() == 1).then_some(())).await;
+
+    let ballast = directory.path().join("ballast");
+    let mut fill = Command::new("dd");
+    fill.args(["if=/dev/zero", "bs=1M", "count=300", "status=none"]).arg(format!("of={}", ballast.display()));
+    assert!(!fill.status().unwrap().success(), "the disk is full now");
+    // What the journal had in advance is soon used up.
+    let mut made = 1;
+    while create(&server, &format!("last-{made}")).await.status() == StatusCode::CREATED {
+        made += 1;
+        assert!(made < 2000, "the disk is not full");
+    }
+    for nth in 0..20 {
+        let answer = create(&server, &format!("full-{nth}")).await;
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(answer.headers().contains_key("retry-after"));
+    }
+    // Reading needs no room.
+    let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list["total"], made);
+
+    fs::remove_file(&ballast).unwrap();
+    for nth in 0..20 {
+        let answer = create(&server, &format!("full-{nth}")).await;
+        assert_eq!(answer.status(), StatusCode::CREATED);
+        assert!(!answer.headers().contains_key("idempotent-replayed"), "a refusal had no effect");
+    }
+    eventually("every event", async || {
+        let mut events: Vec<_> = receiver.received().iter().map(|received| received.body.clone()).collect();
+        events.sort();
+        events.dedup();
+        (events.len() == made + 20).then_some(())
+    })
+    .await;
+    drop(server);
+    drop(disk);
+}
+
+/// What came of creating payments on a server one of whose syncs fails.
+struct Failing {
+    told: Vec<(String, String)>,
+    untold: Vec<String>,
+    ended: Option<ExitStatus>,
+}
+
+async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> Failing {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", &format!("trace={call}"), "-o", "/dev/null"]);
+    command.args(["-e", &format!("inject={call}:error=EIO:when={nth}")]).arg(BINARY);
+    let (mut strace, url) = launch(command, directory, "127.0.0.1:0", &[]);
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
+    let mut failing = Failing { told: Vec::new(), untold: Vec::new(), ended: None };
+    for count in 0..12 {
+        let key = format!("{call}-{nth}-{count}");
+        let request = http.post(format!("{url}/api/v1/payments")).bearer_auth(SANDBOX_KEY);
+        let answer = request.header("idempotency-key", &key).json(&payment_of(&json!(100))).send().await;
+        match answer {
+            Ok(answer) if answer.status() == StatusCode::CREATED => {
+                failing.told.push((key, answer.text().await.unwrap()));
+            }
+            _ => failing.untold.push(key),
+        }
+    }
+    if failing.untold.is_empty() {
+        // The call that was to fail has not come yet, or nobody depended on it.
+        let children = format!("/proc/{0}/task/{0}/children", strace.id());
+        let server = fs::read_to_string(children).unwrap();
+        Command::new("kill").args(["-KILL", server.trim()]).status().unwrap();
+        strace.wait().unwrap();
+    } else {
+        failing.ended = Some(strace.wait().unwrap());
+    }
+    failing
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failed_sync_the_server_stops_and_what_it_answered_is_there() {
+    let mut stopped = 0;
+    // Each sync of the journal in turn, from the sandbox's own records on.
+    for nth in 2..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let Failing { told, untold, ended } = create_until_a_sync_fails(directory.path(), "fdatasync", nth).await;
+        if let Some(ended) = ended {
+            assert_eq!(ended.code(), Some(74), "sync {nth}");
+            stopped += 1;
+        }
+        let server = Server::try_start_on(directory).map_err(|(_, said)| said).unwrap();
+        for (key, body) in &told {
+            let again = create(&server, key).await;
+            assert_eq!(again.headers()["idempotent-replayed"], "true", "sync {nth}: {key}");
+            assert_eq!(&again.text().await.unwrap(), body);
+        }
+        // One effect each, whether or not the batch whose sync failed is on the disk.
+        for key in &untold {
+            let first = create(&server, key).await.text().await.unwrap();
+            assert_eq!(create(&server, key).await.text().await.unwrap(), first);
+        }
+        let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
+        assert_eq!(list["total"], told.len() + untold.len(), "sync {nth}");
+    }
+    assert!(stopped >= 6, "only {stopped} syncs failed");
+}
