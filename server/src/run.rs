@@ -105,6 +105,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         settings: Settings {
             base_url,
             session_ttl_seconds: args.session_ttl,
+            delivery_body_days: args.delivery_body_days,
             fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
             targets,
         },
@@ -141,13 +142,13 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     }
     let proxies = TrustedProxies::new(args.trusted_proxies);
     let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies));
-    let server = http::Server {
+    let server = Arc::new(http::Server {
         service: Arc::clone(&service),
         limits: Arc::clone(&limits),
         metrics: metrics.clone(),
         metrics_from: args.metrics_from.into(),
         is_stopping: is_stopping.clone(),
-    };
+    });
     let edge = Edge { routes: http::routes(&server), ambient, limits, metrics: metrics.requests };
     drop(server);
     let mut stopped = is_stopping;
@@ -277,6 +278,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
         settings: Settings {
             base_url: String::new(),
             session_ttl_seconds: 0,
+            delivery_body_days: None,
             fee_rate: FeeRate::from_basis_points(0)?,
             targets,
         },

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::service::{Paying, Service};
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     first_of([
         // Before the id, which would take this word for one.
         gate::keyless(server, warp::path!("api" / "v1" / "checkout" / "demo-session"), demo_session),

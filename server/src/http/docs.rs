@@ -1,6 +1,6 @@
 //! `/api/v1/openapi.json`, the API's description, and `/docs`, a page to read made from it.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ const DESCRIPTION: &str = include_str!("../../openapi.json");
 static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("docs.css", "text/css; charset=utf-8", include_str!("../../templates/docs.css")));
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     let description = gate::keyless(server, warp::path!("api" / "v1" / "openapi.json"), async |_, incoming| {
         get(&incoming)?;
         let mut response = Response::new(DESCRIPTION.into());

@@ -19,7 +19,7 @@ use super::{
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
 /// A route for callers with a key. Its handler gets a request only with a valid one, and so many times a minute.
-pub(super) fn keyed<P, H, F>(server: &Server, path: P, handler: H) -> Routes
+pub(super) fn keyed<P, H, F>(server: &Arc<Server>, path: P, handler: H) -> Routes
 where
     P: Filter<Extract = (), Error = Rejection> + Clone + Send + Sync + 'static,
     H: Fn(Arc<Service>, Caller, Incoming) -> F + Clone + Send + Sync + 'static,
@@ -30,16 +30,16 @@ where
 }
 
 /// The same for a path that holds an id, or something else that is read from it.
-pub(super) fn keyed_with<T, P, H, F>(server: &Server, path: P, handler: H) -> Routes
+pub(super) fn keyed_with<T, P, H, F>(server: &Arc<Server>, path: P, handler: H) -> Routes
 where
     T: Send + 'static,
     P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static,
     H: Fn(Arc<Service>, Caller, T, Incoming) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let server = server.clone();
+    let server = Arc::clone(server);
     let answer = move |part: T, incoming: Incoming| {
-        let (server, handler) = (server.clone(), handler.clone());
+        let (server, handler) = (Arc::clone(&server), handler.clone());
         async move {
             let caller = match authenticate(&server.service, &incoming.headers).await {
                 Ok(caller) => caller,
@@ -47,21 +47,21 @@ where
                 Err(problem) => return problem.into_response(),
             };
             let verdict = server.limits.take_key(&caller.key_id);
-            limited(verdict, handler(server.service, caller, part, incoming), Problem::into_response).await
+            limited(verdict, handler(Arc::clone(&server.service), caller, part, incoming), Problem::into_response).await
         }
     };
     path.and(incoming()).then(answer).boxed()
 }
 
 /// A route that needs no key, so many times a minute from one address. Its path holds an id, or something else.
-pub(super) fn keyless_with<T, P, H, F>(server: &Server, path: P, handler: H) -> Routes
+pub(super) fn keyless_with<T, P, H, F>(server: &Arc<Server>, path: P, handler: H) -> Routes
 where
     T: Send + 'static,
     P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static,
     H: Fn(Arc<Service>, T, Incoming) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let server = server.clone();
+    let server = Arc::clone(server);
     let answer = move |part: T, incoming: Incoming| {
         let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
         limited(verdict, handler(Arc::clone(&server.service), part, incoming), Problem::into_response)
@@ -71,7 +71,7 @@ where
 
 /// The same for a page: what goes wrong is shown to a person.
 pub(super) fn page_with<P, H, F>(
-    server: &Server,
+    server: &Arc<Server>,
     path: P,
     handler: H,
     show: fn(&HeaderMap, Problem) -> Response,
@@ -81,7 +81,7 @@ where
     H: Fn(Arc<Service>, String, Incoming) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let server = server.clone();
+    let server = Arc::clone(server);
     let answer = move |part: String, incoming: Incoming| {
         let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
         let headers = incoming.headers.clone();
@@ -92,7 +92,7 @@ where
 }
 
 /// The same for a path that holds nothing.
-pub(super) fn keyless<P, H, F>(server: &Server, path: P, handler: H) -> Routes
+pub(super) fn keyless<P, H, F>(server: &Arc<Server>, path: P, handler: H) -> Routes
 where
     P: Filter<Extract = (), Error = Rejection> + Clone + Send + Sync + 'static,
     H: Fn(Arc<Service>, Incoming) -> F + Clone + Send + Sync + 'static,

@@ -27,7 +27,7 @@ use crate::{
 /// How long a customer who comes back waits for the gateway's word before the page says that it is being asked.
 const WAIT: Duration = Duration::from_secs(8);
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     let at_events = Arc::clone(&server.service);
     let events = warp::path!("gateways" / "stripe" / "webhook").and(incoming()).then(move |incoming| {
         let service = Arc::clone(&at_events);

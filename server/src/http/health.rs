@@ -1,6 +1,6 @@
 //! `/healthz`, `/readyz` and `/metrics`: for whoever watches the server. None is limited.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use ipnet::IpNet;
 use warp::{
@@ -17,7 +17,7 @@ use super::{
     reply::{self, Problem},
 };
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     first_of([
         // The process is there and answers; it may still be without its store.
         watched(server, warp::path!("healthz").boxed(), async |_, _| ok()),
@@ -26,14 +26,14 @@ pub(super) fn routes(server: &Server) -> Routes {
     ])
 }
 
-fn watched<H, F>(server: &Server, path: BoxedFilter<()>, handler: H) -> Routes
+fn watched<H, F>(server: &Arc<Server>, path: BoxedFilter<()>, handler: H) -> Routes
 where
-    H: Fn(Server, Incoming) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Arc<Server>, Incoming) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    let server = server.clone();
+    let server = Arc::clone(server);
     let answer = move |incoming: Incoming| {
-        let (server, handler) = (server.clone(), handler.clone());
+        let (server, handler) = (Arc::clone(&server), handler.clone());
         async move {
             let outcome = match incoming.method {
                 Method::GET => handler(server, incoming).await,
@@ -52,7 +52,7 @@ fn ok() -> Result<Response, Problem> {
 }
 
 /// Ready for more: the store can be read, and nobody has told the server to stop.
-async fn ready(server: Server, _: Incoming) -> Result<Response, Problem> {
+async fn ready(server: Arc<Server>, _: Incoming) -> Result<Response, Problem> {
     if *server.is_stopping.borrow() {
         return Err(Problem::Unavailable("the server is shutting down".into()));
     }
@@ -61,7 +61,7 @@ async fn ready(server: Server, _: Incoming) -> Result<Response, Problem> {
 }
 
 /// They tell of the business, so not everybody may read them; to the others there is no such path.
-async fn metrics(server: Server, incoming: Incoming) -> Result<Response, Problem> {
+async fn metrics(server: Arc<Server>, incoming: Incoming) -> Result<Response, Problem> {
     if !may_read(&server.metrics_from, incoming.peer, &incoming.headers) {
         return Err(Problem::NotFound("no route has this path; the API lives under /api/v1".into()));
     }

@@ -41,16 +41,25 @@ impl RateLimits {
         self.keys.take(key.clone(), Instant::now())
     }
 
-    /// Counts a request without a key. Of IPv6 a /64 counts as one: that much every customer of a provider has.
+    /// Counts a request without a key.
     pub(super) fn take_address(&self, peer: IpAddr, headers: &HeaderMap) -> Verdict {
-        let one = match self.proxies.client(peer, headers) {
+        self.take(self.counted_as(peer, headers))
+    }
+
+    /// The address that a request is counted for. Of IPv6 a /64 counts as one: that much every customer of a provider has.
+    pub(super) fn counted_as(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        match self.proxies.client(peer, headers) {
             IpAddr::V6(address) => match address.to_ipv4_mapped() {
                 Some(address) => address.into(),
                 None => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
             },
             address => address,
-        };
-        self.addresses.take(one, Instant::now())
+        }
+    }
+
+    /// Counts a request for an address.
+    pub(super) fn take(&self, counted_as: IpAddr) -> Verdict {
+        self.addresses.take(counted_as, Instant::now())
     }
 }
 

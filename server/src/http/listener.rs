@@ -66,6 +66,7 @@ impl Listener {
 
     /// Serves until `stop`, then lets the requests under way end.
     pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
+        let edge = Arc::new(edge);
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
         let cut = watch::Sender::new(false);
@@ -94,7 +95,7 @@ impl Listener {
                     continue;
                 }
             };
-            let connection = connection(&http, stream, peer, edge.clone());
+            let connection = connection(&http, stream, peer, Arc::clone(&edge));
             let connection = connections.watch(connection);
             let open = edge.metrics.connections.clone();
             open.inc();
@@ -118,7 +119,6 @@ impl Listener {
 }
 
 /// What every connection's requests go through.
-#[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) routes: Routes,
     pub(crate) ambient: Arc<dyn Ambient>,
@@ -130,25 +130,29 @@ fn connection(
     http: &http1::Builder,
     stream: TcpStream,
     peer: Peer,
-    edge: Edge,
+    edge: Arc<Edge>,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + 'static {
     // Answers are written whole; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| edge.clone().respond(peer, request));
+    let service = service_fn(move |request| Arc::clone(&edge).respond(peer, request));
     http.serve_connection(TokioIo::new(stream), service)
 }
 
 impl Edge {
     /// Answers one request: with an id that the answer and the log share, with what is left of its limit, and even if
     /// its handler panics.
-    async fn respond(self, peer: Peer, mut request: Request<body::Incoming>) -> Result<Response, Infallible> {
+    async fn respond(
+        self: Arc<Self>,
+        peer: Peer,
+        mut request: Request<body::Incoming>,
+    ) -> Result<Response, Infallible> {
         let begun = Instant::now();
         let (route, method) = (template_of(request.uri().path()), request.method().clone());
         let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
         let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
         request.extensions_mut().insert(peer);
-        let headers = request.headers().clone();
-        let handled = AssertUnwindSafe(warp::service(self.routes).call(request)).catch_unwind();
+        let counted_as = self.limits.counted_as(peer.0, request.headers());
+        let handled = AssertUnwindSafe(warp::service(self.routes.clone()).call(request)).catch_unwind();
         let mut response = match handled.instrument(span.clone()).await {
             Ok(Ok(response)) => response,
             Err(_) => {
@@ -158,7 +162,7 @@ impl Edge {
         };
         if !limit::is_judged(&response) {
             // No route counted it: the path is unknown, or the key.
-            let verdict = self.limits.take_address(peer.0, &headers);
+            let verdict = self.limits.take(counted_as);
             if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
                 response = Problem::TooManyRequests(seconds).into_response();
             }

@@ -38,7 +38,6 @@ use crate::{metrics::Metrics, service::Service};
 pub(crate) type Routes = BoxedFilter<(Response,)>;
 
 /// What every route works with.
-#[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) service: Arc<Service>,
     pub(crate) limits: Arc<RateLimits>,
@@ -50,7 +49,7 @@ pub(crate) struct Server {
 }
 
 /// All routes of the server.
-pub(crate) fn routes(server: &Server) -> Routes {
+pub(crate) fn routes(server: &Arc<Server>) -> Routes {
     let resources = first_of([
         payments::routes(server),
         webhooks::routes(server),
@@ -65,10 +64,11 @@ pub(crate) fn routes(server: &Server) -> Routes {
     resources.recover(no_such_path).unify().boxed()
 }
 
-/// The first of these that has the path. Each is boxed, so that the type of the whole does not grow with their number.
-fn first_of(routes: impl IntoIterator<Item = Routes>) -> Routes {
+/// The first of these that has the path. Each is boxed, so that the type of the whole does not grow with their number; and
+/// all that come after one are one, so that whoever asks for the first does not pay for the others.
+fn first_of(routes: impl IntoIterator<Item = Routes, IntoIter: DoubleEndedIterator>) -> Routes {
     let none = warp::any().and_then(async || Err::<Response, _>(warp::reject::not_found())).boxed();
-    routes.into_iter().fold(none, |before, route| before.or(route).unify().boxed())
+    routes.into_iter().rfold(none, |after, route| route.or(after).unify().boxed())
 }
 
 /// The one place where a rejection ends: no route took the path.

@@ -43,7 +43,7 @@ fn addresses() -> Addresses {
     Addresses { style: STYLE.address(), script: SCRIPT.address() }
 }
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     let page = gate::page_with(server, warp::path!("checkout" / String), visit, |headers, problem| {
         notice(Language::of(None, headers), problem)
     });

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::service::{Caller, Service};
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     first_of([
         gate::keyed(server, warp::path!("api" / "v1" / "payments"), collection),
         gate::keyed_with(server, warp::path!("api" / "v1" / "payments" / String), item),

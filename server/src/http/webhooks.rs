@@ -16,7 +16,7 @@ use super::{
 };
 use crate::service::{Caller, Service, SignatureCheck, verify_signature};
 
-pub(super) fn routes(server: &Server) -> Routes {
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
     first_of([
         gate::keyed(server, warp::path!("api" / "v1" / "webhooks"), collection),
         // Before the id, which would take these words for one.
