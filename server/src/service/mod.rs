@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: String,
     /// How long a checkout session lives, in seconds.
     pub(crate) session_ttl_seconds: u32,
+    /// After how many days a delivery's bodies are forgotten.
+    pub(crate) delivery_body_days: Option<u16>,
     /// The platform's share of each payment.
     pub(crate) fee_rate: FeeRate,
     /// Which addresses webhooks may be sent to.

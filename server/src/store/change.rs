@@ -48,6 +48,13 @@ pub(crate) enum Write {
         /// Not more than this at a time.
         at_most: usize,
     },
+    /// Deliveries that are over forget what was sent and what was answered, the oldest first.
+    DeliveryBodiesForgotten {
+        /// Those that were made before this time.
+        created_before: Timestamp,
+        /// Not more than this at a time.
+        at_most: usize,
+    },
     /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
     DeliveryEnded(Box<Outgoing>),
 }

@@ -54,6 +54,9 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Whether any response was kept before this time.
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError>;
 
+    /// Whether a delivery from before this time is over and still has its bodies.
+    async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError>;
+
     /// A payment with its session, whoever it belongs to.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
     /// Sessions that are open although their life ended by this time, those that ended first before the others.

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, Sender, channel},
     thread,
@@ -56,20 +56,18 @@ fn compress_closed(directory: &Path) -> Result<(), JournalError> {
     let mut files = journal::files_in(directory)?;
     files.pop();
     for file in files.iter().filter(|file| !is_one(&file.path)) {
-        let bytes = match fs::read(&file.path) {
-            Ok(bytes) => bytes,
+        let mut source = match File::open(&file.path) {
+            Ok(source) => source,
             // A backup holds what it held, and it was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };
         let archive = of(&file.path);
         let unfinished = with_suffix(&archive, UNFINISHED);
-        let mut target = File::create(&unfinished)?;
-        target.write_all(&zstd::bulk::compress(&bytes, LEVEL)?)?;
-        target.sync_all()?;
-        if read(&unfinished)? != bytes {
-            return Err(JournalError::Damaged { path: unfinished, offset: 0 });
-        }
+        let mut target = zstd::Encoder::new(File::create(&unfinished)?, LEVEL)?;
+        target.include_checksum(true)?;
+        io::copy(&mut source, &mut target)?;
+        target.finish()?.sync_all()?;
         // The name first, durably: at no moment is there neither.
         fs::rename(&unfinished, &archive)?;
         journal::sync_directory(directory)?;
@@ -91,7 +89,6 @@ pub(super) fn is_one(path: &Path) -> bool {
 /// The bytes of the file that was compressed.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, JournalError> {
     let file = File::open(path)?;
-    // zstd's own checksums are off by default; each entry has one.
     zstd::stream::decode_all(file).map_err(|_| JournalError::Damaged { path: path.to_owned(), offset: 0 })
 }
 

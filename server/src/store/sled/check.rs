@@ -159,7 +159,7 @@ impl Check<'_> {
             }
             // Sums are compared when all is read.
             b"balance" | b"volume" | b"count" | b"block" => Ok(()),
-            _ if [keys::APPLIED, keys::COMMITTED_AT, keys::FORMAT].contains(&&*key) => {
+            _ if [keys::APPLIED, keys::BODIES_FORGOTTEN, keys::COMMITTED_AT, keys::FORMAT].contains(&key) => {
                 self.parse::<u64>(key, value);
                 Ok(())
             }

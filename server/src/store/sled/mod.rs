@@ -364,6 +364,10 @@ impl Store for SledStore {
         Ok(first.transpose().map_err(StoreError::engine)?.is_some())
     }
 
+    async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError> {
+        Ok(!tables::delivery_bodies_before(&self.tree, time, 1)?.is_empty())
+    }
+
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
         Ok(self.get::<Placed>(&keys::session(id))?.map(|placed| placed.session))
     }
@@ -489,10 +493,14 @@ impl Store for SledStore {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, RawJson};
+    use payments_core::{DeliveryStatus, Environment, EventId, EventKind, RANDOM_BYTES, RawJson, UnknownFields};
 
     use super::*;
-    use crate::{ambient::OperatingSystem, metrics::Metrics, store::Write};
+    use crate::{
+        ambient::OperatingSystem,
+        metrics::Metrics,
+        store::{EventWrite, Write},
+    };
 
     fn at(hours: i64) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
@@ -538,6 +546,66 @@ mod tests {
         forget(at(53), 10).await.unwrap();
         assert_eq!(kept().await, ["again"]);
         assert!(!store.has_response_before(at(30)).await.unwrap());
+        let findings = store.check(|_| ()).unwrap().findings;
+        assert!(findings.is_empty(), "{findings:?}");
+        drop(store);
+        closing.wait();
+    }
+
+    /// A ping's delivery of a time, and its event.
+    fn delivered(hours: i64, status: DeliveryStatus) -> Write {
+        let id = EventId::new(at(hours), [7; RANDOM_BYTES]);
+        let envelope = serde_json::json!({"id": id, "event": "test.ping", "createdAt": at(hours), "data": {"a": 1}});
+        let envelope = RawJson::of(&envelope).unwrap();
+        let delivery = Delivery {
+            id: DeliveryId::new(at(hours), [7; RANDOM_BYTES]),
+            webhook_id: "wh_1".parse().unwrap(),
+            developer_id: "dev_1".parse().unwrap(),
+            event: EventKind::TestPing,
+            payload: envelope.clone(),
+            response_status: Some(200),
+            response_body: Some("thanks".into()),
+            attempts: 1,
+            status,
+            delivered_at: Some(at(hours)),
+            created_at: at(hours),
+            unknown: UnknownFields::default(),
+        };
+        let deliveries = vec![Outgoing { environment: Environment::Test, delivery }];
+        Write::Event(EventWrite { id, envelope, deliveries })
+    }
+
+    #[tokio::test]
+    async fn deliveries_that_are_over_forget_their_bodies_the_oldest_first_and_wait_for_one_that_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let (outbox, _woken) = mpsc::unbounded_channel();
+        let (store, closing) =
+            SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+        let (over, owed) = (DeliveryStatus::Success, DeliveryStatus::Pending);
+        for (hours, status) in [(0, &over), (1, &over), (2, &owed), (3, &over), (9, &over)] {
+            store.commit(Change::of(delivered(hours, status.clone()))).await.unwrap();
+        }
+        let forget = |hours, at_most| {
+            store.commit(Change::of(Write::DeliveryBodiesForgotten { created_before: at(hours), at_most }))
+        };
+        let remember = || {
+            let deliveries = store.each_delivery().map(|outgoing| outgoing.unwrap().delivery);
+            let full = deliveries.filter(|delivery| delivery.response_body.is_some());
+            full.map(|delivery| (delivery.created_at.as_millis() - at(0).as_millis()) / 3_600_000).collect::<Vec<_>>()
+        };
+        forget(5, 1).await.unwrap();
+        assert_eq!(remember(), [1, 2, 3, 9]);
+        forget(5, 10).await.unwrap();
+        assert_eq!(remember(), [2, 3, 9]);
+        assert!(!store.has_delivery_body_before(at(5)).await.unwrap(), "the next one is still owed");
+        let first = store.each_delivery().next().unwrap().unwrap().delivery;
+        assert!(first.payload.as_str().ends_with(r#""data":{}}"#), "{}", first.payload.as_str());
+
+        let Write::Event(mut event) = delivered(2, over) else { unreachable!() };
+        store.commit(Change::of(Write::DeliveryEnded(Box::new(event.deliveries.remove(0))))).await.unwrap();
+        assert!(store.has_delivery_body_before(at(5)).await.unwrap());
+        forget(5, 10).await.unwrap();
+        assert_eq!(remember(), [9]);
         let findings = store.check(|_| ()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:?}");
         drop(store);

@@ -1,15 +1,17 @@
 //! What each write of a change does to the tree.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
-use payments_core::{DeliveryStatus, LedgerAccount, RawStatus, RefundStatus, Timestamp};
+use payments_core::{DeliveryStatus, LedgerAccount, RawJson, RawStatus, RefundStatus, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     journal::Writes,
     keys::{self, List},
 };
-use crate::store::{Change, CommitError, Conflict, EventWrite, KeptResponse, PaymentWrite, Session, StoreError, Write};
+use crate::store::{
+    Change, CommitError, Conflict, EventWrite, KeptResponse, Outgoing, PaymentWrite, Session, StoreError, Write,
+};
 
 /// The tree as it will be once the batch under way is applied.
 pub(super) struct View<'t> {
@@ -85,6 +87,9 @@ impl<'t> View<'t> {
             Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
             Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
             Write::ResponsesForgotten { kept_before, at_most } => self.forget_responses(kept_before, at_most)?,
+            Write::DeliveryBodiesForgotten { created_before, at_most } => {
+                self.forget_delivery_bodies(created_before, at_most)?;
+            }
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
                 self.change.insert(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id), None);
@@ -167,6 +172,21 @@ impl<'t> View<'t> {
         Ok(())
     }
 
+    fn forget_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
+        for (key, mut outgoing) in delivery_bodies_before(self.tree, before, at_most)? {
+            let delivery = &mut outgoing.delivery;
+            delivery.response_body = None;
+            let mut envelope: serde_json::Map<String, serde_json::Value> =
+                parse(&key, delivery.payload.as_str().as_bytes())?;
+            // What remains says which event it was.
+            envelope.insert("data".into(), serde_json::Map::new().into());
+            delivery.payload = RawJson::of(&envelope).map_err(|source| unreadable(&key, source))?;
+            self.put(key.clone(), &outgoing)?;
+            self.set(keys::BODIES_FORGOTTEN.to_vec(), key);
+        }
+        Ok(())
+    }
+
     fn event(&mut self, event: EventWrite) -> Result<(), StoreError> {
         self.set(keys::event(&event.id), event.envelope.as_str().as_bytes().to_vec());
         for outgoing in event.deliveries {
@@ -237,6 +257,30 @@ impl<'t> View<'t> {
             None => read(self.tree, key),
         }
     }
+}
+
+/// The oldest deliveries that still have their bodies, of those made before a time and over. Ids begin with the time they
+/// were made at, so the records are in its order; one that is not over yet holds up those after it.
+pub(super) fn delivery_bodies_before(
+    tree: &sled::Tree,
+    before: Timestamp,
+    at_most: usize,
+) -> Result<Vec<(Vec<u8>, Outgoing)>, StoreError> {
+    let after = tree.get(keys::BODIES_FORGOTTEN).map_err(StoreError::engine)?;
+    let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |key| key.to_vec());
+    let mut found = Vec::new();
+    for entry in tree.range((Bound::Excluded(after), Bound::Unbounded)).take(at_most) {
+        let (key, json) = entry.map_err(StoreError::engine)?;
+        if !key.starts_with(keys::DELIVERIES) {
+            break;
+        }
+        let outgoing: Outgoing = parse(&key, &json)?;
+        if outgoing.delivery.created_at >= before || outgoing.delivery.status == DeliveryStatus::Pending {
+            break;
+        }
+        found.push((key.to_vec(), outgoing));
+    }
+    Ok(found)
 }
 
 /// Reads a record, if there is one.
