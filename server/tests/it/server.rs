@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -121,8 +122,12 @@ impl Server {
 
     /// A request without a key.
     pub(crate) fn keyless(&self, method: Method, path: &str) -> RequestBuilder {
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
-        http.request(method, format!("{}{path}", self.url))
+        // Making one reads all of the system's certificates. A connection is used once: no test meets another's server.
+        static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
+            let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+            client.pool_max_idle_per_host(0).build().unwrap()
+        });
+        HTTP.request(method, format!("{}{path}", self.url))
     }
 
     /// An administrative verb on this server's data directory.
