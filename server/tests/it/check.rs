@@ -69,11 +69,22 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// sled's own threads hold the lock of what was closed a moment longer.
+fn opened(store: &Path) -> sled::Db {
+    for _ in 0..500 {
+        match sled::Config::new().path(store.join("sled")).segment_size(8 * 1024 * 1024).open() {
+            Ok(tree) => return tree,
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+    panic!("{} cannot be opened", store.display())
+}
+
 /// A copy of a store in which the records of a prefix are what `damage` makes of them; `None` removes one.
 fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
-    let tree = sled::Config::new().path(to.join("sled")).segment_size(8 * 1024 * 1024).open().unwrap();
+    let tree = opened(to);
     let (key, value) = tree.scan_prefix(prefix).next().unwrap_or_else(|| panic!("no record {prefix}")).unwrap();
     match damage(&value) {
         Some(value) => tree.insert(key, value).unwrap(),
@@ -154,8 +165,7 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("check/01234567pay_1", "does not wait for it"),
     ] {
         damaged(&server, &copy, "meta/applied", |value| Some(value.to_vec()));
-        let tree = sled::Config::new().path(copy.join("sled")).segment_size(8 * 1024 * 1024).open();
-        tree.unwrap().insert(key, b"").unwrap();
+        opened(&copy).insert(key, b"").unwrap();
         let output = check(&copy);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.lines().any(|line| line.starts_with(key) && line.contains(what)), "{key}: {said}");

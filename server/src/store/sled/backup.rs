@@ -24,7 +24,9 @@ use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FORMAT, OpenError, committer, engine,
+    FORMAT, OpenError,
+    committer::{self, Replay},
+    engine,
     journal::{self, JournalError, Pieces, Writes},
     keys,
     retention::Retention,
@@ -201,21 +203,21 @@ impl Sources<'_> {
             }
         }
         let mut copy = journal::Copy::create(new_journal, from + 1)?;
+        let mut replay = Replay::new(tree);
         let mut last = from;
         // The last entry up to the time that is asked for.
         let mut end = from;
         let mut is_over = false;
         for source in [self.backup.map(|backup| backup.join(JOURNAL)), self.journal.map(Path::to_owned)] {
             let Some(source) = source else { continue };
-            last = last.max(journal::read_closed(&source, last, |number, mut writes| {
+            last = last.max(journal::read_closed(&source, last, |number, writes| {
                 is_over |= self.is_later(&writes);
                 if is_over {
                     return Ok(());
                 }
                 copy.append(&writes)?;
                 end = number;
-                writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-                Ok(committer::apply(tree, writes)?)
+                Ok(replay.add(number, writes)?)
             })?);
             if last < to {
                 return Err(BackupError::Short { last, to });
@@ -226,6 +228,7 @@ impl Sources<'_> {
             return Err(BackupError::Later { backup: backup.to_owned() });
         }
         copy.finish()?;
+        replay.finish().map_err(StoreError::engine)?;
         tree.insert(keys::APPLIED, end.to_string().as_bytes()).map_err(StoreError::engine)?;
         Ok(end)
     }

@@ -39,6 +39,9 @@ const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
 /// How many changes become durable at one stroke. sled holds up readers while it applies a batch, so it has a bound.
 const MAX_BATCH: usize = 256;
 
+/// About how many bytes of journal entries are applied at a stroke.
+const REPLAYED_BYTES: usize = 8 * 1024 * 1024;
+
 type Answer = oneshot::Sender<Result<(), CommitError>>;
 
 /// The way to the committer's thread.
@@ -204,6 +207,40 @@ impl Worker {
     fn sync_engine(&self) {
         self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
         self.files.engine.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
+    }
+}
+
+/// Applies journal entries to the tree, many at a stroke: what they write over and over, counts and balances, is then
+/// written once. For a tree that nobody reads yet.
+pub(super) struct Replay<'t> {
+    tree: &'t sled::Tree,
+    writes: Writes,
+    bytes: usize,
+    last: u64,
+}
+
+impl<'t> Replay<'t> {
+    pub(super) fn new(tree: &'t sled::Tree) -> Self {
+        Self { tree, writes: Writes::new(), bytes: 0, last: 0 }
+    }
+
+    pub(super) fn add(&mut self, number: u64, writes: Writes) -> Result<(), sled::Error> {
+        self.last = number;
+        for (key, value) in writes {
+            self.bytes += key.len() + value.as_ref().map_or(0, Vec::len);
+            self.writes.insert(key, value);
+        }
+        if self.bytes > REPLAYED_BYTES { self.finish() } else { Ok(()) }
+    }
+
+    /// Applies what has been added, with the number of the last entry.
+    pub(super) fn finish(&mut self) -> Result<(), sled::Error> {
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        self.bytes = 0;
+        self.writes.insert(keys::APPLIED.to_vec(), Some(self.last.to_string().into_bytes()));
+        apply(self.tree, std::mem::take(&mut self.writes))
     }
 }
 

@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    OpenError, StoreError, committer,
+    OpenError, StoreError,
+    committer::Replay,
     journal::{self, JournalError},
-    keys,
 };
 
 /// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
@@ -73,12 +73,9 @@ fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
 pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) -> Result<sled::Db, OpenError> {
     tracing::warn!(%damaged, "a crash damaged the engine's file; it is made anew from the journal");
     let made = prepare(directory, |tree| {
-        let read = journal::read_closed(journal, 0, |number, mut writes| {
-            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            Ok(committer::apply(tree, writes)?)
-        });
-        match read {
-            Ok(_) => Ok(()),
+        let mut replay = Replay::new(tree);
+        match journal::read_closed(journal, 0, |number, writes| Ok(replay.add(number, writes)?)) {
+            Ok(_) => Ok(replay.finish().map_err(StoreError::engine)?),
             // Backups hold the beginning, and only the operator knows where they are.
             Err(JournalError::Gap { .. }) => Err(damaged),
             Err(error) => Err(OpenError::Journal(Box::new(error))),

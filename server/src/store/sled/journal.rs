@@ -36,7 +36,7 @@ const MAGIC: &[u8; 8] = b"PAYJRNL1";
 const ENTRY_HEAD_BYTES: usize = 8;
 const SUFFIX: &str = ".journal";
 /// When a file is this long, a new one is begun and those that sled has written in full are removed.
-const ROTATE_AT_BYTES: u64 = 64 * 1024 * 1024;
+const ROTATE_AT_BYTES: u64 = 32 * 1024 * 1024;
 /// How many zeros are written at a time ahead of the entries.
 const AHEAD_BYTES: usize = 1024 * 1024;
 

@@ -40,7 +40,7 @@ use tokio::sync::mpsc;
 use self::{
     archive::Archivist,
     backup::Copier,
-    committer::Committer,
+    committer::{Committer, Replay},
     journal::{Journal, Writes},
     keys::List,
     retention::Retention,
@@ -111,13 +111,13 @@ impl SledStore {
         if applied > 0 && !journal_directory.exists() {
             return Err(OpenError::HalfAStore { missing: journal_directory });
         }
-        let mut replayed = 0_u64;
-        let mut journal = Journal::open(&journal_directory, applied, after_crash, |number, mut writes| {
-            writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
+        let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
+        let mut journal = Journal::open(&journal_directory, applied, after_crash, |number, writes| {
             replayed += 1;
-            Ok(committer::apply(&tree, writes)?)
+            Ok(replay.add(number, writes)?)
         })
         .map_err(|error| OpenError::Journal(Box::new(error)))?;
+        replay.finish().map_err(StoreError::engine)?;
         if after_crash || replayed > 0 {
             tracing::warn!(
                 replayed,
