@@ -44,11 +44,12 @@ async fn workspaces_and_keys_are_made_while_the_server_runs_and_while_it_does_no
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mistake_on_the_command_line_says_what_to_do() {
     let server = Server::start();
+    let holder = format!("process {} has", server.process_id());
     for (arguments, status, said) in [
         (&["keys", "create", "--workspace", "ws_none", "--environment", "test"][..], 1, "no workspace has this id"),
         (&["workspaces", "create", "--name", " "], 1, "the name must be 1 to 200 bytes long"),
         (&["keys", "create", "--workspace", "ws_none", "--environment", "prod"], 2, "possible values: live, test"),
-        (&["serve", "--listen", "127.0.0.1:0"], 1, "another process has"),
+        (&["serve", "--listen", "127.0.0.1:0"], 1, &holder),
     ] {
         let output = server.administer(arguments);
         let text = String::from_utf8_lossy(&output.stderr);

@@ -50,7 +50,7 @@ fn check(directory: &Path) -> Output {
     loop {
         let output = Command::new(BINARY).arg("check").arg("--data-dir").arg(directory).output().unwrap();
         // sled's own threads can hold the lock of this very process for a moment longer.
-        let is_held = String::from_utf8_lossy(&output.stderr).contains("another process has");
+        let is_held = String::from_utf8_lossy(&output.stderr).contains(" open; stop it");
         if !is_held || begun.elapsed() > Duration::from_secs(30) {
             return output;
         }

@@ -10,7 +10,8 @@ use std::{
 };
 
 use payments_core::{
-    DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawStatus, RefundStatus,
+    DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawStatus,
+    RefundStatus,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -159,7 +160,11 @@ impl Check<'_> {
             }
             // Sums are compared when all is read.
             b"balance" | b"volume" | b"count" | b"block" => Ok(()),
-            _ if [keys::APPLIED, keys::BODIES_FORGOTTEN, keys::COMMITTED_AT, keys::FORMAT].contains(&key) => {
+            _ if key == keys::BODIES_FORGOTTEN => {
+                self.parse::<DeliveryId>(key, value);
+                Ok(())
+            }
+            _ if [keys::APPLIED, keys::COMMITTED_AT, keys::FORMAT].contains(&key) => {
                 self.parse::<u64>(key, value);
                 Ok(())
             }

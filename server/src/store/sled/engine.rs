@@ -114,7 +114,7 @@ fn open_as_it_is(directory: &Path) -> Result<sled::Db, OpenError> {
     match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
         Ok(Ok(tree)) => Ok(tree),
         Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
-            Err(OpenError::InUse { directory: directory.to_owned() })
+            Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
         }
         Ok(Err(error)) => Err(OpenError::Damaged { directory: directory.to_owned(), what: error.to_string() }),
         Err(_) => Err(OpenError::Damaged {

@@ -16,7 +16,7 @@ use crate::store::{IdempotencyKey, KeyHash, Scope};
 pub(super) const APPLIED: &[u8] = b"meta/applied";
 /// When the last entry was committed, in milliseconds since 1970. In the journal it tells each entry's time.
 pub(super) const COMMITTED_AT: &[u8] = b"meta/committed-at";
-/// The key of the last delivery that has forgotten its bodies: those before it have too.
+/// The last delivery that has forgotten its bodies: those before it have too.
 pub(super) const BODIES_FORGOTTEN: &[u8] = b"meta/bodies-forgotten";
 /// The version of this layout.
 pub(super) const FORMAT: &[u8] = b"meta/format";

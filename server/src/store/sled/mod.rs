@@ -15,8 +15,8 @@ mod retention;
 mod tables;
 
 use std::{
-    fs::{self, DirBuilder, File},
-    io,
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, Write as _},
     ops::Range,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -65,8 +65,12 @@ pub(crate) struct SledStore {
 pub(crate) struct Closing {
     committer: thread::JoinHandle<()>,
     mark: PathBuf,
+    /// Held until the store is closed.
+    _lock: File,
 }
 
+/// The file that whoever has a store open holds a lock on. Its text is the number of that process.
+const LOCK: &str = "lock";
 /// A file that is there while a store is open: where it is found at the start, the last end was not in order.
 const MARK: &str = "open";
 
@@ -91,6 +95,8 @@ impl SledStore {
     ) -> Result<(Self, Closing), OpenError> {
         // Webhook secrets lie in there in clear, so it is nobody else's to read.
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        // sled has a lock of its own, but a start does something before that and beside it.
+        let lock = lock(directory)?;
         let engine_directory = directory.join("sled");
         let journal_directory = directory.join("journal");
         engine::finish_making_anew(&engine_directory)?;
@@ -151,7 +157,7 @@ impl SledStore {
         let engine = File::options().write(true).open(engine_directory.join("db"))?;
         let files = committer::Files { engine, journal, archivist, reserve: committer::Reserve::default() };
         let (committer, thread) = Committer::start(tree.clone(), files, retention, ambient, outbox, commits)?;
-        Ok((Self { tree, committer, copier }, Closing { committer: thread, mark }))
+        Ok((Self { tree, committer, copier }, Closing { committer: thread, mark, _lock: lock }))
     }
 
     /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
@@ -256,6 +262,23 @@ impl Drop for SledStore {
     }
 }
 
+/// Takes the lock of a directory, for as long as the file is open.
+fn lock(directory: &Path) -> Result<File, OpenError> {
+    let path = directory.join(LOCK);
+    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let process = fs::read_to_string(path).unwrap_or_default();
+            return Err(OpenError::InUse { directory: directory.to_owned(), process });
+        }
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    file.set_len(0)?;
+    write!(file, "{}", std::process::id())?;
+    Ok(file)
+}
+
 /// Refuses a store of a later version before anything is done to it.
 fn refuse_format(tree: &sled::Tree) -> Result<(), OpenError> {
     match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
@@ -286,14 +309,15 @@ fn format_writes(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
 pub(crate) enum OpenError {
     #[error("the data directory cannot be used: {0}")]
     Io(#[from] io::Error),
-    #[error("another process has {directory} open; stop it, or use another --data-dir", directory = directory.display())]
-    InUse { directory: std::path::PathBuf },
+    #[error("process {process} has {directory} open; stop it, or use another --data-dir",
+        directory = directory.display())]
+    InUse { directory: PathBuf, process: String },
     #[error("the store in {directory} is damaged and was not opened: {what}; make it anew with payments-server restore, \
         from its journal and, if there is one, from a backup", directory = directory.display())]
-    Damaged { directory: std::path::PathBuf, what: String },
+    Damaged { directory: PathBuf, what: String },
     #[error("{missing} is missing, the other half of the store is there; it was not opened; make it anew with \
         payments-server restore, from its journal or from a backup", missing = missing.display())]
-    HalfAStore { missing: std::path::PathBuf },
+    HalfAStore { missing: PathBuf },
     #[error("{0}")]
     Journal(Box<dyn std::error::Error + Send + Sync>),
     #[error("the store has format {found} and this server reads up to {FORMAT}; use the version that wrote it")]
@@ -493,7 +517,9 @@ impl Store for SledStore {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{DeliveryStatus, Environment, EventId, EventKind, RANDOM_BYTES, RawJson, UnknownFields};
+    use payments_core::{
+        DeliveryStatus, Environment, EventId, EventKind, RANDOM_BYTES, RawJson, aliased::UnknownFields,
+    };
 
     use super::*;
     use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use payments_core::{DeliveryStatus, LedgerAccount, RawJson, RawStatus, RefundStatus, Timestamp};
+use payments_core::{DeliveryId, DeliveryStatus, LedgerAccount, RawJson, RawStatus, RefundStatus, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -181,8 +181,9 @@ impl<'t> View<'t> {
             // What remains says which event it was.
             envelope.insert("data".into(), serde_json::Map::new().into());
             delivery.payload = RawJson::of(&envelope).map_err(|source| unreadable(&key, source))?;
-            self.put(key.clone(), &outgoing)?;
-            self.set(keys::BODIES_FORGOTTEN.to_vec(), key);
+            let id = outgoing.delivery.id.clone();
+            self.put(key, &outgoing)?;
+            self.put(keys::BODIES_FORGOTTEN.to_vec(), &id)?;
         }
         Ok(())
     }
@@ -266,8 +267,8 @@ pub(super) fn delivery_bodies_before(
     before: Timestamp,
     at_most: usize,
 ) -> Result<Vec<(Vec<u8>, Outgoing)>, StoreError> {
-    let after = tree.get(keys::BODIES_FORGOTTEN).map_err(StoreError::engine)?;
-    let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |key| key.to_vec());
+    let after: Option<DeliveryId> = read(tree, keys::BODIES_FORGOTTEN)?;
+    let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
     let mut found = Vec::new();
     for entry in tree.range((Bound::Excluded(after), Bound::Unbounded)).take(at_most) {
         let (key, json) = entry.map_err(StoreError::engine)?;
