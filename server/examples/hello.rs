@@ -1,0 +1,15 @@
+//! The least that warp can do, to measure the server against: one route, six bytes, warp's own accept loop.
+//!
+//! `cargo run --release -p payments-server --example hello -- 127.0.0.1:8081`, and see BENCHMARKS.md.
+
+use std::net::SocketAddr;
+
+use warp::Filter;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address: SocketAddr = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8081".into()).parse()?;
+    let hello = warp::path("hello").and(warp::get()).map(|| "hello\n");
+    warp::serve(hello).run(address).await;
+    Ok(())
+}
