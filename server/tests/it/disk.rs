@@ -341,6 +341,14 @@ fn grow(content: &mut Vec<u8>, length: usize) {
 }
 
 impl Edit {
+    /// How long it makes a file at least.
+    fn end(&self) -> usize {
+        match self {
+            Self::SetLength(_) => 0,
+            Self::Write { at, bytes } => usize::try_from(*at).unwrap() + bytes.len(),
+        }
+    }
+
     fn apply(&self, content: &mut Vec<u8>) {
         match self {
             Self::SetLength(length) => {
@@ -377,6 +385,8 @@ fn content(certain: &[u8], pending: &[Pending<Edit>], fate: Fate, rng: &mut Rng)
         match fate.keeps(rng, edit.done) {
             true if fate.tears(rng) => edit.what.apply_torn(&mut content, rng),
             true => edit.what.apply(&mut content),
+            // A file's length can reach the disk before its bytes.
+            false if fate.tears(rng) => grow(&mut content, edit.what.end()),
             false => {}
         }
     }

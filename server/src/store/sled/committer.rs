@@ -129,7 +129,6 @@ impl Worker {
         while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
             self.commit(batch.drain(..));
         }
-        // The next start takes sled's word for what it holds, so it must be on the disk.
         self.sync_engine();
     }
 

@@ -1,7 +1,7 @@
 //! sled itself: how it is opened, and how it is made so that no crash leaves half of it.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 /// no page of ours is that large.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// How long the lock is waited for of what this process has just closed: sled's own threads hold it a moment longer.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_WAIT: Duration = Duration::from_secs(4);
 /// What is added to the name of an engine that was made anew.
 const DAMAGED: &str = "damaged";
 
@@ -57,7 +57,7 @@ fn prepare<E: From<OpenError>>(
     fill(&tree)?;
     tree.flush().map_err(|error| OpenError::Store(StoreError::engine(error)))?;
     drop(tree);
-    sync_files(&making).map_err(OpenError::Io)?;
+    sync_closed(&making).map_err(OpenError::Io)?;
     Ok(making)
 }
 
@@ -136,6 +136,19 @@ fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Waits until sled has let go of its file, which its threads write to after the last handle is gone, and syncs it.
+pub(super) fn sync_closed(directory: &Path) -> io::Result<()> {
+    let file = File::options().write(true).open(directory.join("db"))?;
+    let begun = Instant::now();
+    while let Err(error) = file.try_lock() {
+        match error {
+            TryLockError::WouldBlock if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+            error => return Err(error.into()),
+        }
+    }
+    sync_files(directory)
 }
 
 /// sled syncs neither its settings nor the names of its files.

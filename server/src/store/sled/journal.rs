@@ -87,8 +87,9 @@ impl Journal {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        if bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes) {
-            // A crash between creating the file and writing its first bytes.
+        if (bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes)) || is_zero_from(&bytes, 0) {
+            // A crash between creating the file and its first sync: its length may have reached the disk before its bytes.
+            file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
             file.write_all(MAGIC)?;
             file.sync_all()?;
@@ -581,6 +582,19 @@ mod tests {
         journal.append(&batch("d", Some("4"))).unwrap();
         let entries = entries_after(directory.path(), 3).unwrap();
         assert_eq!(entries, [(4, batch("long", Some(&long))), (5, batch("d", Some("4")))]);
+    }
+
+    #[test]
+    fn a_file_whose_first_bytes_never_reached_the_disk_is_begun_again_unless_entries_are_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = three_entries(directory.path());
+        for never_written in [&[][..], &[0], &[0; 8], &[0; 5000], b"PAYJ"] {
+            fs::write(&path, never_written).unwrap();
+            assert_eq!(entries_after(directory.path(), 0).unwrap(), []);
+            assert_eq!(fs::read(&path).unwrap(), MAGIC);
+        }
+        fs::write(&path, [0; 5000]).unwrap();
+        assert!(matches!(entries_after(directory.path(), 3), Err(JournalError::Behind { last: 0, applied: 3, .. })));
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub(crate) struct SledStore {
 /// Waits for the committer to finish, once the store itself is gone.
 pub(crate) struct Closing {
     committer: thread::JoinHandle<()>,
+    engine: PathBuf,
     mark: PathBuf,
     /// Held until the store is closed.
     _lock: File,
@@ -78,7 +79,8 @@ impl Closing {
     pub(crate) fn wait(self) {
         // A committer that panicked has ended the process already.
         let _ = self.committer.join();
-        if let Err(error) = fs::remove_file(&self.mark) {
+        // The next start takes sled's word for what it holds, so all that it ever writes must be on the disk first.
+        if let Err(error) = engine::sync_closed(&self.engine).and_then(|()| fs::remove_file(&self.mark)) {
             tracing::warn!(%error, "the next start will say that this end was not in order");
         }
     }
@@ -157,7 +159,10 @@ impl SledStore {
         let engine = File::options().write(true).open(engine_directory.join("db"))?;
         let files = committer::Files { engine, journal, archivist, reserve: committer::Reserve::default() };
         let (committer, thread) = Committer::start(tree.clone(), files, retention, ambient, outbox, commits)?;
-        Ok((Self { tree, committer, copier }, Closing { committer: thread, mark, _lock: lock }))
+        Ok((
+            Self { tree, committer, copier },
+            Closing { committer: thread, engine: engine_directory, mark, _lock: lock },
+        ))
     }
 
     /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
