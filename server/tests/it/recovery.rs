@@ -138,13 +138,27 @@ async fn an_engine_that_a_crash_damaged_is_made_anew_from_the_journal_and_said_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_damaged_after_an_orderly_end_is_refused_and_the_journal_alone_makes_the_store_again() {
+async fn a_damaged_engine_whose_journal_lacks_its_beginning_is_refused_and_the_journal_alone_makes_a_store_again() {
     let mut server = Server::start();
     let bodies = create(&server, 0..10).await;
     assert!(server.terminate().success());
-    let mut files = fs::read_dir(server.data().join("sled")).unwrap().map(|entry| entry.unwrap().path());
-    let snapshot = files.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("snap.")).unwrap();
-    fs::write(snapshot, b"noise of more than a few bytes").unwrap();
+    let damage = |data: &Path| {
+        let mut files = fs::read_dir(data.join("sled")).unwrap().map(|entry| entry.unwrap().path());
+        let snapshot = files.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with("snap.")).unwrap();
+        fs::write(snapshot, b"noise of more than a few bytes").unwrap();
+    };
+    damage(&server.data());
+    server.restart();
+    assert_holds(&server, &bodies).await;
+    assert!(server.log().contains("was made anew"));
+    assert!(server.terminate().success());
+
+    damage(&server.data());
+    let journal = server.data().join("journal");
+    let whole = server.directory.path().join("whole");
+    copy(&journal, &whole);
+    let first = fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
+    fs::rename(&first, first.with_file_name("00000000000000000005.journal")).unwrap();
     let refused = server.administer(&["keys", "list"]);
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(
@@ -154,7 +168,7 @@ async fn an_engine_damaged_after_an_orderly_end_is_refused_and_the_journal_alone
 
     let lost = server.directory.path().join("lost");
     fs::rename(server.data(), &lost).unwrap();
-    let restored = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
+    let restored = server.administer(&["restore", "--journal", whole.to_str().unwrap()]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     server.restart();
     assert_holds(&server, &bodies).await;

@@ -71,7 +71,7 @@ fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
 
 /// Makes a damaged engine anew from the journal, if that has everything; the damaged one is kept beside it.
 pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) -> Result<sled::Db, OpenError> {
-    tracing::warn!(%damaged, "a crash damaged the engine's file; it is made anew from the journal");
+    tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
     let made = prepare(directory, |tree| {
         let mut replay = Replay::new(tree);
         match journal::read_closed(journal, 0, |number, writes| Ok(replay.add(number, writes)?)) {

@@ -108,8 +108,8 @@ impl SledStore {
         let mark = directory.join(MARK);
         let after_crash = mark.exists();
         let tree = match engine::open(&engine_directory) {
-            // A power cut can leave sled's file so; the journal can make it anew.
-            Err(error @ OpenError::Damaged { .. }) if after_crash => {
+            // A power cut can leave sled's file so, even one soon after an orderly end; the journal can make it anew.
+            Err(error @ OpenError::Damaged { .. }) if journal_directory.exists() => {
                 engine::make_anew(&engine_directory, &journal_directory, error)?
             }
             opened => opened?,
@@ -120,13 +120,13 @@ impl SledStore {
             return Err(OpenError::HalfAStore { missing: journal_directory });
         }
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        let mut journal = Journal::open(&journal_directory, applied, after_crash, |number, writes| {
+        let mut journal = Journal::open(&journal_directory, applied, |number, writes| {
             replayed += 1;
             Ok(replay.add(number, writes)?)
         })
         .map_err(|error| OpenError::Journal(Box::new(error)))?;
         replay.finish().map_err(StoreError::engine)?;
-        if after_crash || replayed > 0 {
+        if after_crash {
             tracing::warn!(
                 replayed,
                 "the server did not shut down cleanly; the journal brought the store up to date, and what was being \
