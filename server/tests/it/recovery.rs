@@ -166,8 +166,15 @@ async fn a_damaged_engine_whose_journal_lacks_its_beginning_is_refused_and_the_j
         "{said}"
     );
 
+    // Without any journal nothing is made, least of all an empty store.
+    fs::remove_file(first.with_file_name("00000000000000000005.journal")).unwrap();
+    assert!(!server.administer(&["keys", "list"]).status.success());
     let lost = server.directory.path().join("lost");
     fs::rename(server.data(), &lost).unwrap();
+    let nothing = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("there is no journal in"), "{nothing:?}");
+    fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
+
     let restored = server.administer(&["restore", "--journal", whole.to_str().unwrap()]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     server.restart();

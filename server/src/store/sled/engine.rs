@@ -77,7 +77,7 @@ pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) ->
         match journal::read_closed(journal, 0, |number, writes| Ok(replay.add(number, writes)?)) {
             Ok(_) => Ok(replay.finish().map_err(StoreError::engine)?),
             // Backups hold the beginning, and only the operator knows where they are.
-            Err(JournalError::Gap { .. }) => Err(damaged),
+            Err(JournalError::Gap { .. } | JournalError::Missing { .. }) => Err(damaged),
             Err(error) => Err(OpenError::Journal(Box::new(error))),
         }
     })?;

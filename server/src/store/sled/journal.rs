@@ -35,7 +35,7 @@ pub(super) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 const MAGIC: &[u8; 8] = b"PAYJRNL1";
 const ENTRY_HEAD_BYTES: usize = 8;
 const SUFFIX: &str = ".journal";
-/// When a file is this long, a new one is begun and those that sled has written in full are removed.
+/// When a file is this long, a new one is begun, and those that nobody needs any more are removed.
 const ROTATE_AT_BYTES: u64 = 32 * 1024 * 1024;
 /// How many zeros are written at a time ahead of the entries.
 const AHEAD_BYTES: usize = 1024 * 1024;
@@ -282,7 +282,9 @@ fn read_files(
     each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<(u64, Option<(JournalFile, u64)>), JournalError> {
     let mut files = files_still_needed(files_in(directory)?, after);
-    let Some(JournalFile { first, path, .. }) = files.first() else { return Ok((after, None)) };
+    let Some(JournalFile { first, path, .. }) = files.first() else {
+        return Err(JournalError::Missing { directory: directory.to_owned() });
+    };
     if *first > after + 1 {
         return Err(JournalError::Gap { path: path.clone(), after, found: *first });
     }
@@ -507,6 +509,8 @@ pub(crate) enum JournalError {
     #[error("the journal {path} ends at entry {last}, but the store already holds {applied}; restore it from a backup",
         path = path.display())]
     Behind { path: PathBuf, last: u64, applied: u64 },
+    #[error("there is no journal in {directory}; name the directory that holds its files", directory = directory.display())]
+    Missing { directory: PathBuf },
     #[error("an entry cannot be applied: {0}")]
     Apply(#[from] sled::Error),
 }
