@@ -80,11 +80,22 @@ fn opened(store: &Path) -> sled::Db {
     panic!("{} cannot be opened", store.display())
 }
 
+/// Begins a new journal file: what the tree holds is then not what each start applies again.
+fn begin_journal_file(store: &Path, tree: &sled::Db) {
+    let applied = tree.get("meta/applied").unwrap().unwrap();
+    let applied: u64 = std::str::from_utf8(&applied).unwrap().parse().unwrap();
+    let journal = store.join("journal");
+    fs::remove_dir_all(&journal).unwrap();
+    fs::create_dir(&journal).unwrap();
+    fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
+}
+
 /// A copy of a store in which the records of a prefix are what `damage` makes of them; `None` removes one.
 fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
     let tree = opened(to);
+    begin_journal_file(to, &tree);
     let (key, value) = tree.scan_prefix(prefix).next().unwrap_or_else(|| panic!("no record {prefix}")).unwrap();
     match damage(&value) {
         Some(value) => tree.insert(key, value).unwrap(),
