@@ -7,7 +7,7 @@ use payments_core::{RawJson, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::{Refused, Service};
-use crate::store::{IdempotencyKey, KeptResponse, Scope};
+use crate::store::{IdempotencyKey, Keep, KeptResponse, Scope, Text};
 
 /// A request that may come again under the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +42,8 @@ impl IdempotentRequest {
     }
 
     /// What to keep when the request has succeeded with this body.
-    pub(super) fn keep(&self, body: &RawJson, now: Timestamp) -> (IdempotencyKey, KeptResponse) {
-        let kept = KeptResponse { fingerprint: self.fingerprint.clone(), created_at: now, body: body.clone() };
-        (self.key.clone(), kept)
+    pub(super) fn keep(&self, body: Text, now: Timestamp) -> Keep {
+        Keep { key: self.key.clone(), fingerprint: self.fingerprint.clone(), created_at: now, body }
     }
 
     /// What to remember of the request while what it asks for is under way.

@@ -7,7 +7,7 @@ use payments_core::{
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::store::{
-    Change, CommitError, Conflict, EventWrite, Outgoing, PaymentWrite, Scope, Session, StoreError, Write,
+    Change, CommitError, Conflict, EventWrite, Outgoing, PaymentWrite, Scope, Session, StoreError, Text, Write,
 };
 
 impl Service {
@@ -122,7 +122,7 @@ impl Service {
     /// Commits what the server keeps beside a payment; the payment itself stays as it is.
     pub(super) async fn commit_beside(&self, next: Session) -> Result<(), Refused> {
         let was = Some(next.payment.status.clone());
-        let write = PaymentWrite { session: next, was, postings: Vec::new() };
+        let write = PaymentWrite { session: next, was, postings: Vec::new(), event: None };
         Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
@@ -141,30 +141,41 @@ impl Service {
         let now = payment.updated_at;
         let session = Session { payment: payment.clone(), ..next };
         let scope = session.scope();
-        let mut writes = vec![Write::Payment(Box::new(PaymentWrite { session, was, postings }))];
+        let (mut told, mut deliveries) = (None, Vec::new());
         if let Some(kind) = event {
             let data = data.of(&kind, &payment, &body)?;
-            writes.push(Write::Event(self.event(&scope, kind, &data, now).await?));
+            let event = EventWrite { id: EventId::new(now, self.ambient.id_bytes()), kind, created_at: now, data };
+            deliveries = self.deliveries_of(&scope, &event, &body).await?;
+            told = Some(event);
         }
-        let idempotency = request.map(|request| request.keep(&body, now));
+        let write = PaymentWrite { session, was, postings, event: told };
+        let writes = [Write::Payment(Box::new(write))].into_iter().chain(deliveries).collect();
+        let idempotency = request.map(|request| request.keep(Text::Payment, now));
         Ok(Moved { change: Change { idempotency, writes }, body, payment })
     }
 
-    /// An event, and a delivery of it for each endpoint that wants it.
-    async fn event(
+    /// A delivery of an event for each endpoint that wants it. `payment` is the event's payment on the wire.
+    async fn deliveries_of(
         &self,
         scope: &Scope,
-        kind: EventKind,
-        data: &RawJson,
-        now: Timestamp,
-    ) -> Result<EventWrite, StoreError> {
-        let id = EventId::new(now, self.ambient.id_bytes());
-        let envelope = Envelope { id: &id, event: kind.clone(), created_at: now, data };
-        let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
+        event: &EventWrite,
+        payment: &RawJson,
+    ) -> Result<Vec<Write>, StoreError> {
+        let EventWrite { id, kind, created_at, data } = event;
         let endpoints = self.store.endpoints(scope).await?;
-        let wanted = endpoints.into_iter().filter(|endpoint| endpoint.is_active && endpoint.events.wants(&kind));
-        let deliveries = wanted.map(|endpoint| self.outgoing(scope, &endpoint.id, &kind, &envelope, now));
-        Ok(EventWrite { deliveries: deliveries.collect(), id, envelope })
+        let mut wanted =
+            endpoints.iter().filter(|endpoint| endpoint.is_active && endpoint.events.wants(kind)).peekable();
+        if wanted.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        let data = match data {
+            Text::Payment => payment,
+            Text::Json(data) => data,
+        };
+        let envelope = Envelope { id, event: kind.clone(), created_at: *created_at, data };
+        let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
+        let outgoing = wanted.map(|endpoint| self.outgoing(scope, &endpoint.id, kind, &envelope, *created_at));
+        Ok(outgoing.map(|outgoing| Write::Delivery(Box::new(outgoing))).collect())
     }
 
     /// A delivery that is still to be made.
@@ -215,13 +226,13 @@ pub(super) enum EventData {
 }
 
 impl EventData {
-    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, StoreError> {
-        match self {
-            Self::Payment => Ok(body.clone()),
+    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<Text, StoreError> {
+        let json = match self {
+            Self::Payment => return Ok(Text::Payment),
             Self::Refund { reason } => {
                 let mut with_reason = payment.clone();
                 with_reason.unknown.insert("refund_reason", RawJson::of(&reason).map_err(StoreError::engine)?);
-                RawJson::of(&with_reason).map_err(StoreError::engine)
+                RawJson::of(&with_reason)
             }
             Self::Wrapped => {
                 #[derive(serde::Serialize)]
@@ -229,9 +240,10 @@ impl EventData {
                     event: &'w EventKind,
                     payment: &'w RawJson,
                 }
-                RawJson::of(&Wrapped { event: kind, payment: body }).map_err(StoreError::engine)
+                RawJson::of(&Wrapped { event: kind, payment: body })
             }
-        }
+        };
+        json.map(Text::Json).map_err(StoreError::engine)
     }
 }
 

@@ -7,7 +7,7 @@ use payments_core::{
 use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{Change, Endpoint, EventWrite, StoreError, Write};
+use crate::store::{Change, Endpoint, StoreError, Text, Write};
 
 impl Service {
     /// Subscribes an endpoint. Its new secret is in the answer, and in the list.
@@ -33,7 +33,8 @@ impl Service {
         };
         let body = RawJson::of(&endpoint).map_err(StoreError::engine)?;
         let write = Write::Endpoint(Box::new(Endpoint { environment: caller.scope.environment, endpoint }));
-        let change = Change { idempotency: request.map(|request| request.keep(&body, now)), writes: vec![write] };
+        let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
+        let change = Change { idempotency, writes: vec![write] };
         self.commit_once(change, body, request).await
     }
 
@@ -71,9 +72,9 @@ impl Service {
         let mut outgoing = self.outgoing(&caller.scope, &endpoint.id, &kind, &envelope, now);
         self.sender.attempt(&endpoint, &mut outgoing.delivery).await;
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
-        let event = EventWrite { id, envelope, deliveries: vec![outgoing] };
-        let idempotency = request.map(|request| request.keep(&body, now));
-        match self.commit_once(Change { idempotency, writes: vec![Write::Event(event)] }, body, request).await {
+        let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
+        let writes = vec![Write::Delivery(Box::new(outgoing))];
+        match self.commit_once(Change { idempotency, writes }, body, request).await {
             Err(Refused::Unavailable(error)) => {
                 tracing::error!(%error, "a test ping could not be logged");
                 Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?))

@@ -1,6 +1,6 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{DeveloperApp, EventId, Posting, RawJson, Status, Timestamp};
+use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Status, Timestamp};
 
 use super::records::{
     ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Session, Workspace,
@@ -10,7 +10,7 @@ use super::records::{
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     /// Keeps a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
-    pub(crate) idempotency: Option<(IdempotencyKey, KeptResponse)>,
+    pub(crate) idempotency: Option<Keep>,
     /// What is written.
     pub(crate) writes: Vec<Write>,
 }
@@ -22,6 +22,24 @@ impl Change {
     }
 }
 
+/// A response that is to be kept.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    pub(crate) key: IdempotencyKey,
+    /// As [`KeptResponse::fingerprint`].
+    pub(crate) fingerprint: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) body: Text,
+}
+
+/// A JSON text of a change. What is the payment need not be kept a second time.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// The payment as this change leaves it.
+    Payment,
+    Json(RawJson),
+}
+
 /// One thing to write.
 #[derive(Debug)]
 pub(crate) enum Write {
@@ -29,10 +47,10 @@ pub(crate) enum Write {
     Workspace(Workspace),
     /// An API key's record, new or changed, under its hash.
     ApiKey(KeyHash, ApiKey),
-    /// A payment, with what its move posts to the ledger.
+    /// A payment, with what its move posts to the ledger and the event it is told by.
     Payment(Box<PaymentWrite>),
-    /// An event, and a delivery of it for each endpoint that is to get it.
-    Event(EventWrite),
+    /// A delivery, new: owed to its endpoint, or made before it is logged.
+    Delivery(Box<Outgoing>),
     /// A webhook endpoint, new or changed.
     Endpoint(Box<Endpoint>),
     /// A webhook endpoint is no more. What it is still owed is given up when its turn comes.
@@ -69,16 +87,17 @@ pub(crate) struct PaymentWrite {
     pub(crate) was: Option<Status>,
     /// What the ledger gets; sums to zero.
     pub(crate) postings: Vec<Posting>,
+    /// What tells of the move. A [`Write::Delivery`] for each endpoint that is to get it goes with it.
+    pub(crate) event: Option<EventWrite>,
 }
 
-/// An event in the outbox.
+/// An event of a payment.
 #[derive(Debug)]
 pub(crate) struct EventWrite {
     pub(crate) id: EventId,
-    /// The body that is sent.
-    pub(crate) envelope: RawJson,
-    /// One for each endpoint that is to get it.
-    pub(crate) deliveries: Vec<Outgoing>,
+    pub(crate) kind: EventKind,
+    pub(crate) created_at: Timestamp,
+    pub(crate) data: Text,
 }
 
 /// A condition of a change did not hold.

@@ -17,7 +17,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use change::{Change, Conflict, EventWrite, PaymentWrite, Write};
+pub(crate) use change::{Change, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
 pub(crate) use records::{
     ApiKey, Attempt, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing,
     RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,

@@ -267,7 +267,7 @@ impl IdempotencyKey {
 const KEPT_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// The response that a key's first success got.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptResponse {
     /// SHA-256 of the request's body, in hex: the same key with another body is a mistake.
     pub(crate) fingerprint: String,
@@ -280,7 +280,12 @@ pub(crate) struct KeptResponse {
 impl KeptResponse {
     /// Whether it still counts; after 24 hours the key is as good as new.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        now.as_millis() - self.created_at.as_millis() < KEPT_FOR_MILLIS
+        Self::is_fresh_at(self.created_at, now)
+    }
+
+    /// Whether what was kept at a time still counts.
+    pub(crate) fn is_fresh_at(kept: Timestamp, now: Timestamp) -> bool {
+        now.as_millis() - kept.as_millis() < KEPT_FOR_MILLIS
     }
 
     /// What was kept before this time no longer counts.

@@ -90,13 +90,18 @@ fn begin_journal_file(store: &Path, tree: &sled::Db) {
     fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
 }
 
-/// A copy of a store in which the records of a prefix are what `damage` makes of them; `None` removes one.
+/// A copy of a store in which the first record whose key begins so, and has what is behind a `*` in it, is what `damage`
+/// makes of it; `None` removes it.
 fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
     let tree = opened(to);
     begin_journal_file(to, &tree);
-    let (key, value) = tree.scan_prefix(prefix).next().unwrap_or_else(|| panic!("no record {prefix}")).unwrap();
+    let (begin, part) = prefix.split_once('*').unwrap_or((prefix, ""));
+    let mut records = tree.scan_prefix(begin).map(Result::unwrap);
+    let (key, value) = records
+        .find(|(key, _)| key.escape_ascii().to_string().contains(part))
+        .unwrap_or_else(|| panic!("no record {prefix}"));
     match damage(&value) {
         Some(value) => tree.insert(key, value).unwrap(),
         None => tree.remove(key).unwrap(),
@@ -127,29 +132,44 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
     let lines: &[(&str, Damage<'_>, &str, &str)] = &[
         ("payment/", &garbled, "payment/", "cannot be read"),
         ("payment/", &gone, "posting/", "belongs to a payment that is not there"),
-        ("payment/", &gone, "list/", "names a record that does not belong there"),
-        ("payment/", &gone, "event/", "is about a payment that is not there"),
+        ("payment/", &gone, "places/", "does not belong there"),
+        ("payment/", &gone, "marks/", "where no payment of that status is"),
         ("payment/", &gone, "idempotency/", "tells of an effect that is not there"),
         ("payment/", &replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
         ("payment/", &replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
         ("payment/", &replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
+        ("payment/", &replaced("payment.created", "payment.refunded"), "payment/", "has 0 events payment.created"),
+        ("payment/", &replaced("payment.created", "payment.refunded"), "payment/", "has 1 events payment.refunded"),
+        (
+            "payment/",
+            &replaced("\"data\":{\"id\":\"pay_0", "\"data\":{\"id\":\"pay_9"),
+            "payment/",
+            "about another payment",
+        ),
         ("posting/", &gone, "payment/", "its postings are not those of that"),
         ("posting/", &replaced("95", "96"), "posting/", "sum to"),
         ("posting/", &replaced("95", "96"), "balance/", "is kept as"),
         ("balance/", &replaced("-", ""), "balance/", "is kept as"),
         ("balance/", &gone, "balance/", "is missing"),
         ("volume/", &gone, "volume/", "is missing"),
-        ("list/", &gone, "count/", "is kept as"),
+        ("places/*/payments/", &gone, "count/", "is kept as"),
+        ("places/*/payments/", &gone, "payment/", "is not at its place 0 in the list"),
         ("count/", &|_| Some(b"9".to_vec()), "count/", "is kept as"),
-        ("block/", &gone, "block/", "is missing"),
-        ("event/", &gone, "payment/", "has no event payment.created"),
+        ("marks/", &gone, "count/", "is kept as"),
+        ("marks/", &gone, "payment/", "among those of its status"),
         ("delivery/", &garbled, "delivery/", "cannot be read"),
-        ("delivery/", &gone, "list/", "names a record that does not belong there"),
+        ("delivery/", &gone, "places/", "does not belong there"),
         ("delivery/", &replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
-        ("session-end/", &gone, "payment/", "will never expire"),
+        ("ends/", &gone, "payment/", "will never expire"),
         ("idempotency/", &garbled, "idempotency/", "cannot be read"),
-        ("idempotency/", &gone, "kept/", "dates a response that is not there"),
-        ("kept/", &gone, "idempotency/", "will never be forgotten"),
+        ("idempotency/", &gone, "responses-at/", "dates a response that is not there"),
+        (
+            "idempotency/",
+            &replaced("\"event\":\"evt_0", "\"event\":\"evt_9"),
+            "idempotency/",
+            "an effect that is not there",
+        ),
+        ("responses-at/", &gone, "idempotency/", "will never be forgotten"),
         ("workspace/", &gone, "workspace-of/", "do not agree"),
         ("workspace-of/", &gone, "workspace/", "do not agree"),
         ("key/", &gone, "key-of/", "do not agree"),

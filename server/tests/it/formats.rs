@@ -6,22 +6,53 @@ use serde_json::Value;
 
 use crate::server::{Server, eventually};
 
-/// Made by the server of format 1 and killed: an endpoint, five payments of which the first was completed, the second
-/// failed and the third cancelled, all under idempotency keys, and a journal that sled had not kept up with for sure.
+/// Each made by the server of its format and killed: an endpoint, five payments of which the first was completed, the
+/// second failed and the third cancelled, all under idempotency keys, and a journal that sled had not kept up with for
+/// sure.
 const FORMAT_1: &str = "tests/data/format-1.tar.gz";
+/// With the deliveries too, one of them of a ping.
+const FORMAT_3: &str = "tests/data/format-3.tar.gz";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_that_was_answered() {
+    opens_with_all(FORMAT_1).await;
+}
+
+#[tokio::test]
+async fn a_store_of_format_3_opens_with_all_that_was_answered() {
+    let server = opens_with_all(FORMAT_3).await;
+    let deliveries: Value =
+        server.request(reqwest::Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
+    let kinds: Vec<_> =
+        deliveries["items"].as_array().unwrap().iter().map(|delivery| delivery["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "test.ping",
+            "payment.created",
+            "payment.created",
+            "payment.created",
+            "payment.created",
+            "payment.completed",
+            "payment.created"
+        ]
+    );
+}
+
+async fn opens_with_all(archive: &str) -> Server {
     let mut server = Server::start();
     server.kill();
     std::fs::remove_dir_all(server.data()).unwrap();
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(FORMAT_1);
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(archive);
     let unpacked = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(server.directory.path()).status();
     assert!(unpacked.unwrap().success());
     std::fs::rename(server.directory.path().join("payments-data"), server.data()).unwrap();
 
-    // Once from format 1, once from what the first start made of it.
-    for _ in 0..2 {
+    // Once from the earlier format, once from what the first start made of it, once made anew from the journal of both.
+    for start in 0..3 {
+        if start == 2 {
+            std::fs::write(server.data().join("sled/db"), "torn").unwrap();
+        }
         server.restart();
         // Its sessions have ended long ago, and the server says so within a moment.
         eventually("the open sessions to expire", async || {
@@ -47,6 +78,8 @@ async fn a_store_of_format_1_opens_with_all_that_was_answered() {
         let checked = server.administer(&["check"]);
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
     }
+    server.restart();
+    server
 }
 
 /// The amounts on the first page of a public status.

@@ -1,13 +1,10 @@
 //! Reading a whole store and proving what must always hold.
 //!
 //! Everything is derived anew from the payments, the deliveries and the postings, and compared with what the store
-//! keeps beside them: lists, counts, blocks, balances, indexes, the outbox. One pass over the tree in the order of its
-//! keys, with look-ups across; only sums are kept meanwhile, and for each payment which events it has.
+//! keeps beside them: lists, marks, counts, balances, indexes, the outbox. One pass over the tree in the order of its
+//! keys, with look-ups across; only sums are kept meanwhile.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt::Display,
-};
+use std::{collections::BTreeMap, fmt::Display};
 
 use payments_core::{
     DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawStatus,
@@ -16,10 +13,11 @@ use payments_core::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    keys::{self, List},
-    tables::{self, Placed},
+    keys::{self, List, Marks},
+    packed,
+    tables::{self, Event, Stored, StoredResponse},
 };
-use crate::store::{ApiKey, Endpoint, KeptResponse, KeptToken, KeyHash, Outgoing, Session, StoreError, Workspace};
+use crate::store::{ApiKey, Endpoint, KeptToken, KeyHash, Outgoing, Scope, Session, StoreError, Workspace};
 
 /// One thing that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,24 +39,14 @@ pub(crate) struct Checked {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Which events a payment has.
-#[derive(Default, Clone, Copy)]
-struct Events {
-    created: bool,
-    completed: bool,
-    refunded: bool,
-}
-
 struct Check<'t> {
     tree: &'t sled::Tree,
     checked: Checked,
-    events: HashMap<String, Events>,
     /// What the records come to that are kept as sums, by their keys.
     balances: BTreeMap<Vec<u8>, i128>,
     volumes: BTreeMap<Vec<u8>, (i128, u64)>,
-    /// What the lists hold, and what the deliveries say they should hold.
+    /// What the lists and marks hold, and what the deliveries say their lists should hold.
     counts: BTreeMap<Vec<u8>, u64>,
-    blocks: BTreeMap<Vec<u8>, u64>,
     deliveries: BTreeMap<Vec<u8>, u64>,
 }
 
@@ -67,11 +55,9 @@ pub(super) fn check(tree: &sled::Tree, mut progress: impl FnMut(u64)) -> Result<
     let mut check = Check {
         tree,
         checked: Checked::default(),
-        events: HashMap::new(),
         balances: BTreeMap::new(),
         volumes: BTreeMap::new(),
         counts: BTreeMap::new(),
-        blocks: BTreeMap::new(),
         deliveries: BTreeMap::new(),
     };
     for entry in tree.iter() {
@@ -84,14 +70,7 @@ pub(super) fn check(tree: &sled::Tree, mut progress: impl FnMut(u64)) -> Result<
     Ok(check.checked)
 }
 
-/// As much of an event's envelope as is compared.
-#[derive(Deserialize)]
-struct EnvelopeHead {
-    id: String,
-    event: EventKind,
-    data: DataHead,
-}
-
+/// As much of an event's data as is compared.
 #[derive(Deserialize)]
 struct DataHead {
     id: Option<String>,
@@ -144,13 +123,14 @@ impl Check<'_> {
         match kind {
             b"payment" => self.payment(key, value),
             b"posting" => self.posting(key, value),
-            b"list" => self.entry(key, value),
-            b"event" => self.event(key, value),
+            b"places" => self.leaf(key, value),
+            b"marks" => self.marks(key, value),
             b"delivery" => self.delivery(key, value),
             b"outbox" => self.outbox(key),
             b"idempotency" => self.idempotency(key, value),
-            b"kept" => self.kept(key),
-            b"session-end" | b"check" => self.in_time(key),
+            b"responses-at" => self.kept(key, value),
+            b"ends" => self.ends(key, value),
+            b"check" => self.gateway_check(key),
             b"unsettled" | b"review" => self.waiting(key),
             b"workspace" | b"workspace-of" | b"key" | b"key-of" | b"app" => self.of_a_merchant(kind, key, value),
             b"endpoint" | b"endpoint-of" => self.endpoint(kind, key, value),
@@ -159,7 +139,7 @@ impl Check<'_> {
                 Ok(())
             }
             // Sums are compared when all is read.
-            b"balance" | b"volume" | b"count" | b"block" => Ok(()),
+            b"balance" | b"volume" | b"count" => Ok(()),
             _ if key == keys::BODIES_FORGOTTEN => {
                 self.parse::<DeliveryId>(key, value);
                 Ok(())
@@ -177,27 +157,25 @@ impl Check<'_> {
 
     fn payment(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.checked.payments += 1;
-        let Some(Placed { place, session }) = self.parse::<Placed>(key, value) else { return Ok(()) };
+        let Some(Stored { place, session, events }) = self.parse::<Stored>(key, value) else { return Ok(()) };
         let payment = &session.payment;
         self.expect(key == keys::session(&payment.id), key, "holds another payment");
         for fault in faults(&session) {
             self.find(key, fault);
         }
         let scope = session.scope();
-        let id = payment.id.as_str().as_bytes();
-        for (list, name) in [
-            (List::payments(&scope), "the list of payments"),
-            (List::payments_with(&scope, &payment.status), "the list of its status"),
-        ] {
-            if !self.holds(&list.entry(place), id)? {
-                self.find(key, format_args!("is not at its place {place} in {name}"));
-            }
+        if self.at(&scope, place)?.as_deref() != Some(payment.id.as_str()) {
+            self.find(key, format_args!("is not at its place {place} in the list of payments"));
+        }
+        let block = self.bytes(&Marks::of(&scope, &payment.status).block(place))?;
+        if !packed::is_marked(&block, place % keys::BLOCK) {
+            self.find(key, format_args!("is not marked at its place {place} among those of its status"));
         }
         let is_owned = self.is_there(&keys::workspace_of(&payment.developer_id))?;
         self.expect(is_owned, key, "belongs to a developer that is not there");
 
         let ends_by_itself = payment.raw_status.is_open() && session.attempt.is_none();
-        let has_end = self.is_there(&keys::session_end(session.expires_at, &payment.id))?;
+        let has_end = packed::has_line(&self.bytes(&keys::ends(session.expires_at))?, payment.id.as_str());
         self.expect(has_end || !ends_by_itself, key, "is open and will never expire: its session's end is missing");
         if let Some(at) = session.check_at {
             let has_check = self.is_there(&keys::check(at, &payment.id))?;
@@ -211,25 +189,29 @@ impl Check<'_> {
             let is_listed = self.is_there(&keys::review(&payment.id))?;
             self.expect(is_listed, key, "waits for a person and is not among those that do");
         }
-        self.owes(key, payment);
+        self.events(key, payment, &events);
         self.ledger_of(key, &session)
     }
 
-    /// Every change that owes an event has it.
-    fn owes(&mut self, key: &[u8], payment: &Payment) {
-        let had = self.events.get(payment.id.as_str()).copied().unwrap_or_default();
-        self.expect(had.created, key, "has no event payment.created");
-        self.expect(
-            had.completed == payment.paid_at.is_some(),
-            key,
-            "was paid and has no event payment.completed, or the other way round",
-        );
-        let is_refunded = payment.raw_status == RawStatus::Refunded;
-        self.expect(
-            had.refunded == is_refunded,
-            key,
-            "was refunded and has no event payment.refunded, or the other way round",
-        );
+    /// Every change that owes an event has it, once, and it is about this payment.
+    fn events(&mut self, key: &[u8], payment: &Payment, events: &[Event]) {
+        for event in events {
+            let Some(data) = &event.data else { continue };
+            let Some(data) = self.parse::<DataHead>(key, data.as_str().as_bytes()) else { continue };
+            let about = data.id.or_else(|| data.payment.and_then(|payment| payment.id));
+            self.expect(about.as_deref() == Some(payment.id.as_str()), key, "has an event about another payment");
+        }
+        let times = |kind: &EventKind| events.iter().filter(|event| event.event == *kind).count();
+        for (kind, is_owed) in [
+            (EventKind::PaymentCreated, true),
+            (EventKind::PaymentCompleted, payment.paid_at.is_some()),
+            (EventKind::PaymentRefunded, payment.raw_status == RawStatus::Refunded),
+        ] {
+            let (found, owed) = (times(&kind), usize::from(is_owed));
+            if found != owed {
+                self.find(key, format_args!("has {found} events {kind}, and its state comes to {owed}"));
+            }
+        }
     }
 
     /// What a payment posted is what its state says; the sums go on to the balances.
@@ -286,70 +268,70 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// An entry of a list names a record that belongs there.
-    fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let split = key.strip_prefix(keys::LISTS).and_then(|rest| rest.split_last_chunk::<8>());
-        let named = split.and_then(|(list, place)| {
-            let name = std::str::from_utf8(list.strip_suffix(b"/")?).ok()?;
-            Some((name, u64::from_be_bytes(*place)))
-        });
-        let Some((name, place)) = named else {
-            self.find(key, "is no entry of a list");
+    /// Each line of a list's record names a record that belongs there.
+    fn leaf(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some((name, leaf)) = keys::numbered(keys::LISTS, key) else {
+            self.find(key, "is no record of a list");
             return Ok(());
         };
-        *self.counts.entry(format!("count/{name}").into_bytes()).or_default() += 1;
-        let id = String::from_utf8_lossy(value);
-        let owner = |developer: &dyn Display, environment: Environment| format!("{developer}/{environment}");
-        let belongs = if let Some((list, _)) = keys::entry_with_gaps(key) {
-            let block = [keys::BLOCKS, list, b"/", (place / keys::BLOCK).to_be_bytes().as_slice()].concat();
-            *self.blocks.entry(block).or_default() += 1;
-            let placed = id.parse().ok().map(|id| self.other::<Placed>(&keys::session(&id))).transpose()?.flatten();
-            placed.is_some_and(|placed| {
-                let payment = &placed.session.payment;
-                let owner = owner(&payment.developer_id, payment.environment);
-                placed.place == place && name == format!("{owner}/payments.{}", payment.status)
-            })
-        } else if name.ends_with("/payments") {
-            let placed = id.parse().ok().map(|id| self.other::<Placed>(&keys::session(&id))).transpose()?.flatten();
-            placed.is_some_and(|placed| {
-                let payment = &placed.session.payment;
-                placed.place == place
-                    && name == format!("{}/payments", owner(&payment.developer_id, payment.environment))
-            })
-        } else {
-            let outgoing =
-                id.parse().ok().map(|id| self.other::<Outgoing>(&keys::delivery(&id))).transpose()?.flatten();
-            outgoing.is_some_and(|outgoing| {
-                let owner = owner(&outgoing.delivery.developer_id, outgoing.environment);
-                name == format!("{owner}/deliveries")
-                    || name == format!("{owner}/deliveries.{}", outgoing.delivery.webhook_id)
-            })
-        };
-        self.expect(belongs, key, "names a record that does not belong there");
+        for (id, place) in packed::lines(value).zip(leaf * keys::LEAF..) {
+            *self.counts.entry(keys::count(name)).or_default() += 1;
+            let belongs = if name.ends_with("/payments") {
+                self.stored(id)?.is_some_and(|stored| {
+                    stored.place == place && key == List::payments(&stored.session.scope()).leaf(place)
+                })
+            } else {
+                let outgoing: Option<Outgoing> =
+                    id.parse().ok().map(|id| self.other(&keys::delivery(&id))).transpose()?.flatten();
+                outgoing.is_some_and(|outgoing| {
+                    let scope = outgoing.scope();
+                    [List::deliveries(&scope), List::deliveries_to(&scope, &outgoing.delivery.webhook_id)]
+                        .iter()
+                        .any(|list| key == list.leaf(place))
+                })
+            };
+            if !belongs {
+                self.find(key, format_args!("names {id} at place {place}, which does not belong there"));
+            }
+        }
         Ok(())
     }
 
-    fn event(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(envelope) = self.parse::<EnvelopeHead>(key, value) else { return Ok(()) };
-        self.expect(Self::parts(key) == [envelope.id.as_str()], key, "holds another event");
-        if envelope.event == EventKind::TestPing {
+    /// Each mark of a status is on a payment that has it.
+    fn marks(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some((name, block)) = keys::numbered(keys::MARKS, key) else {
+            self.find(key, "is no record of marks");
             return Ok(());
+        };
+        *self.counts.entry(keys::count(name)).or_default() += packed::marked(value);
+        let scope = scope_of(name);
+        for place in packed::marks_down(value).map(|mark| block * keys::BLOCK + mark) {
+            let id = scope.as_ref().map(|scope| self.at(scope, place)).transpose()?.flatten();
+            let stored = id.map(|id| self.stored(&id)).transpose()?.flatten();
+            let has_it = stored.is_some_and(|Stored { session, .. }| {
+                key == Marks::of(&session.scope(), &session.payment.status).block(place)
+            });
+            if !has_it {
+                self.find(key, format_args!("marks place {place}, where no payment of that status is"));
+            }
         }
-        let Some(payment) = envelope.data.id.or_else(|| envelope.data.payment.and_then(|payment| payment.id)) else {
-            self.find(key, "names no payment");
-            return Ok(());
-        };
-        let is_there = payment.parse().ok().map(|id| self.is_there(&keys::session(&id))).transpose()?;
-        self.expect(is_there == Some(true), key, "is about a payment that is not there");
-        let events = self.events.entry(payment).or_default();
-        let twice = match envelope.event {
-            EventKind::PaymentCreated => std::mem::replace(&mut events.created, true),
-            EventKind::PaymentCompleted => std::mem::replace(&mut events.completed, true),
-            EventKind::PaymentRefunded => std::mem::replace(&mut events.refunded, true),
-            _ => false,
-        };
-        self.expect(!twice, key, "is the second event of one change");
         Ok(())
+    }
+
+    /// What the list of payments has at a place.
+    fn at(&self, scope: &Scope, place: u64) -> Result<Option<String>, StoreError> {
+        let leaf = self.bytes(&List::payments(scope).leaf(place))?;
+        let nth = usize::try_from(place % keys::LEAF).unwrap_or(usize::MAX);
+        Ok(packed::lines(&leaf).nth(nth).map(str::to_owned))
+    }
+
+    /// A payment, if it is there and can be read.
+    fn stored(&self, id: &str) -> Result<Option<Stored>, StoreError> {
+        Ok(id.parse().ok().map(|id| self.other(&keys::session(&id))).transpose()?.flatten())
+    }
+
+    fn bytes(&self, key: &[u8]) -> Result<sled::IVec, StoreError> {
+        Ok(self.tree.get(key).map_err(StoreError::engine)?.unwrap_or_default())
     }
 
     fn delivery(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
@@ -379,49 +361,70 @@ impl Check<'_> {
 
     /// A kept response tells of an effect that is there.
     fn idempotency(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(kept) = self.parse::<KeptResponse>(key, value) else { return Ok(()) };
-        let is_dated = self.is_there(&keys::kept(kept.created_at, key))?;
+        let Some(kept) = self.parse::<StoredResponse>(key, value) else { return Ok(()) };
+        let name = keys::response_name(key).unwrap_or_default();
+        let is_dated = packed::has_line(&self.bytes(&keys::kept(kept.created_at))?, &name);
         self.expect(is_dated, key, "will never be forgotten: when it was kept is missing");
-        let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, kept.body.as_str().as_bytes()) else {
-            self.find(key, "tells of nothing that has an id");
-            return Ok(());
-        };
-        // An endpoint may have been removed since.
-        let is_there = match id.split_once('_').map_or("", |(prefix, _)| prefix) {
-            "wh" => true,
-            "del" => id.parse().ok().map(|id| self.is_there(&keys::delivery(&id))).transpose()?.unwrap_or_default(),
-            _ => id.parse().ok().map(|id| self.is_there(&keys::session(&id))).transpose()?.unwrap_or_default(),
+        let is_there = match (&kept.body, &kept.told) {
+            (None, Some(told)) => {
+                let stored = self.stored(told.payment.as_str())?;
+                stored.is_some_and(|stored| stored.told(&told.event).is_some())
+            }
+            (Some(body), None) => {
+                let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, body.as_str().as_bytes()) else {
+                    self.find(key, "tells of nothing that has an id");
+                    return Ok(());
+                };
+                // An endpoint may have been removed since.
+                match id.split_once('_').map_or("", |(prefix, _)| prefix) {
+                    "wh" => true,
+                    "del" => {
+                        id.parse().ok().map(|id| self.is_there(&keys::delivery(&id))).transpose()?.unwrap_or_default()
+                    }
+                    _ => self.stored(&id)?.is_some(),
+                }
+            }
+            _ => false,
         };
         self.expect(is_there, key, "tells of an effect that is not there");
         Ok(())
     }
 
-    fn kept(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        let at = keys::response_in_time(key);
-        let response = at.as_deref().map(|at| self.other::<KeptResponse>(at)).transpose()?.flatten();
-        let is_its = response.is_some_and(|kept| at.is_some_and(|at| key == keys::kept(kept.created_at, &at)));
-        self.expect(is_its, key, "dates a response that is not there, or of another time");
+    /// Each response that is named by its time was kept then.
+    fn kept(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        for name in packed::lines(value) {
+            let at = keys::response_named(name);
+            let response = at.map(|at| self.other::<StoredResponse>(&at)).transpose()?.flatten();
+            let is_its = response.is_some_and(|kept| key == keys::kept(kept.created_at));
+            self.expect(is_its, key, "dates a response that is not there, or of another time");
+        }
         Ok(())
     }
 
-    /// An entry of an index in time order is what its payment says.
-    fn in_time(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        let id = keys::payment_in_time(key);
-        let placed = id.map(|id| self.other::<Placed>(&keys::session(&id))).transpose()?.flatten();
-        let is_due = placed.is_some_and(|Placed { session, .. }| {
-            let payment = &session.payment;
-            let ends = payment.raw_status.is_open() && session.attempt.is_none();
-            (ends && key == keys::session_end(session.expires_at, &payment.id))
-                || session.check_at.is_some_and(|at| key == keys::check(at, &payment.id))
-        });
-        self.expect(is_due, key, "is due for a payment that does not wait for it");
+    /// Each session that is named by its end is open and ends then.
+    fn ends(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        for id in packed::lines(value) {
+            let is_due = self.stored(id)?.is_some_and(|Stored { session, .. }| {
+                let is_open = session.payment.raw_status.is_open() && session.attempt.is_none();
+                is_open && key == keys::ends(session.expires_at)
+            });
+            self.expect(is_due, key, DUE);
+        }
+        Ok(())
+    }
+
+    fn gateway_check(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        let id = keys::payment_to_check(key);
+        let stored = id.as_ref().map(|id| self.stored(id.as_str())).transpose()?.flatten();
+        let at = stored.and_then(|stored| stored.session.check_at);
+        let is_due = id.is_some_and(|id| at.is_some_and(|at| key == keys::check(at, &id)));
+        self.expect(is_due, key, DUE);
         Ok(())
     }
 
     fn waiting(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        let id = Self::parts(key).first().and_then(|id| id.parse().ok());
-        let placed = id.map(|id| self.other::<Placed>(&keys::session(&id))).transpose()?.flatten();
-        let waits = placed.is_some_and(|Placed { session, .. }| {
+        let stored = Self::parts(key).first().map(|id| self.stored(id)).transpose()?.flatten();
+        let waits = stored.is_some_and(|Stored { session, .. }| {
             if key.starts_with(keys::UNSETTLED) { waits_for_settlement(&session) } else { is_under_review(&session) }
         });
         self.expect(waits, key, "lists a payment that does not wait for anybody");
@@ -489,8 +492,6 @@ impl Check<'_> {
             }
         }
         self.compare(b"count/", counts)?;
-        let blocks = std::mem::take(&mut self.blocks);
-        self.compare(keys::BLOCKS, blocks)?;
         let balances = std::mem::take(&mut self.balances);
         self.compare(b"balance/", balances)?;
         let volumes = std::mem::take(&mut self.volumes);
@@ -517,6 +518,19 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// What is wrong with an entry of an index in time order.
+const DUE: &str = "is due for a payment that does not wait for it";
+
+const ENVIRONMENTS: [Environment; 2] = [Environment::Live, Environment::Test];
+
+/// Whose a list or marks of this name are.
+fn scope_of(name: &str) -> Option<Scope> {
+    let mut parts = name.split('/');
+    let developer_id = parts.next()?.parse().ok()?;
+    let environment = parts.next().and_then(|word| ENVIRONMENTS.into_iter().find(|one| one.as_str() == word))?;
+    Some(Scope { developer_id, environment })
 }
 
 fn waits_for_settlement(session: &Session) -> bool {

@@ -256,20 +256,17 @@ pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error
 }
 
 fn endpoints_owed(change: &Change) -> Vec<WebhookId> {
-    let deliveries = change.writes.iter().filter_map(|write| match write {
-        Write::Event(event) => Some(&event.deliveries),
+    let owed = change.writes.iter().filter_map(|write| match write {
+        Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
         _ => None,
     });
-    deliveries.flatten().map(|outgoing| outgoing.delivery.webhook_id.clone()).collect()
+    owed.collect()
 }
 
 /// By how many deliveries the outbox grows.
 fn outbox_grows(change: &Change) -> i64 {
     let grows = change.writes.iter().map(|write| match write {
-        Write::Event(event) => {
-            let owed = event.deliveries.iter().filter(|outgoing| outgoing.delivery.status == DeliveryStatus::Pending);
-            i64::try_from(owed.count()).unwrap_or(i64::MAX)
-        }
+        Write::Delivery(outgoing) => i64::from(outgoing.delivery.status == DeliveryStatus::Pending),
         Write::DeliveryEnded(_) => -1,
         _ => 0,
     });

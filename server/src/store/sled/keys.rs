@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use payments_core::{
-    AppId, Currency, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
+    AppId, Currency, DeliveryId, DeveloperId, Environment, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
     WebhookId, WorkspaceId,
 };
 
@@ -49,17 +49,25 @@ pub(super) fn session(id: &PaymentId) -> Vec<u8> {
     format!("payment/{id}").into_bytes()
 }
 
-/// What the keys of the ends of all open sessions begin with.
-const SESSION_ENDS: &[u8] = b"session-end/";
+/// How many milliseconds share one record of an index in time order: under load a batch then writes few of them, and a
+/// session ends late by no more than this.
+const BUCKET_MILLIS: u64 = 8;
 
-/// The end of an open session. The keys sort by time.
-pub(super) fn session_end(at: Timestamp, id: &PaymentId) -> Vec<u8> {
-    [in_time(SESSION_ENDS, at).as_slice(), id.as_str().as_bytes()].concat()
+/// What the keys of the records begin with that name the open sessions by their ends.
+pub(super) const ENDS: &[u8] = b"ends/";
+
+/// The record that names the open sessions which end at about this time, one in each line.
+pub(super) fn ends(at: Timestamp) -> Vec<u8> {
+    bucket(ENDS, at)
 }
 
-/// The ends of sessions before a time.
-pub(super) fn session_ends_before(time: Timestamp) -> Range<Vec<u8>> {
-    SESSION_ENDS.to_vec()..in_time(SESSION_ENDS, time)
+/// The records of sessions that ended before a time.
+pub(super) fn ends_before(time: Timestamp) -> Range<Vec<u8>> {
+    ENDS.to_vec()..bucket(ENDS, time)
+}
+
+fn bucket(prefix: &[u8], at: Timestamp) -> Vec<u8> {
+    [prefix, (millis(at) / BUCKET_MILLIS).to_be_bytes().as_slice()].concat()
 }
 
 /// What the keys of all checks of payments at their gateways begin with.
@@ -75,15 +83,17 @@ pub(super) fn checks_before(time: Timestamp) -> Range<Vec<u8>> {
     CHECKS.to_vec()..in_time(CHECKS, time)
 }
 
-/// The payment that an entry of an index in time order is about.
-pub(super) fn payment_in_time(key: &[u8]) -> Option<PaymentId> {
-    let id = key.strip_prefix(SESSION_ENDS).or_else(|| key.strip_prefix(CHECKS))?.get(8..)?;
-    std::str::from_utf8(id).ok()?.parse().ok()
+/// The payment that a check is of.
+pub(super) fn payment_to_check(key: &[u8]) -> Option<PaymentId> {
+    std::str::from_utf8(key.strip_prefix(CHECKS)?.get(8..)?).ok()?.parse().ok()
 }
 
 fn in_time(prefix: &[u8], time: Timestamp) -> Vec<u8> {
-    let millis = u64::try_from(time.as_millis()).unwrap_or(0);
-    [prefix, millis.to_be_bytes().as_slice()].concat()
+    [prefix, millis(time).to_be_bytes().as_slice()].concat()
+}
+
+fn millis(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(0)
 }
 
 /// Payments whose refund waits to be settled by hand.
@@ -102,10 +112,6 @@ pub(super) fn review(id: &PaymentId) -> Vec<u8> {
 
 pub(super) fn gateway_token(name: &str) -> Vec<u8> {
     format!("gateway-token/{name}").into_bytes()
-}
-
-pub(super) fn event(id: &EventId) -> Vec<u8> {
-    format!("event/{id}").into_bytes()
 }
 
 pub(super) fn endpoint(id: &WebhookId) -> Vec<u8> {
@@ -141,26 +147,37 @@ pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
     [scope.as_bytes(), key.digest.as_slice()].concat()
 }
 
-/// What the keys of all kept responses begin with, and those of when they were kept.
+/// What the keys of all kept responses begin with, and those of the records that name them by when they were kept.
 pub(super) const RESPONSES: &[u8] = b"idempotency/";
-pub(super) const KEPT: &[u8] = b"kept/";
+pub(super) const KEPT: &[u8] = b"responses-at/";
 
-/// When a response was kept. The keys sort by time.
-pub(super) fn kept(at: Timestamp, response: &[u8]) -> Vec<u8> {
-    let of = response.strip_prefix(RESPONSES).unwrap_or_default();
-    [in_time(KEPT, at).as_slice(), of].concat()
+/// The record that names the responses kept at about this time, one in each line.
+pub(super) fn kept(at: Timestamp) -> Vec<u8> {
+    bucket(KEPT, at)
 }
 
-/// The responses kept before a time.
+/// The records of responses kept before a time.
 pub(super) fn kept_before(time: Timestamp) -> Range<Vec<u8>> {
-    KEPT.to_vec()..in_time(KEPT, time)
+    KEPT.to_vec()..bucket(KEPT, time)
 }
 
-/// The key of the response that an entry of the index is about.
-pub(super) fn response_in_time(key: &[u8]) -> Option<Vec<u8>> {
-    let of = key.strip_prefix(KEPT)?.get(8..)?;
-    Some([RESPONSES, of].concat())
+/// How a response is named there, from its key: a digest may hold any byte, a line may not.
+pub(super) fn response_name(key: &[u8]) -> Option<String> {
+    let (scope, digest) = key.strip_prefix(RESPONSES)?.split_last_chunk::<DIGEST_BYTES>()?;
+    let mut name = String::from_utf8(scope.to_vec()).ok()?;
+    name.extend(digest.iter().map(|byte| format!("{byte:02x}")));
+    Some(name)
 }
+
+/// The key of the response of that name.
+pub(super) fn response_named(name: &str) -> Option<Vec<u8>> {
+    let (scope, digest) = name.split_at_checked(name.len().checked_sub(2 * DIGEST_BYTES)?)?;
+    let bytes = (0..DIGEST_BYTES).map(|byte| u8::from_str_radix(digest.get(2 * byte..2 * byte + 2)?, 16).ok());
+    Some([RESPONSES, scope.as_bytes(), &bytes.collect::<Option<Vec<u8>>>()?].concat())
+}
+
+/// The length of what tells an idempotency key.
+const DIGEST_BYTES: usize = 32;
 
 /// What the keys of a payment's postings begin with.
 pub(super) fn postings_of(payment: &PaymentId) -> Vec<u8> {
@@ -194,14 +211,15 @@ pub(super) fn app(developer: &DeveloperId, id: &AppId) -> Vec<u8> {
     [apps_of(developer).as_slice(), id.as_str().as_bytes()].concat()
 }
 
-/// What the keys of all lists' entries begin with, and those of their blocks.
-pub(super) const LISTS: &[u8] = b"list/";
-pub(super) const BLOCKS: &[u8] = b"block/";
-
-/// What the names of the lists of payments by status begin with.
+/// What the names of the payments of one status begin with, after whose they are.
 const WITH_STATUS: &str = "payments.";
 
-/// What the keys of all lists' counts begin with.
+/// Whether a name is of the payments of one status.
+pub(super) fn is_of_a_status(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|last| last.starts_with(WITH_STATUS))
+}
+
+/// What the keys of all counts begin with.
 pub(super) const COUNTS: &[u8] = b"count/";
 
 /// The environment and the status of a key that is the count of a list of payments by status.
@@ -216,69 +234,84 @@ pub(super) fn count_of_status(key: &[u8]) -> Option<(Environment, Status)> {
     Some((environment, status))
 }
 
-/// The name of a list with gaps, and the place in it, of a key that is an entry of one.
-pub(super) fn entry_with_gaps(key: &[u8]) -> Option<(&[u8], u64)> {
-    // A place may hold any byte, a slash as well; so the key is cut by its length.
-    let (list, place) = key.strip_prefix(LISTS)?.split_last_chunk::<8>()?;
-    let list = list.strip_suffix(b"/")?;
-    let name = list.rsplit(|byte| *byte == b'/').next()?;
-    name.starts_with(WITH_STATUS.as_bytes()).then(|| (list, u64::from_be_bytes(*place)))
-}
-
-/// How many places make a block: to a page of a list with gaps it is so many steps at most within a block, and one for
-/// each block before it.
+/// How many places share one record that names what is at them.
+pub(super) const LEAF: u64 = 32;
+/// How many places share one record of marks: so many bits. To a page of a status it is one step for each such record
+/// that is passed.
 pub(super) const BLOCK: u64 = 512;
 
-/// A list in the order of time: each entry has a place, counted from 0, that it keeps.
+/// What the keys of the records of all lists begin with, and those of all marks.
+pub(super) const LISTS: &[u8] = b"places/";
+pub(super) const MARKS: &[u8] = b"marks/";
+
+/// The name of a list or of marks, and the number of the record among its records, of a key of one.
+pub(super) fn numbered<'k>(prefix: &[u8], key: &'k [u8]) -> Option<(&'k str, u64)> {
+    // A number may hold any byte, a slash as well; so the key is cut by its length.
+    let (name, number) = key.strip_prefix(prefix)?.split_last_chunk::<8>()?;
+    Some((std::str::from_utf8(name.strip_suffix(b"/")?).ok()?, u64::from_be_bytes(*number)))
+}
+
+/// A list in the order of time: each entry has a place, counted from 0, that it keeps. Nothing leaves it, so its count is
+/// the next place.
 pub(super) struct List {
     name: String,
-    /// Nothing ever leaves it, so its places have no gap and its count is the next place.
-    pub(super) is_dense: bool,
 }
 
 impl List {
     pub(super) fn payments(scope: &Scope) -> Self {
-        Self::dense(scope, "payments")
-    }
-
-    pub(super) fn payments_with(scope: &Scope, status: &Status) -> Self {
-        Self { is_dense: false, ..Self::dense(scope, &format!("{WITH_STATUS}{status}")) }
+        Self::named(scope, "payments")
     }
 
     pub(super) fn deliveries(scope: &Scope) -> Self {
-        Self::dense(scope, "deliveries")
+        Self::named(scope, "deliveries")
     }
 
     pub(super) fn deliveries_to(scope: &Scope, endpoint: &WebhookId) -> Self {
-        Self::dense(scope, &format!("deliveries.{endpoint}"))
+        Self::named(scope, &format!("deliveries.{endpoint}"))
     }
 
-    fn dense(scope: &Scope, name: &str) -> Self {
-        Self { name: format!("{}/{}/{name}", scope.developer_id, scope.environment), is_dense: true }
+    fn named(scope: &Scope, name: &str) -> Self {
+        Self { name: format!("{}/{}/{name}", scope.developer_id, scope.environment) }
     }
 
     /// How many entries it has.
     pub(super) fn count(&self) -> Vec<u8> {
-        [COUNTS, self.name.as_bytes()].concat()
+        count(&self.name)
     }
 
-    /// What the keys of all its entries begin with.
-    pub(super) fn entries(&self) -> Vec<u8> {
-        [LISTS, self.name.as_bytes(), b"/"].concat()
+    /// The record that names the entry at a place and those beside it, one in each line.
+    pub(super) fn leaf(&self, place: u64) -> Vec<u8> {
+        [LISTS, self.name.as_bytes(), b"/", (place / LEAF).to_be_bytes().as_slice()].concat()
+    }
+}
+
+/// The payments of one public status: marks on the list of all payments.
+pub(super) struct Marks {
+    name: String,
+}
+
+impl Marks {
+    pub(super) fn of(scope: &Scope, status: &Status) -> Self {
+        Self { name: List::named(scope, &format!("{WITH_STATUS}{status}")).name }
     }
 
-    /// What the keys of all its blocks begin with.
+    /// How many there are.
+    pub(super) fn count(&self) -> Vec<u8> {
+        count(&self.name)
+    }
+
+    /// What the keys of all its records begin with. They sort as numbers.
     pub(super) fn blocks(&self) -> Vec<u8> {
-        [BLOCKS, self.name.as_bytes(), b"/"].concat()
+        [MARKS, self.name.as_bytes(), b"/"].concat()
     }
 
-    /// How many entries there are among so many places, for a list whose places have gaps. Blocks sort as numbers.
+    /// The record that has the mark of a place.
     pub(super) fn block(&self, place: u64) -> Vec<u8> {
         [self.blocks().as_slice(), (place / BLOCK).to_be_bytes().as_slice()].concat()
     }
+}
 
-    /// One entry. Places sort as numbers.
-    pub(super) fn entry(&self, place: u64) -> Vec<u8> {
-        [self.entries().as_slice(), place.to_be_bytes().as_slice()].concat()
-    }
+/// The count of a list or of marks of this name.
+pub(super) fn count(name: &str) -> Vec<u8> {
+    [COUNTS, name.as_bytes()].concat()
 }

@@ -3,52 +3,190 @@
 //! | format | what it has more |
 //! |---|---|
 //! | 1 | |
-//! | 2 | the blocks of the lists of payments by status |
+//! | 2 | counts of blocks of the lists of payments by status |
 //! | 3 | when each response of an idempotency key was kept |
+//! | 4 | fewer and smaller records for the same: a payment has its events, a list's record many places, a status is marks |
+//!
+//! A large store is not converted at one stroke: each step is a change like any other and leaves a store from which the
+//! next step, after a crash too, goes on. The format's mark changes with the last step.
 
-use std::collections::BTreeMap;
+use payments_core::{EventId, EventKind, RawJson, Timestamp};
+use serde::Deserialize;
 
 use super::{
-    FORMAT,
+    FORMAT, OpenError,
     journal::Writes,
-    keys::{self, BLOCK},
-    tables,
+    keys, packed,
+    tables::{self, Event, Stored, StoredResponse},
 };
-use crate::store::{KeptResponse, StoreError};
+use crate::store::StoreError;
 
-/// What a store of an earlier format lacks, its mark included. Its journal must have been replayed before.
-pub(super) fn from(found: u32, tree: &sled::Tree) -> Result<Writes, StoreError> {
-    let mut writes = Writes::default();
-    if found < 2 {
-        blocks(tree, &mut writes)?;
-    }
+/// How many old records a step converts.
+const AT_A_TIME: usize = 1000;
+
+/// The next step to the present format, or none where the store has it. The journal must have been replayed before.
+pub(super) fn next_step(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
+    let found = match tables::read::<u32>(tree, keys::FORMAT)? {
+        Some(FORMAT) => return Ok(None),
+        None if tree.is_empty() => return Ok(Some(mark(FORMAT))),
+        Some(found @ 1..FORMAT) => found,
+        found => return Err(OpenError::Format { found: found.unwrap_or(0) }),
+    };
     if found < 3 {
-        kept(tree, &mut writes)?;
+        tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
+        return Ok(Some(responses_by_time(tree)?));
     }
-    writes.insert(keys::FORMAT.to_vec(), Some(FORMAT.to_string().into_bytes()));
+    for convert in [events, lists, counts_of_blocks, session_ends, responses_at] {
+        let mut step = Step { tree, writes: Writes::new() };
+        convert(&mut step)?;
+        if !step.writes.is_empty() {
+            return Ok(Some(step.writes));
+        }
+    }
+    tracing::warn!(format = FORMAT, "the store is in the present format");
+    Ok(Some(mark(FORMAT)))
+}
+
+fn mark(format: u32) -> Writes {
+    Writes::from([(keys::FORMAT.to_vec(), Some(format.to_string().into_bytes()))])
+}
+
+/// To format 3: enters each kept response in the index by time as that format had it.
+fn responses_by_time(tree: &sled::Tree) -> Result<Writes, StoreError> {
+    let mut writes = mark(3);
+    for entry in tree.scan_prefix(keys::RESPONSES) {
+        let (key, json) = entry.map_err(StoreError::engine)?;
+        let response: StoredResponse = tables::parse(&key, &json)?;
+        let millis = u64::try_from(response.created_at.as_millis()).unwrap_or(0);
+        let of = key.strip_prefix(keys::RESPONSES).unwrap_or_default();
+        writes.insert([OLD_KEPT, millis.to_be_bytes().as_slice(), of].concat(), Some(Vec::new()));
+    }
     Ok(writes)
 }
 
-/// Counts the entries of each block of each list of payments by status.
-fn blocks(tree: &sled::Tree, writes: &mut Writes) -> Result<(), StoreError> {
-    let mut counts = BTreeMap::<Vec<u8>, u64>::new();
-    for key in tree.scan_prefix(keys::LISTS).keys() {
-        let key = key.map_err(StoreError::engine)?;
-        if let Some((list, place)) = keys::entry_with_gaps(&key) {
-            let block = [keys::BLOCKS, list, b"/", (place / BLOCK).to_be_bytes().as_slice()].concat();
-            *counts.entry(block).or_default() += 1;
+/// What the keys of format 3 begin with that format 4 does not have.
+const OLD_EVENTS: &[u8] = b"event/";
+const OLD_LISTS: &[u8] = b"list/";
+const OLD_BLOCKS: &[u8] = b"block/";
+const OLD_ENDS: &[u8] = b"session-end/";
+const OLD_KEPT: &[u8] = b"kept/";
+
+/// One change on the way to format 4.
+struct Step<'t> {
+    tree: &'t sled::Tree,
+    writes: Writes,
+}
+
+impl Step<'_> {
+    /// The first old records of a kind, which this step removes.
+    fn take(&mut self, prefix: &[u8]) -> Result<Vec<(sled::IVec, sled::IVec)>, StoreError> {
+        let mut taken = Vec::new();
+        for entry in self.tree.scan_prefix(prefix).take(AT_A_TIME) {
+            let (key, value) = entry.map_err(StoreError::engine)?;
+            self.writes.insert(key.to_vec(), None);
+            taken.push((key, value));
+        }
+        Ok(taken)
+    }
+
+    fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+        match self.writes.get(key) {
+            Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
+            None => Ok(self.tree.get(key).map_err(StoreError::engine)?.unwrap_or_default().to_vec()),
         }
     }
-    writes.extend(counts.into_iter().map(|(block, count)| (block, Some(count.to_string().into_bytes()))));
+
+    fn add_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
+        let mut lines = self.bytes(&key)?;
+        packed::push_line(&mut lines, line);
+        self.writes.insert(key, Some(lines));
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct OldEnvelope {
+    id: EventId,
+    event: EventKind,
+    created_at: Timestamp,
+    data: RawJson,
+}
+
+#[derive(Deserialize)]
+struct OldData {
+    id: Option<String>,
+    payment: Option<Box<OldData>>,
+}
+
+/// Events go to their payments. A ping's is in its delivery.
+fn events(step: &mut Step<'_>) -> Result<(), StoreError> {
+    for (key, json) in step.take(OLD_EVENTS)? {
+        let OldEnvelope { id, event, created_at, data } = tables::parse(&key, &json)?;
+        let about: OldData = tables::parse(&key, data.as_str().as_bytes())?;
+        let about = about.id.or_else(|| about.payment.and_then(|payment| payment.id));
+        let Some(payment) = about.and_then(|id| id.parse().ok()).filter(|_| event != EventKind::TestPing) else {
+            continue;
+        };
+        let at = keys::session(&payment);
+        let json = step.bytes(&at)?;
+        if json.is_empty() {
+            // An event about no payment is what `check` finds; there is no place for it here.
+            tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
+            continue;
+        }
+        let mut stored: Stored = tables::parse(&at, &json)?;
+        let payment = RawJson::of(&stored.session.payment).map_err(|source| tables::unreadable(&at, source))?;
+        stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
+        let json = serde_json::to_vec(&stored).map_err(|source| tables::unreadable(&at, source))?;
+        step.writes.insert(at, Some(json));
+    }
     Ok(())
 }
 
-/// Enters each kept response in the index by time.
-fn kept(tree: &sled::Tree, writes: &mut Writes) -> Result<(), StoreError> {
-    for entry in tree.scan_prefix(keys::RESPONSES) {
-        let (key, json) = entry.map_err(StoreError::engine)?;
-        let response: KeptResponse = tables::parse(&key, &json)?;
-        writes.insert(keys::kept(response.created_at, &key), Some(Vec::new()));
+/// Entries of lists go many to a record, those of a status become marks.
+fn lists(step: &mut Step<'_>) -> Result<(), StoreError> {
+    for (key, id) in step.take(OLD_LISTS)? {
+        let Some((name, place)) = keys::numbered(OLD_LISTS, &key) else { continue };
+        let record = |prefix, number: u64| [prefix, name.as_bytes(), b"/", number.to_be_bytes().as_slice()].concat();
+        if keys::is_of_a_status(name) {
+            let block = record(keys::MARKS, place / keys::BLOCK);
+            let mut marks = step.bytes(&block)?;
+            packed::mark(&mut marks, place % keys::BLOCK, true);
+            step.writes.insert(block, Some(marks));
+        } else {
+            // They come in the order of their places, without a gap.
+            step.add_line(record(keys::LISTS, place / keys::LEAF), &String::from_utf8_lossy(&id))?;
+        }
     }
     Ok(())
+}
+
+/// The marks are counted where they are.
+fn counts_of_blocks(step: &mut Step<'_>) -> Result<(), StoreError> {
+    step.take(OLD_BLOCKS).map(drop)
+}
+
+fn session_ends(step: &mut Step<'_>) -> Result<(), StoreError> {
+    for (key, _) in step.take(OLD_ENDS)? {
+        if let Some((at, id)) = in_time(OLD_ENDS, &key) {
+            step.add_line(keys::ends(at), &String::from_utf8_lossy(id))?;
+        }
+    }
+    Ok(())
+}
+
+fn responses_at(step: &mut Step<'_>) -> Result<(), StoreError> {
+    for (key, _) in step.take(OLD_KEPT)? {
+        let response = in_time(OLD_KEPT, &key).map(|(at, of)| (at, [keys::RESPONSES, of].concat()));
+        if let Some((at, name)) = response.and_then(|(at, key)| Some((at, keys::response_name(&key)?))) {
+            step.add_line(keys::kept(at), &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// The time of an old key in the order of time, and what it is about.
+fn in_time<'k>(prefix: &[u8], key: &'k [u8]) -> Option<(Timestamp, &'k [u8])> {
+    let (millis, about) = key.strip_prefix(prefix)?.split_first_chunk::<8>()?;
+    Some((Timestamp::from_millis(i64::try_from(u64::from_be_bytes(*millis)).ok()?).ok()?, about))
 }

@@ -11,13 +11,13 @@ mod engine;
 mod journal;
 mod keys;
 mod migrate;
+mod packed;
 mod retention;
 mod tables;
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
     io::{self, Write as _},
-    ops::Range,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
@@ -41,10 +41,10 @@ use self::{
     archive::Archivist,
     backup::Copier,
     committer::{Committer, Replay},
-    journal::{Journal, Writes},
-    keys::List,
+    journal::Journal,
+    keys::{List, Marks},
     retention::Retention,
-    tables::Placed,
+    tables::{Stored, StoredResponse},
 };
 use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
@@ -53,7 +53,7 @@ use super::{
 use crate::{ambient::Ambient, metrics::Commits};
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// A store in a directory.
 pub(crate) struct SledStore {
     tree: sled::Db,
@@ -140,7 +140,7 @@ impl SledStore {
         if let Some(parent) = directory.canonicalize()?.parent() {
             journal::sync_directory(parent)?;
         }
-        if let Some(mut writes) = format_writes(&tree)? {
+        while let Some(mut writes) = migrate::next_step(&tree)? {
             // Through the journal, so that it is as durable and as whole as any change.
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
@@ -173,7 +173,7 @@ impl SledStore {
 
     /// Every payment with its session, in the order of their ids.
     pub(crate) fn each_session(&self) -> impl Iterator<Item = Result<Session, StoreError>> {
-        self.each::<Placed>(keys::SESSIONS).map(|placed| Ok(placed?.session))
+        self.each::<Stored>(keys::SESSIONS).map(|stored| Ok(stored?.session))
     }
 
     /// Every delivery, in the order of their ids.
@@ -200,52 +200,57 @@ impl SledStore {
         tables::read(&self.tree, key)
     }
 
-    /// A page of a list, newest first, with whatever its entries name.
+    /// A page of a list, newest first, with whatever its entries name: of all entries, or of those that are marked.
     fn page<T>(
         &self,
         list: &List,
+        marks: Option<&Marks>,
         request: PageRequest,
         mut item: impl FnMut(&str) -> Result<Option<T>, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let total: u64 = self.get(&list.count())?.unwrap_or_default();
+        let total: u64 = self.get(&marks.map_or_else(|| list.count(), Marks::count))?.unwrap_or_default();
+        let places = match marks {
+            // Made of what `total` counted: an entry that came meanwhile has a later place.
+            None => {
+                let end = total.saturating_sub(request.skipped());
+                (end.saturating_sub(request.limit().into())..end).rev().collect()
+            }
+            Some(marks) => self.marked(marks, request.skipped(), request.limit())?,
+        };
         let mut items = Vec::new();
-        if let Some(before) = total.checked_sub(request.skipped()).filter(|before| *before > 0) {
-            // In a dense list the page begins at a known place, made of what `total` counted: an entry that came
-            // meanwhile has a later place. In another one the blocks lead to it.
-            let (end, skip) = if list.is_dense { (before, 0) } else { self.past_blocks(list, total - before)? };
-            let entries = self.tree.range(list.entry(0)..list.entry(end)).values().rev();
-            let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-            for id in entries.skip(skip).take(usize::try_from(request.limit()).unwrap_or(usize::MAX)) {
-                let id = id.map_err(StoreError::engine)?;
-                items.extend(item(&String::from_utf8_lossy(&id))?);
+        for ids in places.chunk_by(|one, next| one / keys::LEAF == next / keys::LEAF) {
+            let Some(leaf) = self.tree.get(list.leaf(ids[0])).map_err(StoreError::engine)? else { continue };
+            let leaf: Vec<_> = packed::lines(&leaf).collect();
+            for place in ids {
+                if let Some(id) = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)) {
+                    items.extend(item(id)?);
+                }
             }
         }
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
     }
 
-    /// Past so many of a list's newest entries: where to go on from, and how many are still to be passed there.
-    fn past_blocks(&self, list: &List, mut skip: u64) -> Result<(u64, u64), StoreError> {
-        let blocks = list.blocks();
+    /// The places of marked entries, the latest first, after so many that are passed.
+    fn marked(&self, marks: &Marks, mut skip: u64, limit: u32) -> Result<Vec<u64>, StoreError> {
+        let blocks = marks.blocks();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut places = Vec::new();
         for entry in self.tree.scan_prefix(&blocks).rev() {
-            let (key, count) = entry.map_err(StoreError::engine)?;
-            let count: u64 = tables::parse(&key, &count)?;
-            if skip < count {
-                let number = key.get(blocks.len()..).and_then(|number| number.try_into().ok());
-                let after = number.map_or(u64::MAX, |number| u64::from_be_bytes(number).saturating_add(1));
-                return Ok((after.saturating_mul(keys::BLOCK), skip));
+            let (key, block) = entry.map_err(StoreError::engine)?;
+            let count = packed::marked(&block);
+            if skip >= count {
+                skip -= count;
+                continue;
             }
-            skip -= count;
+            let Some((_, number)) = keys::numbered(keys::MARKS, &key) else { continue };
+            let passed = usize::try_from(std::mem::take(&mut skip)).unwrap_or(usize::MAX);
+            let in_block = packed::marks_down(&block).skip(passed).map(|mark| number * keys::BLOCK + mark);
+            places.extend(in_block.take(limit - places.len()));
+            if places.len() >= limit {
+                break;
+            }
         }
-        Ok((0, 0))
-    }
-
-    /// The payments of an index in time order.
-    fn in_time(&self, range: Range<Vec<u8>>, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        let mut found = Vec::new();
-        for key in self.tree.range(range).keys().take(at_most) {
-            found.extend(keys::payment_in_time(&key.map_err(StoreError::engine)?));
-        }
-        Ok(found)
+        Ok(places)
     }
 
     /// The payments whose ids an index holds.
@@ -254,8 +259,8 @@ impl SledStore {
         for key in self.tree.scan_prefix(prefix).keys() {
             let key = key.map_err(StoreError::engine)?;
             let id = String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
-            let placed = id.map(|id| self.get::<Placed>(&keys::session(&id))).transpose()?.flatten();
-            found.extend(placed.map(|placed| placed.session));
+            let stored = id.map(|id| self.get::<Stored>(&keys::session(&id))).transpose()?.flatten();
+            found.extend(stored.map(|stored| stored.session));
         }
         Ok(found)
     }
@@ -291,21 +296,6 @@ fn refuse_format(tree: &sled::Tree) -> Result<(), OpenError> {
         // Without its mark a store that holds anything is not one of ours.
         None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
         _ => Ok(()),
-    }
-}
-
-/// What brings a store into the present format, if it is not: all of it is of the format that its mark tells.
-fn format_writes(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
-    match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
-        Some(FORMAT) => Ok(None),
-        Some(found @ 1..FORMAT) => {
-            tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-            Ok(Some(migrate::from(found, tree)?))
-        }
-        None if tree.is_empty() => {
-            Ok(Some(Writes::from([(keys::FORMAT.to_vec(), Some(FORMAT.to_string().into_bytes()))])))
-        }
-        found => Err(OpenError::Format { found: found.unwrap_or(0) }),
     }
 }
 
@@ -385,7 +375,9 @@ impl Store for SledStore {
     }
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
-        self.get(&keys::idempotency(key))
+        let at = keys::idempotency(key);
+        let response = self.get::<StoredResponse>(&at)?;
+        response.map(|response| response.resolve(&at, |id| self.get(&keys::session(id)))).transpose()
     }
 
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
@@ -398,15 +390,27 @@ impl Store for SledStore {
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
-        Ok(self.get::<Placed>(&keys::session(id))?.map(|placed| placed.session))
+        Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session))
     }
 
     async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        self.in_time(keys::session_ends_before(now), at_most)
+        let mut found = Vec::new();
+        for ids in self.tree.range(keys::ends_before(now)).values() {
+            found.extend(packed::lines(&ids.map_err(StoreError::engine)?).filter_map(|id| id.parse().ok()));
+            if found.len() >= at_most {
+                break;
+            }
+        }
+        found.truncate(at_most);
+        Ok(found)
     }
 
     async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        self.in_time(keys::checks_before(now), at_most)
+        let mut found = Vec::new();
+        for key in self.tree.range(keys::checks_before(now)).keys().take(at_most) {
+            found.extend(keys::payment_to_check(&key.map_err(StoreError::engine)?));
+        }
+        Ok(found)
     }
 
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
@@ -449,13 +453,10 @@ impl Store for SledStore {
         status: Option<&Status>,
         page: PageRequest,
     ) -> Result<Page<Payment>, StoreError> {
-        let list = match status {
-            Some(status) => List::payments_with(scope, status),
-            None => List::payments(scope),
-        };
-        self.page(&list, page, |id| {
+        let marks = status.map(|status| Marks::of(scope, status));
+        self.page(&List::payments(scope), marks.as_ref(), page, |id| {
             let Ok(id) = id.parse() else { return Ok(None) };
-            Ok(self.get::<Placed>(&keys::session(&id))?.map(|placed| placed.session.payment))
+            Ok(self.get::<Stored>(&keys::session(&id))?.map(|stored| stored.session.payment))
         })
     }
 
@@ -485,7 +486,7 @@ impl Store for SledStore {
             Some(endpoint) => List::deliveries_to(scope, endpoint),
             None => List::deliveries(scope),
         };
-        self.page(&list, page, |id| {
+        self.page(&list, None, page, |id| {
             let Ok(id) = id.parse::<DeliveryId>() else { return Ok(None) };
             Ok(self.get::<Outgoing>(&keys::delivery(&id))?.map(|outgoing| outgoing.delivery))
         })
@@ -530,18 +531,21 @@ mod tests {
     use crate::{
         ambient::OperatingSystem,
         metrics::Metrics,
-        store::{EventWrite, Write},
+        store::{Keep, Text, Write},
     };
 
     fn at(hours: i64) -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
     }
 
-    fn keeping(text: &str, created_at: Timestamp) -> (IdempotencyKey, KeptResponse) {
+    fn key(text: &str) -> IdempotencyKey {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        IdempotencyKey::new(&scope, "POST", "/webhooks", text)
+    }
+
+    fn keeping(text: &str, created_at: Timestamp) -> Keep {
         let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
-        let response = KeptResponse { fingerprint: String::new(), created_at, body };
-        (IdempotencyKey::new(&scope, "POST", "/webhooks", text), response)
+        Keep { key: key(text), fingerprint: String::new(), created_at, body: Text::Json(body) }
     }
 
     #[tokio::test]
@@ -561,7 +565,7 @@ mod tests {
         let kept = async || {
             let mut kept = Vec::new();
             for text in ["first", "second", "third", "again"] {
-                if store.kept_response(&keeping(text, at(0)).0).await.unwrap().is_some() {
+                if store.kept_response(&key(text)).await.unwrap().is_some() {
                     kept.push(text);
                 }
             }
@@ -583,8 +587,8 @@ mod tests {
         closing.wait();
     }
 
-    /// A ping's delivery of a time, and its event.
-    fn delivered(hours: i64, status: DeliveryStatus) -> Write {
+    /// A ping's delivery of a time.
+    fn delivered(hours: i64, status: DeliveryStatus) -> Box<Outgoing> {
         let id = EventId::new(at(hours), [7; RANDOM_BYTES]);
         let envelope = serde_json::json!({"id": id, "event": "test.ping", "createdAt": at(hours), "data": {"a": 1}});
         let envelope = RawJson::of(&envelope).unwrap();
@@ -593,7 +597,7 @@ mod tests {
             webhook_id: "wh_1".parse().unwrap(),
             developer_id: "dev_1".parse().unwrap(),
             event: EventKind::TestPing,
-            payload: envelope.clone(),
+            payload: envelope,
             response_status: Some(200),
             response_body: Some("thanks".into()),
             attempts: 1,
@@ -602,8 +606,7 @@ mod tests {
             created_at: at(hours),
             unknown: UnknownFields::default(),
         };
-        let deliveries = vec![Outgoing { environment: Environment::Test, delivery }];
-        Write::Event(EventWrite { id, envelope, deliveries })
+        Box::new(Outgoing { environment: Environment::Test, delivery })
     }
 
     #[tokio::test]
@@ -614,7 +617,7 @@ mod tests {
             SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
         let (over, owed) = (DeliveryStatus::Success, DeliveryStatus::Pending);
         for (hours, status) in [(0, &over), (1, &over), (2, &owed), (3, &over), (9, &over)] {
-            store.commit(Change::of(delivered(hours, status.clone()))).await.unwrap();
+            store.commit(Change::of(Write::Delivery(delivered(hours, status.clone())))).await.unwrap();
         }
         let forget = |hours, at_most| {
             store.commit(Change::of(Write::DeliveryBodiesForgotten { created_before: at(hours), at_most }))
@@ -632,8 +635,7 @@ mod tests {
         let first = store.each_delivery().next().unwrap().unwrap().delivery;
         assert!(first.payload.as_str().ends_with(r#""data":{}}"#), "{}", first.payload.as_str());
 
-        let Write::Event(mut event) = delivered(2, over) else { unreachable!() };
-        store.commit(Change::of(Write::DeliveryEnded(Box::new(event.deliveries.remove(0))))).await.unwrap();
+        store.commit(Change::of(Write::DeliveryEnded(delivered(2, over)))).await.unwrap();
         assert!(store.has_delivery_body_before(at(5)).await.unwrap());
         forget(5, 10).await.unwrap();
         assert_eq!(remember(), [9]);

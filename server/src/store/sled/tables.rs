@@ -2,15 +2,20 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use payments_core::{DeliveryId, DeliveryStatus, LedgerAccount, RawJson, RawStatus, RefundStatus, Timestamp};
+use payments_core::{
+    DeliveryId, DeliveryStatus, EventId, EventKind, LedgerAccount, PaymentId, RawJson, RawStatus, RefundStatus,
+    Timestamp,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     journal::Writes,
-    keys::{self, List},
+    keys::{self, List, Marks},
+    packed,
 };
 use crate::store::{
-    Change, CommitError, Conflict, EventWrite, KeptResponse, Outgoing, PaymentWrite, Session, StoreError, Write,
+    Change, CommitError, Conflict, EventWrite, Keep, KeptResponse, Outgoing, PaymentWrite, Session, StoreError, Text,
+    Write,
 };
 
 /// The tree as it will be once the batch under way is applied.
@@ -20,11 +25,77 @@ pub(super) struct View<'t> {
     change: Writes,
 }
 
-/// A session and its place in its developer's list of payments.
+/// A payment's session, its place in its developer's list of payments, and what was ever told of it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Placed {
+pub(super) struct Stored {
     pub(super) place: u64,
     pub(super) session: Session,
+    #[serde(default)]
+    pub(super) events: Vec<Event>,
+}
+
+/// An event of a payment.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Event {
+    pub(super) id: EventId,
+    pub(super) event: EventKind,
+    pub(super) created_at: Timestamp,
+    /// Missing where it is the payment as the record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<RawJson>,
+}
+
+/// A kept response as it is stored: its body, or where it is told.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredResponse {
+    pub(super) fingerprint: String,
+    pub(super) created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<RawJson>,
+    /// The event whose data is the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Told>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) payment: PaymentId,
+    pub(super) event: EventId,
+}
+
+impl Stored {
+    /// The data of an event.
+    pub(super) fn told(&self, event: &EventId) -> Option<Result<RawJson, serde_json::Error>> {
+        let event = self.events.iter().find(|told| told.id == *event)?;
+        Some(event.data.clone().map_or_else(|| RawJson::of(&self.session.payment), Ok))
+    }
+
+    /// The events, for a record that will have the payment otherwise.
+    fn events_in_full(mut self) -> Result<Vec<Event>, serde_json::Error> {
+        for event in self.events.iter_mut().filter(|event| event.data.is_none()) {
+            event.data = Some(RawJson::of(&self.session.payment)?);
+        }
+        Ok(self.events)
+    }
+}
+
+impl StoredResponse {
+    /// With its body, wherever it is. `payment` reads one.
+    pub(super) fn resolve(
+        self,
+        key: &[u8],
+        payment: impl FnOnce(&PaymentId) -> Result<Option<Stored>, StoreError>,
+    ) -> Result<KeptResponse, StoreError> {
+        let body = match (self.body, self.told) {
+            (Some(body), _) => body,
+            (None, Some(Told { payment: id, event })) => payment(&id)?
+                .and_then(|stored| stored.told(&event))
+                .unwrap_or_else(|| Err(serde::de::Error::custom("the event that tells its body is not there")))
+                .map_err(|source| unreadable(key, source))?,
+            (None, None) => return Err(unreadable(key, serde::de::Error::missing_field("body"))),
+        };
+        Ok(KeptResponse { fingerprint: self.fingerprint, created_at: self.created_at, body })
+    }
 }
 
 impl<'t> View<'t> {
@@ -48,19 +119,44 @@ impl<'t> View<'t> {
     }
 
     fn apply(&mut self, change: Change) -> Result<(), CommitError> {
-        if let Some((key, response)) = change.idempotency {
-            let at = keys::idempotency(&key);
-            match self.read::<KeptResponse>(&at)? {
-                Some(kept) if kept.is_fresh(response.created_at) => {
-                    return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
-                }
-                Some(old) => self.mark(keys::kept(old.created_at, &at), false),
-                None => {}
-            }
-            self.mark(keys::kept(response.created_at, &at), true);
-            self.put(at, &response)?;
+        if let Some(keep) = change.idempotency {
+            self.keep(keep, &change.writes)?;
         }
         change.writes.into_iter().try_for_each(|write| self.write(write))
+    }
+
+    fn keep(&mut self, keep: Keep, writes: &[Write]) -> Result<(), CommitError> {
+        let at = keys::idempotency(&keep.key);
+        let name = keys::response_name(&at).unwrap_or_default();
+        if let Some(old) = self.read::<StoredResponse>(&at)? {
+            let kept_at = old.created_at;
+            if KeptResponse::is_fresh_at(kept_at, keep.created_at) {
+                let kept = old.resolve(&at, |id| self.read(&keys::session(id)))?;
+                return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
+            }
+            self.delist(keys::kept(kept_at), &name)?;
+        }
+        self.enlist(keys::kept(keep.created_at), &name)?;
+        let payment = writes.iter().find_map(|write| match write {
+            Write::Payment(payment) => Some(payment.as_ref()),
+            _ => None,
+        });
+        let (body, told) = match (keep.body, payment) {
+            (Text::Json(body), _) => (Some(body), None),
+            (Text::Payment, Some(PaymentWrite { session, event, .. })) => match event {
+                Some(EventWrite { id, data: Text::Payment, .. }) => {
+                    (None, Some(Told { payment: session.payment.id.clone(), event: id.clone() }))
+                }
+                _ => (Some(RawJson::of(&session.payment).map_err(|source| unreadable(&at, source))?), None),
+            },
+            (Text::Payment, None) => {
+                return Err(
+                    unreadable(&at, serde::ser::Error::custom("it tells of a payment that is not written")).into()
+                );
+            }
+        };
+        self.put(at, &StoredResponse { fingerprint: keep.fingerprint, created_at: keep.created_at, body, told })?;
+        Ok(())
     }
 
     fn write(&mut self, write: Write) -> Result<(), CommitError> {
@@ -75,7 +171,7 @@ impl<'t> View<'t> {
                 self.put(keys::api_key(&hash), &key)?;
             }
             Write::Payment(write) => self.payment(*write)?,
-            Write::Event(event) => self.event(event)?,
+            Write::Delivery(outgoing) => self.delivery(*outgoing)?,
             Write::Endpoint(endpoint) => {
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
                 self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
@@ -100,29 +196,45 @@ impl<'t> View<'t> {
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
-        let PaymentWrite { session, was, postings } = write;
+        let PaymentWrite { session, was, postings, event } = write;
         let scope = session.scope();
         let at = keys::session(&session.payment.id);
-        let stored = self.read::<Placed>(&at)?;
+        let stored = self.read::<Stored>(&at)?;
         if let Some(check) = stored.as_ref().and_then(|stored| stored.session.check_at) {
             self.change.insert(keys::check(check, &session.payment.id), None);
         }
-        let place = match (&was, stored) {
+        let (place, mut events) = match (&was, stored) {
             (None, None) => {
-                let id = session.payment.id.as_str().as_bytes().to_vec();
-                let place = self.append(&List::payments(&scope), id)?;
-                self.enter(&List::payments_with(&scope, &session.payment.status), place, &session)?;
-                place
+                let place = self.append(&List::payments(&scope), session.payment.id.as_str())?;
+                self.mark_payment(&Marks::of(&scope, &session.payment.status), place, true)?;
+                (place, Vec::new())
             }
             (Some(was), Some(stored)) if stored.session.version + 1 == session.version => {
                 if *was != session.payment.status {
-                    self.leave(&List::payments_with(&scope, was), stored.place)?;
-                    self.enter(&List::payments_with(&scope, &session.payment.status), stored.place, &session)?;
+                    self.mark_payment(&Marks::of(&scope, was), stored.place, false)?;
+                    self.mark_payment(&Marks::of(&scope, &session.payment.status), stored.place, true)?;
                 }
-                stored.place
+                if stored.session.payment.raw_status.is_open() {
+                    let end = keys::ends(stored.session.expires_at);
+                    self.delist(end, session.payment.id.as_str())?;
+                }
+                let place = stored.place;
+                let events = if stored.session.payment == session.payment {
+                    stored.events
+                } else {
+                    stored.events_in_full().map_err(|source| unreadable(&at, source))?
+                };
+                (place, events)
             }
             _ => return Err(Conflict::PaymentMoved.into()),
         };
+        events.extend(event.map(|EventWrite { id, kind, created_at, data }| {
+            let data = match data {
+                Text::Payment => None,
+                Text::Json(data) => Some(data),
+            };
+            Event { id, event: kind, created_at, data }
+        }));
         if !postings.is_empty() {
             for posting in &postings {
                 let at = keys::balance(&scope, session.payment.currency, posting.account);
@@ -140,8 +252,9 @@ impl<'t> View<'t> {
         }
         let id = &session.payment.id;
         // Where there is an attempt, the gateway's word ends the session, and `check_at` brings it up.
-        let ends_by_itself = session.payment.raw_status.is_open() && session.attempt.is_none();
-        self.mark(keys::session_end(session.expires_at, id), ends_by_itself);
+        if session.payment.raw_status.is_open() && session.attempt.is_none() {
+            self.enlist(keys::ends(session.expires_at), id.as_str())?;
+        }
         if let Some(check) = session.check_at {
             self.mark(keys::check(check, id), true);
         }
@@ -154,20 +267,24 @@ impl<'t> View<'t> {
             let is_open = session.review.as_ref().is_some_and(|review| review.resolved.is_none());
             self.mark(keys::review(id), is_open);
         }
-        self.put(at, &Placed { place, session })?;
+        self.put(at, &Stored { place, session, events })?;
         Ok(())
     }
 
     fn forget_responses(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
-        for key in self.tree.range(keys::kept_before(before)).keys().take(at_most) {
+        let mut forgotten = 0;
+        for key in self.tree.range(keys::kept_before(before)).keys() {
             let key = key.map_err(StoreError::engine)?.to_vec();
-            if let Some(at) = keys::response_in_time(&key)
-                // A change of this very batch may have kept a new one under the same key.
-                && self.read::<KeptResponse>(&at)?.is_some_and(|kept| kept.created_at < before)
-            {
-                self.mark(at, false);
+            for name in packed::lines(&self.bytes(&key)?) {
+                forgotten += 1;
+                if let Some(response) = keys::response_named(name) {
+                    self.change.insert(response, None);
+                }
             }
-            self.mark(key, false);
+            self.change.insert(key, None);
+            if forgotten >= at_most {
+                break;
+            }
         }
         Ok(())
     }
@@ -188,44 +305,50 @@ impl<'t> View<'t> {
         Ok(())
     }
 
-    fn event(&mut self, event: EventWrite) -> Result<(), StoreError> {
-        self.set(keys::event(&event.id), event.envelope.as_str().as_bytes().to_vec());
-        for outgoing in event.deliveries {
-            let scope = outgoing.scope();
-            let delivery = &outgoing.delivery;
-            let id = delivery.id.as_str().as_bytes().to_vec();
-            self.append(&List::deliveries(&scope), id.clone())?;
-            self.append(&List::deliveries_to(&scope, &delivery.webhook_id), id)?;
-            // A ping was attempted before it is logged; it is owed no more.
-            if delivery.status == DeliveryStatus::Pending {
-                self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
-            }
-            self.put(keys::delivery(&delivery.id), &outgoing)?;
+    fn delivery(&mut self, outgoing: Outgoing) -> Result<(), StoreError> {
+        let scope = outgoing.scope();
+        let delivery = &outgoing.delivery;
+        self.append(&List::deliveries(&scope), delivery.id.as_str())?;
+        self.append(&List::deliveries_to(&scope, &delivery.webhook_id), delivery.id.as_str())?;
+        // A ping was attempted before it is logged; it is owed no more.
+        if delivery.status == DeliveryStatus::Pending {
+            self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
-        Ok(())
+        self.put(keys::delivery(&delivery.id), &outgoing)
     }
 
-    /// Adds an entry at the end of a dense list and returns its place.
-    fn append(&mut self, list: &List, value: Vec<u8>) -> Result<u64, StoreError> {
-        debug_assert!(list.is_dense, "only a dense list knows its next place");
+    /// Adds an entry at the end of a list and returns its place.
+    fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
         let place = self.count(list.count(), |count| count + 1)?;
-        self.set(list.entry(place), value);
+        let leaf = list.leaf(place);
+        let mut ids = self.bytes(&leaf)?;
+        packed::push_line(&mut ids, id);
+        self.set(leaf, ids);
         Ok(place)
     }
 
-    fn enter(&mut self, list: &List, place: u64, session: &Session) -> Result<(), StoreError> {
-        self.count(list.count(), |count| count + 1)?;
-        self.count(list.block(place), |count| count + 1)?;
-        self.set(list.entry(place), session.payment.id.as_str().as_bytes().to_vec());
+    fn mark_payment(&mut self, marks: &Marks, place: u64, is_set: bool) -> Result<(), StoreError> {
+        self.count(marks.count(), |count| if is_set { count + 1 } else { count.saturating_sub(1) })?;
+        let block = marks.block(place);
+        let mut bits = self.bytes(&block)?;
+        packed::mark(&mut bits, place % keys::BLOCK, is_set);
+        self.change.insert(block, (packed::marked(&bits) > 0).then_some(bits));
         Ok(())
     }
 
-    fn leave(&mut self, list: &List, place: u64) -> Result<(), StoreError> {
-        self.count(list.count(), |count| count.saturating_sub(1))?;
-        if self.count(list.block(place), |count| count.saturating_sub(1))? <= 1 {
-            self.change.insert(list.block(place), None);
+    /// Names something in a record of an index in time order, once.
+    fn enlist(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
+        let mut names = self.bytes(&key)?;
+        if !packed::has_line(&names, name) {
+            packed::push_line(&mut names, name);
+            self.set(key, names);
         }
-        self.change.insert(list.entry(place), None);
+        Ok(())
+    }
+
+    fn delist(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
+        let names = packed::without_line(&self.bytes(&key)?, name);
+        self.change.insert(key, (!names.is_empty()).then_some(names));
         Ok(())
     }
 
@@ -249,6 +372,14 @@ impl<'t> View<'t> {
         let json = serde_json::to_vec(value).map_err(|source| unreadable(&key, source))?;
         self.set(key, json);
         Ok(())
+    }
+
+    /// A record that holds many things; nothing where there is none.
+    fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+        match self.change.get(key).or_else(|| self.batch.get(key)) {
+            Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
+            None => Ok(self.tree.get(key).map_err(StoreError::engine)?.map_or_else(Vec::new, |bytes| bytes.to_vec())),
+        }
     }
 
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -297,6 +428,6 @@ pub(super) fn parse<T: DeserializeOwned>(key: &[u8], json: &[u8]) -> Result<T, S
 }
 
 /// The beginning of a key tells its kind; the rest of some is a hash.
-fn unreadable(key: &[u8], source: serde_json::Error) -> StoreError {
+pub(super) fn unreadable(key: &[u8], source: serde_json::Error) -> StoreError {
     StoreError::Record { key: String::from_utf8_lossy(key).escape_debug().to_string(), source }
 }
