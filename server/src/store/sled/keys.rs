@@ -51,7 +51,7 @@ pub(super) fn session(id: &PaymentId) -> Vec<u8> {
 
 /// How many milliseconds share one record of an index in time order: under load a batch then writes few of them, and a
 /// session ends late by no more than this.
-const BUCKET_MILLIS: u64 = 8;
+const BUCKET_MILLIS: u64 = 2;
 
 /// What the keys of the records begin with that name the open sessions by their ends.
 pub(super) const ENDS: &[u8] = b"ends/";
