@@ -33,7 +33,7 @@ pub(crate) struct Keep {
 }
 
 /// A JSON text of a change. What is the payment need not be kept a second time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Text {
     /// The payment as this change leaves it.
     Payment,

@@ -90,18 +90,18 @@ fn begin_journal_file(store: &Path, tree: &sled::Db) {
     fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
 }
 
-/// A copy of a store in which the first record whose key begins so, and has what is behind a `*` in it, is what `damage`
-/// makes of it; `None` removes it.
+/// A copy of a store in which the first record whose key begins so, and which has what is behind a `*` in key or value, is
+/// what `damage` makes of it; `None` removes it.
 fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
     let tree = opened(to);
     begin_journal_file(to, &tree);
     let (begin, part) = prefix.split_once('*').unwrap_or((prefix, ""));
+    let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().contains(part);
     let mut records = tree.scan_prefix(begin).map(Result::unwrap);
-    let (key, value) = records
-        .find(|(key, _)| key.escape_ascii().to_string().contains(part))
-        .unwrap_or_else(|| panic!("no record {prefix}"));
+    let found = records.find(|(key, value)| has_part(key) || has_part(value));
+    let (key, value) = found.unwrap_or_else(|| panic!("no record {prefix}"));
     match damage(&value) {
         Some(value) => tree.insert(key, value).unwrap(),
         None => tree.remove(key).unwrap(),
@@ -134,7 +134,7 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("payment/", &gone, "posting/", "belongs to a payment that is not there"),
         ("payment/", &gone, "places/", "does not belong there"),
         ("payment/", &gone, "marks/", "where no payment of that status is"),
-        ("payment/", &gone, "idempotency/", "tells of an effect that is not there"),
+        ("payment/", &gone, "responses/", "tells of an effect that is not there"),
         ("payment/", &replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
         ("payment/", &replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
         ("payment/", &replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
@@ -161,15 +161,16 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("delivery/", &gone, "places/", "does not belong there"),
         ("delivery/", &replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
         ("ends/", &gone, "payment/", "will never expire"),
-        ("idempotency/", &garbled, "idempotency/", "cannot be read"),
-        ("idempotency/", &gone, "responses-at/", "dates a response that is not there"),
+        ("used/", &garbled, "used/", "cannot be read"),
+        ("used/", &gone, "responses/", "has a response whose key does not know of it"),
+        ("responses/", &garbled, "responses/", "cannot be read"),
+        ("responses/", &gone, "used/", "was used and has no response"),
         (
-            "idempotency/",
+            "responses/*evt_0",
             &replaced("\"event\":\"evt_0", "\"event\":\"evt_9"),
-            "idempotency/",
+            "responses/",
             "an effect that is not there",
         ),
-        ("responses-at/", &gone, "idempotency/", "will never be forgotten"),
         ("workspace/", &gone, "workspace-of/", "do not agree"),
         ("workspace-of/", &gone, "workspace/", "do not agree"),
         ("key/", &gone, "key-of/", "do not agree"),

@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use payments_core::{
-    DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawStatus,
-    RefundStatus,
+    DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawJson,
+    RawStatus, RefundStatus, Timestamp,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -127,8 +127,8 @@ impl Check<'_> {
             b"marks" => self.marks(key, value),
             b"delivery" => self.delivery(key, value),
             b"outbox" => self.outbox(key),
-            b"idempotency" => self.idempotency(key, value),
-            b"responses-at" => self.kept(key, value),
+            b"used" => self.used(key, value),
+            b"responses" => self.responses(key, value),
             b"ends" => self.ends(key, value),
             b"check" => self.gateway_check(key),
             b"unsettled" | b"review" => self.waiting(key),
@@ -304,7 +304,7 @@ impl Check<'_> {
             return Ok(());
         };
         *self.counts.entry(keys::count(name)).or_default() += packed::marked(value);
-        let scope = scope_of(name);
+        let scope = keys::scope_of(&mut name.split('/'));
         for place in packed::marks_down(value).map(|mark| block * keys::BLOCK + mark) {
             let id = scope.as_ref().map(|scope| self.at(scope, place)).transpose()?.flatten();
             let stored = id.map(|id| self.stored(&id)).transpose()?.flatten();
@@ -359,46 +359,53 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A kept response tells of an effect that is there.
-    fn idempotency(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(kept) = self.parse::<StoredResponse>(key, value) else { return Ok(()) };
-        let name = keys::response_name(key).unwrap_or_default();
-        let is_dated = packed::has_line(&self.bytes(&keys::kept(kept.created_at))?, &name);
-        self.expect(is_dated, key, "will never be forgotten: when it was kept is missing");
-        let is_there = match (&kept.body, &kept.told) {
-            (None, Some(told)) => {
-                let stored = self.stored(told.payment.as_str())?;
-                stored.is_some_and(|stored| stored.told(&told.event).is_some())
-            }
-            (Some(body), None) => {
-                let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, body.as_str().as_bytes()) else {
-                    self.find(key, "tells of nothing that has an id");
-                    return Ok(());
-                };
-                // An endpoint may have been removed since.
-                match id.split_once('_').map_or("", |(prefix, _)| prefix) {
-                    "wh" => true,
-                    "del" => {
-                        id.parse().ok().map(|id| self.is_there(&keys::delivery(&id))).transpose()?.unwrap_or_default()
-                    }
-                    _ => self.stored(&id)?.is_some(),
-                }
-            }
-            _ => false,
-        };
-        self.expect(is_there, key, "tells of an effect that is not there");
+    /// A used key has its response.
+    fn used(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(used_at) = self.parse::<Timestamp>(key, value) else { return Ok(()) };
+        let responses = self.bytes(&keys::responses(used_at))?;
+        let name = keys::name_of_used(key);
+        let is_there = packed::values::<StoredResponse>(&responses).flatten().any(|kept| Some(kept.of) == name);
+        self.expect(is_there, key, "was used and has no response");
         Ok(())
     }
 
-    /// Each response that is named by its time was kept then.
-    fn kept(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        for name in packed::lines(value) {
-            let at = keys::response_named(name);
-            let response = at.map(|at| self.other::<StoredResponse>(&at)).transpose()?.flatten();
-            let is_its = response.is_some_and(|kept| key == keys::kept(kept.created_at));
-            self.expect(is_its, key, "dates a response that is not there, or of another time");
+    /// Kept responses tell of effects that are there, and their keys know of them.
+    fn responses(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        for kept in packed::values::<StoredResponse>(value) {
+            let kept = match kept {
+                Ok(kept) => kept,
+                Err(error) => {
+                    self.find(key, format_args!("cannot be read: {error}"));
+                    break;
+                }
+            };
+            self.expect(key == keys::responses(kept.created_at), key, "has a response of another time");
+            let used = keys::used(&kept.of);
+            let used_at = used.map(|used| self.other::<Timestamp>(&used)).transpose()?.flatten();
+            self.expect(used_at == Some(kept.created_at), key, "has a response whose key does not know of it");
+            let is_there = match (&kept.body, &kept.told) {
+                (None, Some(told)) => {
+                    let stored = self.stored(told.payment.as_str())?;
+                    stored.is_some_and(|stored| stored.told(&told.event).is_some())
+                }
+                (Some(body), None) => self.has_effect(key, body)?,
+                _ => false,
+            };
+            self.expect(is_there, key, "tells of an effect that is not there");
         }
         Ok(())
+    }
+
+    fn has_effect(&mut self, key: &[u8], body: &RawJson) -> Result<bool, StoreError> {
+        let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, body.as_str().as_bytes()) else {
+            return Ok(false);
+        };
+        // An endpoint may have been removed since.
+        Ok(match id.split_once('_').map_or("", |(prefix, _)| prefix) {
+            "wh" => true,
+            "del" => id.parse().ok().map(|id| self.is_there(&keys::delivery(&id))).transpose()?.unwrap_or_default(),
+            _ => self.stored(&id)?.is_some(),
+        })
     }
 
     /// Each session that is named by its end is open and ends then.
@@ -522,16 +529,6 @@ impl Check<'_> {
 
 /// What is wrong with an entry of an index in time order.
 const DUE: &str = "is due for a payment that does not wait for it";
-
-const ENVIRONMENTS: [Environment; 2] = [Environment::Live, Environment::Test];
-
-/// Whose a list or marks of this name are.
-fn scope_of(name: &str) -> Option<Scope> {
-    let mut parts = name.split('/');
-    let developer_id = parts.next()?.parse().ok()?;
-    let environment = parts.next().and_then(|word| ENVIRONMENTS.into_iter().find(|one| one.as_str() == word))?;
-    Some(Scope { developer_id, environment })
-}
 
 fn waits_for_settlement(session: &Session) -> bool {
     let refund = session.payment.refund.as_ref();

@@ -143,41 +143,51 @@ pub(super) fn outbox(endpoint: &WebhookId, delivery: &DeliveryId) -> Vec<u8> {
 }
 
 pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
-    let scope = format!("idempotency/{}/{}/", key.scope.developer_id, key.scope.environment);
+    let scope = format!("used/{}/{}/", key.scope.developer_id, key.scope.environment);
     [scope.as_bytes(), key.digest.as_slice()].concat()
 }
 
-/// What the keys of all kept responses begin with, and those of the records that name them by when they were kept.
-pub(super) const RESPONSES: &[u8] = b"idempotency/";
-pub(super) const KEPT: &[u8] = b"responses-at/";
+/// What the keys begin with that say when an idempotency key was used, and those of the responses of that time.
+pub(super) const KEYS_USED: &[u8] = b"used/";
+pub(super) const RESPONSES: &[u8] = b"responses/";
 
-/// The record that names the responses kept at about this time, one in each line.
-pub(super) fn kept(at: Timestamp) -> Vec<u8> {
-    bucket(KEPT, at)
-}
-
-/// The records of responses kept before a time.
-pub(super) fn kept_before(time: Timestamp) -> Range<Vec<u8>> {
-    KEPT.to_vec()..bucket(KEPT, time)
-}
-
-/// How a response is named there, from its key: a digest may hold any byte, a line may not.
-pub(super) fn response_name(key: &[u8]) -> Option<String> {
-    let (scope, digest) = key.strip_prefix(RESPONSES)?.split_last_chunk::<DIGEST_BYTES>()?;
+/// How a used key is named among the responses: its digest may hold any byte, JSON may not.
+pub(super) fn name_of_used(key: &[u8]) -> Option<String> {
+    let (scope, digest) = key.strip_prefix(KEYS_USED)?.split_last_chunk::<DIGEST_BYTES>()?;
     let mut name = String::from_utf8(scope.to_vec()).ok()?;
-    name.extend(digest.iter().map(|byte| format!("{byte:02x}")));
+    name.extend(
+        digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|half| char::from_digit(half.into(), 16)),
+    );
     Some(name)
 }
 
-/// The key of the response of that name.
-pub(super) fn response_named(name: &str) -> Option<Vec<u8>> {
+/// The used key of that name.
+pub(super) fn used(name: &str) -> Option<Vec<u8>> {
     let (scope, digest) = name.split_at_checked(name.len().checked_sub(2 * DIGEST_BYTES)?)?;
     let bytes = (0..DIGEST_BYTES).map(|byte| u8::from_str_radix(digest.get(2 * byte..2 * byte + 2)?, 16).ok());
-    Some([RESPONSES, scope.as_bytes(), &bytes.collect::<Option<Vec<u8>>>()?].concat())
+    Some([KEYS_USED, scope.as_bytes(), &bytes.collect::<Option<Vec<u8>>>()?].concat())
 }
 
 /// The length of what tells an idempotency key.
 const DIGEST_BYTES: usize = 32;
+
+/// Whose a record is, from the first two parts of its name.
+pub(super) fn scope_of<'n>(parts: &mut impl Iterator<Item = &'n str>) -> Option<Scope> {
+    let developer_id = parts.next()?.parse().ok()?;
+    let environment = parts.next()?;
+    let environment = [Environment::Live, Environment::Test].into_iter().find(|one| one.as_str() == environment)?;
+    Some(Scope { developer_id, environment })
+}
+
+/// The record that has the responses kept at about this time.
+pub(super) fn responses(at: Timestamp) -> Vec<u8> {
+    bucket(RESPONSES, at)
+}
+
+/// The records of responses kept before a time.
+pub(super) fn responses_before(time: Timestamp) -> Range<Vec<u8>> {
+    RESPONSES.to_vec()..bucket(RESPONSES, time)
+}
 
 /// What the keys of a payment's postings begin with.
 pub(super) fn postings_of(payment: &PaymentId) -> Vec<u8> {

@@ -26,42 +26,25 @@ const AT_A_TIME: usize = 1000;
 
 /// The next step to the present format, or none where the store has it. The journal must have been replayed before.
 pub(super) fn next_step(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
-    let found = match tables::read::<u32>(tree, keys::FORMAT)? {
+    match tables::read::<u32>(tree, keys::FORMAT)? {
         Some(FORMAT) => return Ok(None),
         None if tree.is_empty() => return Ok(Some(mark(FORMAT))),
-        Some(found @ 1..FORMAT) => found,
+        Some(1..FORMAT) => {}
         found => return Err(OpenError::Format { found: found.unwrap_or(0) }),
-    };
-    if found < 3 {
-        tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-        return Ok(Some(responses_by_time(tree)?));
     }
-    for convert in [events, lists, counts_of_blocks, session_ends, responses_at] {
+    for convert in [events, lists, counts_of_blocks, session_ends, responses, times_of_responses] {
         let mut step = Step { tree, writes: Writes::new() };
         convert(&mut step)?;
         if !step.writes.is_empty() {
             return Ok(Some(step.writes));
         }
     }
-    tracing::warn!(format = FORMAT, "the store is in the present format");
+    tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
     Ok(Some(mark(FORMAT)))
 }
 
 fn mark(format: u32) -> Writes {
     Writes::from([(keys::FORMAT.to_vec(), Some(format.to_string().into_bytes()))])
-}
-
-/// To format 3: enters each kept response in the index by time as that format had it.
-fn responses_by_time(tree: &sled::Tree) -> Result<Writes, StoreError> {
-    let mut writes = mark(3);
-    for entry in tree.scan_prefix(keys::RESPONSES) {
-        let (key, json) = entry.map_err(StoreError::engine)?;
-        let response: StoredResponse = tables::parse(&key, &json)?;
-        let millis = u64::try_from(response.created_at.as_millis()).unwrap_or(0);
-        let of = key.strip_prefix(keys::RESPONSES).unwrap_or_default();
-        writes.insert([OLD_KEPT, millis.to_be_bytes().as_slice(), of].concat(), Some(Vec::new()));
-    }
-    Ok(writes)
 }
 
 /// What the keys of format 3 begin with that format 4 does not have.
@@ -70,6 +53,7 @@ const OLD_LISTS: &[u8] = b"list/";
 const OLD_BLOCKS: &[u8] = b"block/";
 const OLD_ENDS: &[u8] = b"session-end/";
 const OLD_KEPT: &[u8] = b"kept/";
+const OLD_RESPONSES: &[u8] = b"idempotency/";
 
 /// One change on the way to format 4.
 struct Step<'t> {
@@ -175,14 +159,32 @@ fn session_ends(step: &mut Step<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn responses_at(step: &mut Step<'_>) -> Result<(), StoreError> {
-    for (key, _) in step.take(OLD_KEPT)? {
-        let response = in_time(OLD_KEPT, &key).map(|(at, of)| (at, [keys::RESPONSES, of].concat()));
-        if let Some((at, name)) = response.and_then(|(at, key)| Some((at, keys::response_name(&key)?))) {
-            step.add_line(keys::kept(at), &name)?;
-        }
+#[derive(Deserialize)]
+struct OldResponse {
+    fingerprint: String,
+    created_at: Timestamp,
+    body: RawJson,
+}
+
+/// Responses go many to a record, in the order of time; their keys keep when that was.
+fn responses(step: &mut Step<'_>) -> Result<(), StoreError> {
+    for (key, json) in step.take(OLD_RESPONSES)? {
+        let OldResponse { fingerprint, created_at, body } = tables::parse(&key, &json)?;
+        let used = [keys::KEYS_USED, key.strip_prefix(OLD_RESPONSES).unwrap_or_default()].concat();
+        let Some(of) = keys::name_of_used(&used) else { continue };
+        let record = keys::responses(created_at);
+        let mut responses = step.bytes(&record)?;
+        let response = StoredResponse { of, fingerprint, created_at, body: Some(body), told: None };
+        packed::push_value(&mut responses, &response).map_err(|source| tables::unreadable(&record, source))?;
+        step.writes.insert(record, Some(responses));
+        let used_at = serde_json::to_vec(&created_at).map_err(|source| tables::unreadable(&key, source))?;
+        step.writes.insert(used, Some(used_at));
     }
     Ok(())
+}
+
+fn times_of_responses(step: &mut Step<'_>) -> Result<(), StoreError> {
+    step.take(OLD_KEPT).map(drop)
 }
 
 /// The time of an old key in the order of time, and what it is about.

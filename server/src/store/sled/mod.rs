@@ -44,7 +44,7 @@ use self::{
     journal::Journal,
     keys::{List, Marks},
     retention::Retention,
-    tables::{Stored, StoredResponse},
+    tables::Stored,
 };
 use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
@@ -376,12 +376,15 @@ impl Store for SledStore {
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
         let at = keys::idempotency(key);
-        let response = self.get::<StoredResponse>(&at)?;
-        response.map(|response| response.resolve(&at, |id| self.get(&keys::session(id)))).transpose()
+        let Some(used_at) = self.get(&at)? else { return Ok(None) };
+        let record = keys::responses(used_at);
+        let responses = self.tree.get(&record).map_err(StoreError::engine)?.unwrap_or_default();
+        let (response, _) = tables::take_response(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
+        response.resolve(&record, |id| self.get(&keys::session(id))).map(Some)
     }
 
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        let first = self.tree.range(keys::kept_before(time)).keys().next();
+        let first = self.tree.range(keys::responses_before(time)).keys().next();
         Ok(first.transpose().map_err(StoreError::engine)?.is_some())
     }
 

@@ -1,5 +1,7 @@
 //! Records that hold many small things: what sled's cost of a write counts is keys, not bytes.
 
+use serde::{Serialize, de::DeserializeOwned};
+
 /// The lines of a record, each without its end. No line is empty.
 pub(super) fn lines(record: &[u8]) -> impl DoubleEndedIterator<Item = &str> {
     record.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| str::from_utf8(line).unwrap_or("?"))
@@ -21,6 +23,16 @@ pub(super) fn without_line(record: &[u8], line: &str) -> Vec<u8> {
     let mut kept = Vec::with_capacity(record.len());
     lines(record).filter(|found| *found != line).for_each(|found| push_line(&mut kept, found));
     kept
+}
+
+/// The JSON values of a record, which stand one behind the other.
+pub(super) fn values<T: DeserializeOwned>(record: &[u8]) -> impl Iterator<Item = Result<T, serde_json::Error>> {
+    serde_json::Deserializer::from_slice(record).into_iter()
+}
+
+/// Adds a value, an object or an array, at the end.
+pub(super) fn push_value(record: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    serde_json::to_writer(record, value)
 }
 
 /// Sets the mark of a number, or takes it away.

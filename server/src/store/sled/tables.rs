@@ -48,6 +48,8 @@ pub(super) struct Event {
 /// A kept response as it is stored: its body, or where it is told.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredResponse {
+    /// The name of its key.
+    pub(super) of: String,
     pub(super) fingerprint: String,
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,22 +128,23 @@ impl<'t> View<'t> {
     }
 
     fn keep(&mut self, keep: Keep, writes: &[Write]) -> Result<(), CommitError> {
-        let at = keys::idempotency(&keep.key);
-        let name = keys::response_name(&at).unwrap_or_default();
-        if let Some(old) = self.read::<StoredResponse>(&at)? {
-            let kept_at = old.created_at;
-            if KeptResponse::is_fresh_at(kept_at, keep.created_at) {
-                let kept = old.resolve(&at, |id| self.read(&keys::session(id)))?;
+        let Keep { key, fingerprint, created_at, body } = keep;
+        let at = keys::idempotency(&key);
+        let of = keys::name_of_used(&at).unwrap_or_default();
+        if let Some(used_at) = self.read::<Timestamp>(&at)? {
+            let record = keys::responses(used_at);
+            let (old, others) = take_response(&record, &self.bytes(&record)?, &of)?;
+            if KeptResponse::is_fresh_at(used_at, created_at) {
+                let kept = old.resolve(&record, |id| self.read(&keys::session(id)))?;
                 return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
             }
-            self.delist(keys::kept(kept_at), &name)?;
+            self.change.insert(record, (!others.is_empty()).then_some(others));
         }
-        self.enlist(keys::kept(keep.created_at), &name)?;
         let payment = writes.iter().find_map(|write| match write {
             Write::Payment(payment) => Some(payment.as_ref()),
             _ => None,
         });
-        let (body, told) = match (keep.body, payment) {
+        let (body, told) = match (body, payment) {
             (Text::Json(body), _) => (Some(body), None),
             (Text::Payment, Some(PaymentWrite { session, event, .. })) => match event {
                 Some(EventWrite { id, data: Text::Payment, .. }) => {
@@ -155,7 +158,12 @@ impl<'t> View<'t> {
                 );
             }
         };
-        self.put(at, &StoredResponse { fingerprint: keep.fingerprint, created_at: keep.created_at, body, told })?;
+        self.put(at, &created_at)?;
+        let record = keys::responses(created_at);
+        let mut responses = self.bytes(&record)?;
+        packed::push_value(&mut responses, &StoredResponse { of, fingerprint, created_at, body, told })
+            .map_err(|source| unreadable(&record, source))?;
+        self.set(record, responses);
         Ok(())
     }
 
@@ -273,12 +281,13 @@ impl<'t> View<'t> {
 
     fn forget_responses(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
         let mut forgotten = 0;
-        for key in self.tree.range(keys::kept_before(before)).keys() {
+        for key in self.tree.range(keys::responses_before(before)).keys() {
             let key = key.map_err(StoreError::engine)?.to_vec();
-            for name in packed::lines(&self.bytes(&key)?) {
+            for response in packed::values::<StoredResponse>(&self.bytes(&key)?) {
+                let response = response.map_err(|source| unreadable(&key, source))?;
                 forgotten += 1;
-                if let Some(response) = keys::response_named(name) {
-                    self.change.insert(response, None);
+                if let Some(used) = keys::used(&response.of) {
+                    self.change.insert(used, None);
                 }
             }
             self.change.insert(key, None);
@@ -413,6 +422,25 @@ pub(super) fn delivery_bodies_before(
         found.push((key.to_vec(), outgoing));
     }
     Ok(found)
+}
+
+/// Finds the response of an idempotency key in the record of its time; the others are what the record is without it.
+pub(super) fn take_response(
+    record: &[u8],
+    responses: &[u8],
+    of: &str,
+) -> Result<(StoredResponse, Vec<u8>), StoreError> {
+    let (mut found, mut others) = (None, Vec::new());
+    for response in packed::values::<StoredResponse>(responses) {
+        let response = response.map_err(|source| unreadable(record, source))?;
+        if response.of == of {
+            found = Some(response);
+        } else {
+            packed::push_value(&mut others, &response).map_err(|source| unreadable(record, source))?;
+        }
+    }
+    let found = found.ok_or_else(|| unreadable(record, serde::de::Error::custom("a response is not there")))?;
+    Ok((found, others))
 }
 
 /// Reads a record, if there is one.
