@@ -31,7 +31,7 @@
 //! the nested resource does not have them.
 
 use serde::{
-    Deserialize, Deserializer, Serialize,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess},
     ser::SerializeMap,
 };
@@ -74,6 +74,28 @@ impl UnknownFields {
     pub fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
     }
+}
+
+/// A resource that can be written with each field once, under its current name. It is read like any other.
+///
+/// For whoever keeps resources rather than answers with them: a payment is shorter by a fifth.
+///
+/// ```
+/// use payments_core::{Payment, aliased::Brief};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Kept {
+///     #[serde(serialize_with = "Brief::serialize_brief")]
+///     payment: Payment,
+/// }
+/// ```
+pub trait Brief {
+    /// Writes each field once.
+    ///
+    /// # Errors
+    /// As [`Serialize::serialize`].
+    fn serialize_brief<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
 /// A field while a resource is being read: its value so far, and the rank of the name it came under (0 is the current
@@ -190,6 +212,20 @@ macro_rules! aliased_resource {
             }
         }
 
+        impl $crate::aliased::Brief for $resource {
+            fn serialize_brief<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                $(
+                    if !$crate::aliased::aliased_resource!(@omit self.$field $(, $omit)?) {
+                        $crate::aliased::write_entry(&mut map, $current, &self.$field)?;
+                    }
+                )+
+                self.unknown.write(&mut map)?;
+                map.end()
+            }
+        }
+
         impl<'de> serde::Deserialize<'de> for $resource {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Visitor;
@@ -287,6 +323,16 @@ mod tests {
         let sample = read(r#"{"rate":5,"who":{"name":"Asha"}}"#).unwrap();
         let json = r#"{"rate":5,"fee":5,"fee_rate":5,"whoName":"Asha","who":{"name":"Asha"}}"#;
         assert_eq!(serde_json::to_string(&sample).unwrap(), json);
+    }
+
+    #[test]
+    fn what_was_written_briefly_is_read_as_the_same() {
+        let sample = read(r#"{"rate":5,"note":"n","who":{"name":"Asha"},"new":1}"#).unwrap();
+        let mut json = Vec::new();
+        sample.serialize_brief(&mut serde_json::Serializer::new(&mut json)).unwrap();
+        let json = String::from_utf8(json).unwrap();
+        assert_eq!(json, r#"{"rate":5,"note":"n","who":{"name":"Asha"},"new":1}"#);
+        assert_eq!(read(&json).unwrap(), sample);
     }
 
     #[test]

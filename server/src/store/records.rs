@@ -4,6 +4,7 @@ use std::fmt;
 
 use payments_core::{
     Delivery, DeveloperId, Environment, KeyId, Payment, RawJson, RefundId, Timestamp, WebhookEndpoint, WorkspaceId,
+    aliased::Brief,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -70,6 +71,7 @@ pub(crate) struct Session {
     pub(crate) version: u64,
     /// When the session's life ends.
     pub(crate) expires_at: Timestamp,
+    #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) payment: Payment,
     /// Where the customer of a live payment was sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,6 +223,7 @@ impl Endpoint {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
     pub(crate) environment: Environment,
+    #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) delivery: Delivery,
 }
 
