@@ -1,6 +1,7 @@
 //! What a server of tomorrow sends is kept, and written back.
 
 use payments_client::{Payment, Status};
+use payments_core::aliased::Brief;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -50,6 +51,9 @@ proptest! {
         let read: Payment = serde_json::from_str(&sent.to_string()).unwrap();
         prop_assert_eq!(read.status.as_str(), &*status);
         prop_assert_eq!(serde_json::to_value(&read).unwrap(), sent);
+        let mut brief = Vec::new();
+        read.serialize_brief(&mut serde_json::Serializer::new(&mut brief)).unwrap();
+        prop_assert_eq!(serde_json::from_slice::<Payment>(&brief).unwrap(), read);
     }
 }
 

@@ -148,6 +148,10 @@ pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<u64, Ba
     // Under another name until it is whole, so that a crash leaves no half of a store to be opened.
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let making = directory.with_file_name(format!("{name}.restoring"));
+    if making.exists() {
+        // A restore that was refused or killed did not come to an end.
+        fs::remove_dir_all(&making)?;
+    }
     make_empty(&making)?;
     let new_journal = making.join(JOURNAL);
     DirBuilder::new().mode(0o700).create(&new_journal)?;

@@ -541,6 +541,12 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
     }
 
+    /// A new store, whose outbox nobody sees to.
+    fn opened(directory: &Path) -> (SledStore, Closing) {
+        let (outbox, _woken) = mpsc::unbounded_channel();
+        SledStore::open(directory, outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap()
+    }
+
     fn key(text: &str) -> IdempotencyKey {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
         IdempotencyKey::new(&scope, "POST", "/webhooks", text)
@@ -554,9 +560,7 @@ mod tests {
     #[tokio::test]
     async fn responses_are_forgotten_when_they_no_longer_count_the_oldest_first() {
         let directory = tempfile::tempdir().unwrap();
-        let (outbox, _woken) = mpsc::unbounded_channel();
-        let (store, closing) =
-            SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+        let (store, closing) = opened(directory.path());
         for (text, hours) in [("first", 0), ("second", 1), ("third", 2), ("again", 0), ("again", 30)] {
             let change = Change { idempotency: Some(keeping(text, at(hours))), writes: Vec::new() };
             store.commit(change).await.unwrap();
@@ -615,9 +619,7 @@ mod tests {
     #[tokio::test]
     async fn deliveries_that_are_over_forget_their_bodies_the_oldest_first_and_wait_for_one_that_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let (outbox, _woken) = mpsc::unbounded_channel();
-        let (store, closing) =
-            SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+        let (store, closing) = opened(directory.path());
         let (over, owed) = (DeliveryStatus::Success, DeliveryStatus::Pending);
         for (hours, status) in [(0, &over), (1, &over), (2, &owed), (3, &over), (9, &over)] {
             store.commit(Change::of(Write::Delivery(delivered(hours, status.clone())))).await.unwrap();
