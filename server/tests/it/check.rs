@@ -90,6 +90,14 @@ fn begin_journal_file(store: &Path, tree: &sled::Db) {
     fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
 }
 
+/// A record as it was before it was squeezed. Of the records that are damaged only squeezed ones begin with this byte.
+fn as_text(value: Vec<u8>) -> Vec<u8> {
+    match value.strip_prefix(&[1]) {
+        Some(squeezed) if value.len() > 64 => lz4_flex::decompress_size_prepended(squeezed).unwrap(),
+        _ => value,
+    }
+}
+
 /// A copy of a store in which the first record whose key begins so, and which has what is behind a `*` in key or value, is
 /// what `damage` makes of it; `None` removes it.
 fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
@@ -99,7 +107,7 @@ fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> O
     begin_journal_file(to, &tree);
     let (begin, part) = prefix.split_once('*').unwrap_or((prefix, ""));
     let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().contains(part);
-    let mut records = tree.scan_prefix(begin).map(Result::unwrap);
+    let mut records = tree.scan_prefix(begin).map(Result::unwrap).map(|(key, value)| (key, as_text(value.to_vec())));
     let found = records.find(|(key, value)| has_part(key) || has_part(value));
     let (key, value) = found.unwrap_or_else(|| panic!("no record {prefix}"));
     match damage(&value) {

@@ -24,6 +24,7 @@ use super::{
     journal::{AppendError, Journal, Writes},
     keys,
     retention::Retention,
+    squeezed,
     tables::View,
 };
 use crate::{
@@ -248,7 +249,10 @@ pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error
     let mut batch = sled::Batch::default();
     for (key, value) in writes {
         match value {
-            Some(value) => batch.insert(key, value),
+            Some(value) => {
+                let value = squeezed::squeeze(&key, value);
+                batch.insert(key, value);
+            }
             None => batch.remove(key),
         }
     }

@@ -76,7 +76,7 @@ impl Step<'_> {
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match self.writes.get(key) {
             Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
-            None => Ok(self.tree.get(key).map_err(StoreError::engine)?.unwrap_or_default().to_vec()),
+            None => tables::bytes(self.tree, key),
         }
     }
 

@@ -13,6 +13,7 @@ mod keys;
 mod migrate;
 mod packed;
 mod retention;
+mod squeezed;
 mod tables;
 
 use std::{
@@ -219,7 +220,7 @@ impl SledStore {
         };
         let mut items = Vec::new();
         for ids in places.chunk_by(|one, next| one / keys::LEAF == next / keys::LEAF) {
-            let Some(leaf) = self.tree.get(list.leaf(ids[0])).map_err(StoreError::engine)? else { continue };
+            let leaf = tables::bytes(&self.tree, &list.leaf(ids[0]))?;
             let leaf: Vec<_> = packed::lines(&leaf).collect();
             for place in ids {
                 if let Some(id) = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)) {
@@ -378,7 +379,7 @@ impl Store for SledStore {
         let at = keys::idempotency(key);
         let Some(used_at) = self.get(&at)? else { return Ok(None) };
         let record = keys::responses(used_at);
-        let responses = self.tree.get(&record).map_err(StoreError::engine)?.unwrap_or_default();
+        let responses = tables::bytes(&self.tree, &record)?;
         let (response, _) = tables::take_response(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
         response.resolve(&record, |id| self.get(&keys::session(id))).map(Some)
     }

@@ -1,6 +1,6 @@
 //! What each write of a change does to the tree.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{borrow::Cow, collections::BTreeMap, ops::Bound};
 
 use payments_core::{
     DeliveryId, DeliveryStatus, EventId, EventKind, LedgerAccount, PaymentId, RawJson, RawStatus, RefundStatus,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     journal::Writes,
     keys::{self, List, Marks},
-    packed,
+    packed, squeezed,
 };
 use crate::store::{
     Change, CommitError, Conflict, EventWrite, Keep, KeptResponse, Outgoing, PaymentWrite, Session, StoreError, Text,
@@ -387,7 +387,7 @@ impl<'t> View<'t> {
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match self.change.get(key).or_else(|| self.batch.get(key)) {
             Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
-            None => Ok(self.tree.get(key).map_err(StoreError::engine)?.map_or_else(Vec::new, |bytes| bytes.to_vec())),
+            None => bytes(self.tree, key),
         }
     }
 
@@ -451,8 +451,20 @@ pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result
     }
 }
 
-pub(super) fn parse<T: DeserializeOwned>(key: &[u8], json: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(json).map_err(|source| unreadable(key, source))
+/// A record that holds many things; nothing where there is none.
+pub(super) fn bytes(tree: &sled::Tree, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+    match tree.get(key).map_err(StoreError::engine)? {
+        Some(value) => open(key, &value).map(Cow::into_owned),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(&open(key, value)?).map_err(|source| unreadable(key, source))
+}
+
+fn open<'v>(key: &[u8], value: &'v [u8]) -> Result<Cow<'v, [u8]>, StoreError> {
+    squeezed::open(key, value).map_err(|damage| unreadable(key, serde::de::Error::custom(damage)))
 }
 
 /// The beginning of a key tells its kind; the rest of some is a hash.
