@@ -1,7 +1,7 @@
 //! The committer: the one thread that writes.
 //!
 //! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
-//! stroke: one entry in the journal, one sync, one batch in sled. Then it answers all. So changes have one order, each
+//! stroke: one entry in the journal, one sync. Then it applies them to sled and answers all. So changes have one order, each
 //! is whole or not there, and the cost of a sync is shared by everyone who waited for it.
 
 use std::{
@@ -244,19 +244,27 @@ impl<'t> Replay<'t> {
     }
 }
 
-/// Applies a batch to the tree, whole or not at all.
-pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error> {
-    let mut batch = sled::Batch::default();
-    for (key, value) in writes {
+/// Applies a batch to the tree. What makes it whole is the journal: after a crash within it, it is applied again. sled's
+/// own batches are whole too, but each seals a buffer and wakes all of sled's threads to write it, and holds up readers.
+///
+/// A reader may see a part of it, all of which is durable; so what names a record is there only while the record is.
+pub(super) fn apply(tree: &sled::Tree, mut writes: Writes) -> Result<(), sled::Error> {
+    let applied = writes.remove_entry(keys::APPLIED);
+    let (named, naming): (Writes, Writes) = writes.into_iter().partition(|(key, _)| !keys::names_others(key));
+    let (gone, named): (Writes, Writes) = named.into_iter().partition(|(_, value)| value.is_none());
+    let (no_longer_naming, naming): (Writes, Writes) = naming.into_iter().partition(|(_, value)| value.is_none());
+    // Counts come before what they count in the order of keys.
+    let naming = naming.into_iter().rev();
+    for (key, value) in no_longer_naming.into_iter().chain(named).chain(naming).chain(gone).chain(applied) {
         match value {
             Some(value) => {
                 let value = squeezed::squeeze(&key, value);
-                batch.insert(key, value);
+                tree.insert(key, value)?;
             }
-            None => batch.remove(key),
+            None => drop(tree.remove(key)?),
         }
     }
-    tree.apply_batch(batch)
+    Ok(())
 }
 
 fn endpoints_owed(change: &Change) -> Vec<WebhookId> {

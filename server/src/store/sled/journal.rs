@@ -16,8 +16,8 @@
 //! entry to write and not the file's new length as well.
 //!
 //! A new file is begun only when sled has been synced. So whatever a power cut did to sled's file since then, the last
-//! journal file has it all, and at each start all of that file is applied again: sled applies a batch whole, but a power
-//! cut can leave the number of the last batch without the rest of it. Earlier files are kept,
+//! journal file has it all, and at each start all of that file is applied again: a crash can leave a part of a batch in
+//! sled, and a power cut the number of the last batch without the rest of it. Earlier files are kept,
 //! compressed (`archive`), until a scheduled backup holds what they hold: all of them together make the store anew.
 
 use std::{

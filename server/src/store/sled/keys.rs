@@ -1,7 +1,7 @@
 //! Where each record lies: one sled tree, one key prefix for each kind of record.
 //!
-//! sled applies a batch atomically to one tree only, so everything is in one. Identifiers hold no `/`, so the parts of
-//! a key cannot run together.
+//! A journal entry is keys and their values, so one tree is all it takes. Identifiers hold no `/`, so the parts of a key
+//! cannot run together.
 
 use std::ops::Range;
 
@@ -242,6 +242,11 @@ pub(super) fn count_of_status(key: &[u8]) -> Option<(Environment, Status)> {
         _ => Environment::Test,
     };
     Some((environment, status))
+}
+
+/// Whether the record under a key only says that others are there, or how many.
+pub(super) fn names_others(key: &[u8]) -> bool {
+    [COUNTS, MARKS, OUTBOX, LISTS, KEYS_USED].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// How many places share one record that names what is at them.

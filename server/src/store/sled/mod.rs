@@ -381,7 +381,8 @@ impl Store for SledStore {
         let record = keys::responses(used_at);
         let responses = tables::bytes(&self.tree, &record)?;
         let (response, _) = tables::take_response(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
-        response.resolve(&record, |id| self.get(&keys::session(id))).map(Some)
+        // Where the key is being used anew after its day, it may be just gone: then the committer decides.
+        response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
     }
 
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {

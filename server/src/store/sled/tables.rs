@@ -135,7 +135,8 @@ impl<'t> View<'t> {
             let record = keys::responses(used_at);
             let (old, others) = take_response(&record, &self.bytes(&record)?, &of)?;
             if KeptResponse::is_fresh_at(used_at, created_at) {
-                let kept = old.resolve(&record, |id| self.read(&keys::session(id)))?;
+                let missing = || unreadable(&record, serde::de::Error::custom("a response is not there"));
+                let kept = old.ok_or_else(missing)?.resolve(&record, |id| self.read(&keys::session(id)))?;
                 return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
             }
             self.change.insert(record, (!others.is_empty()).then_some(others));
@@ -424,12 +425,12 @@ pub(super) fn delivery_bodies_before(
     Ok(found)
 }
 
-/// Finds the response of an idempotency key in the record of its time; the others are what the record is without it.
+/// Takes the response of an idempotency key out of the record of its time; the others are what the record is without it.
 pub(super) fn take_response(
     record: &[u8],
     responses: &[u8],
     of: &str,
-) -> Result<(StoredResponse, Vec<u8>), StoreError> {
+) -> Result<(Option<StoredResponse>, Vec<u8>), StoreError> {
     let (mut found, mut others) = (None, Vec::new());
     for response in packed::values::<StoredResponse>(responses) {
         let response = response.map_err(|source| unreadable(record, source))?;
@@ -439,7 +440,6 @@ pub(super) fn take_response(
             packed::push_value(&mut others, &response).map_err(|source| unreadable(record, source))?;
         }
     }
-    let found = found.ok_or_else(|| unreadable(record, serde::de::Error::custom("a response is not there")))?;
     Ok((found, others))
 }
 
