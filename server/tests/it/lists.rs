@@ -1,5 +1,10 @@
 //! Lists: pages, totals and the filter by public status, against a model in the test.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -105,4 +110,55 @@ async fn a_list_of_one_status_that_spans_many_blocks_pages_as_the_list_of_all_do
         let expected: Vec<_> = all.iter().filter(|(_, known)| known == status).cloned().collect();
         assert_eq!(all_pages(&server, &format!("&status={status}")).await, expected, "{status}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_list_names_is_there_for_those_who_read_beside_the_writers() {
+    let server = Arc::new(Server::start_with(&["--rate-limit", "0"]));
+    let writers = (0..8).map(|writer| {
+        let server = Arc::clone(&server);
+        tokio::spawn(async move {
+            for number in 0..40 {
+                let create = || {
+                    let request = server.request(Method::POST, "/payments");
+                    request.header("idempotency-key", format!("{writer}-{number}")).json(&payment_of(&json!(1))).send()
+                };
+                let (first, second) = tokio::join!(create(), create());
+                let (first, second) = (first.unwrap(), second.unwrap());
+                assert_eq!((first.status().as_u16(), second.status().as_u16()), (201, 201));
+                let first = first.text().await.unwrap();
+                assert_eq!(second.text().await.unwrap(), first);
+                let id = ids(&json!({"items": [serde_json::from_str::<Value>(&first).unwrap()]})).remove(0);
+                let read = server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap();
+                assert_eq!(read.text().await.unwrap(), first);
+            }
+        })
+    });
+    let writers = futures_util::future::join_all(writers);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let readers = ["limit=20", "limit=20&status=pending"].map(|query| {
+        let (server, is_over) = (Arc::clone(&server), Arc::clone(&is_over));
+        tokio::spawn(async move {
+            let mut pages = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = server.request(Method::GET, &format!("/payments?{query}")).send().await.unwrap();
+                assert_eq!(answer.status(), 200);
+                let page: Value = answer.json().await.unwrap();
+                let (named, total) = (ids(&page), page["total"].as_u64().unwrap());
+                assert!(named.len() as u64 >= total.min(20), "{} of {total}", named.len());
+                for id in named.iter().take(2) {
+                    let read = server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap();
+                    assert_eq!(read.status(), 200, "{id} is named and not there");
+                }
+                pages += 1;
+            }
+            pages
+        })
+    });
+    writers.await.into_iter().for_each(|writer| writer.unwrap());
+    is_over.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.await.unwrap() > 10);
+    }
+    assert_eq!(page(&server, "limit=1").await["total"], 320);
 }
