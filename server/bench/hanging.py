@@ -37,12 +37,15 @@ async def answer(reader, writer):
             arrivals.setdefault(event["data"]["id"], []).append(time.perf_counter())
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
             await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
         writer.close()
 
 
 async def hang(reader, writer):
-    await reader.read()
+    try:
+        await reader.read()
+    except (ConnectionError, asyncio.CancelledError):
+        pass
     writer.close()
 
 
