@@ -248,14 +248,10 @@ impl<'t> Replay<'t> {
 /// own batches are whole too, but each seals a buffer and wakes all of sled's threads to write it, and holds up readers.
 ///
 /// A reader may see a part of it, all of which is durable; so what names a record is there only while the record is.
-pub(super) fn apply(tree: &sled::Tree, mut writes: Writes) -> Result<(), sled::Error> {
-    let applied = writes.remove_entry(keys::APPLIED);
-    let (named, naming): (Writes, Writes) = writes.into_iter().partition(|(key, _)| !keys::names_others(key));
-    let (gone, named): (Writes, Writes) = named.into_iter().partition(|(_, value)| value.is_none());
-    let (no_longer_naming, naming): (Writes, Writes) = naming.into_iter().partition(|(_, value)| value.is_none());
-    // Counts come before what they count in the order of keys.
-    let naming = naming.into_iter().rev();
-    for (key, value) in no_longer_naming.into_iter().chain(named).chain(naming).chain(gone).chain(applied) {
+pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error> {
+    let mut writes: Vec<_> = writes.into_iter().collect();
+    writes.sort_by_key(|(key, value)| turn(key, value.is_some()));
+    for (key, value) in writes {
         match value {
             Some(value) => {
                 let value = squeezed::squeeze(&key, value);
@@ -265,6 +261,21 @@ pub(super) fn apply(tree: &sled::Tree, mut writes: Writes) -> Result<(), sled::E
         }
     }
     Ok(())
+}
+
+/// When a write of a batch is applied, among the others.
+fn turn(key: &[u8], is_there: bool) -> u8 {
+    match (keys::names_others(key), is_there) {
+        // All that it says is applied.
+        _ if key == keys::APPLIED => 6,
+        (true, false) => 0,
+        (false, true) => 1,
+        // Marks are on places, and a count is of what is there.
+        (true, true) if key.starts_with(keys::LISTS) => 2,
+        (true, true) if !key.starts_with(keys::COUNTS) => 3,
+        (true, true) => 4,
+        (false, false) => 5,
+    }
 }
 
 fn endpoints_owed(change: &Change) -> Vec<WebhookId> {
