@@ -113,6 +113,12 @@ impl Session {
     pub(crate) fn scope(&self) -> Scope {
         Scope { developer_id: self.payment.developer_id.clone(), environment: self.payment.environment }
     }
+
+    /// Whether it is over when its time has come. Where there is an attempt, the gateway's word ends it, and `check_at`
+    /// brings it up.
+    pub(crate) fn ends_by_itself(&self) -> bool {
+        self.payment.raw_status.is_open() && self.attempt.is_none()
+    }
 }
 
 /// Which gateway an attempt was made at.

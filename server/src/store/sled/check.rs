@@ -177,9 +177,12 @@ impl Check<'_> {
         let is_owned = self.is_there(&keys::workspace_of(&payment.developer_id))?;
         self.expect(is_owned, key, "belongs to a developer that is not there");
 
-        let ends_by_itself = payment.raw_status.is_open() && session.attempt.is_none();
         let has_end = packed::has_line(&self.bytes(&keys::ends(session.expires_at))?, payment.id.as_str());
-        self.expect(has_end || !ends_by_itself, key, "is open and will never expire: its session's end is missing");
+        self.expect(
+            has_end || !session.ends_by_itself(),
+            key,
+            "is open and will never expire: its session's end is missing",
+        );
         if let Some(at) = session.check_at {
             let has_check = self.is_there(&keys::check(at, &payment.id))?;
             self.expect(has_check, key, "is to be asked for at its gateway and will never be");
@@ -419,8 +422,7 @@ impl Check<'_> {
     fn ends(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for id in packed::lines(value) {
             let is_due = self.stored(id)?.is_some_and(|Stored { session, .. }| {
-                let is_open = session.payment.raw_status.is_open() && session.attempt.is_none();
-                is_open && key == keys::ends(session.expires_at)
+                session.ends_by_itself() && key == keys::ends(session.expires_at)
             });
             self.expect(is_due, key, DUE);
         }

@@ -80,7 +80,7 @@ impl Closing {
     pub(crate) fn wait(self) {
         // A committer that panicked has ended the process already.
         let _ = self.committer.join();
-        // The next start takes sled's word for what it holds, so all that it ever writes must be on the disk first.
+        // An end is in order when all that sled ever writes is on the disk.
         if let Err(error) = engine::sync_closed(&self.engine).and_then(|()| fs::remove_file(&self.mark)) {
             tracing::warn!(%error, "the next start will say that this end was not in order");
         }
@@ -115,7 +115,9 @@ impl SledStore {
             }
             opened => opened?,
         };
-        refuse_format(&tree)?;
+        if let Some(found) = format_of(&tree)?.filter(|found| *found < FORMAT) {
+            tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
+        }
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         if applied > 0 && !journal_directory.exists() {
             return Err(OpenError::HalfAStore { missing: journal_directory });
@@ -290,13 +292,13 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Refuses a store of a later version before anything is done to it.
-fn refuse_format(tree: &sled::Tree) -> Result<(), OpenError> {
+/// The format of a store, if it is not new. One of a later version is refused before anything is done to it.
+fn format_of(tree: &sled::Tree) -> Result<Option<u32>, OpenError> {
     match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
         Some(found) if found > FORMAT => Err(OpenError::Format { found }),
         // Without its mark a store that holds anything is not one of ours.
         None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
-        _ => Ok(()),
+        found => Ok(found),
     }
 }
 
@@ -380,7 +382,7 @@ impl Store for SledStore {
         let Some(used_at) = self.get(&at)? else { return Ok(None) };
         let record = keys::responses(used_at);
         let responses = tables::bytes(&self.tree, &record)?;
-        let (response, _) = tables::take_response(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
+        let response = tables::response_of(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
         // Where the key is being used anew after its day, it may be just gone: then the committer decides.
         response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
     }

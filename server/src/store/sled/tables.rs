@@ -133,12 +133,14 @@ impl<'t> View<'t> {
         let of = keys::name_of_used(&at).unwrap_or_default();
         if let Some(used_at) = self.read::<Timestamp>(&at)? {
             let record = keys::responses(used_at);
-            let (old, others) = take_response(&record, &self.bytes(&record)?, &of)?;
+            let responses = self.bytes(&record)?;
             if KeptResponse::is_fresh_at(used_at, created_at) {
                 let missing = || unreadable(&record, serde::de::Error::custom("a response is not there"));
-                let kept = old.ok_or_else(missing)?.resolve(&record, |id| self.read(&keys::session(id)))?;
+                let kept = response_of(&record, &responses, &of)?.ok_or_else(missing)?;
+                let kept = kept.resolve(&record, |id| self.read(&keys::session(id)))?;
                 return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
             }
+            let others = responses_without(&record, &responses, &of)?;
             self.change.insert(record, (!others.is_empty()).then_some(others));
         }
         let payment = writes.iter().find_map(|write| match write {
@@ -223,7 +225,7 @@ impl<'t> View<'t> {
                     self.mark_payment(&Marks::of(&scope, was), stored.place, false)?;
                     self.mark_payment(&Marks::of(&scope, &session.payment.status), stored.place, true)?;
                 }
-                if stored.session.payment.raw_status.is_open() {
+                if stored.session.ends_by_itself() {
                     let end = keys::ends(stored.session.expires_at);
                     self.delist(end, session.payment.id.as_str())?;
                 }
@@ -260,8 +262,7 @@ impl<'t> View<'t> {
             }
         }
         let id = &session.payment.id;
-        // Where there is an attempt, the gateway's word ends the session, and `check_at` brings it up.
-        if session.payment.raw_status.is_open() && session.attempt.is_none() {
+        if session.ends_by_itself() {
             self.enlist(keys::ends(session.expires_at), id.as_str())?;
         }
         if let Some(check) = session.check_at {
@@ -425,22 +426,23 @@ pub(super) fn delivery_bodies_before(
     Ok(found)
 }
 
-/// Takes the response of an idempotency key out of the record of its time; the others are what the record is without it.
-pub(super) fn take_response(
-    record: &[u8],
-    responses: &[u8],
-    of: &str,
-) -> Result<(Option<StoredResponse>, Vec<u8>), StoreError> {
-    let (mut found, mut others) = (None, Vec::new());
+/// The response of an idempotency key in the record of its time.
+pub(super) fn response_of(record: &[u8], responses: &[u8], of: &str) -> Result<Option<StoredResponse>, StoreError> {
+    let mut responses = packed::values::<StoredResponse>(responses);
+    let found = responses.find(|response| response.as_ref().map_or(true, |response| response.of == of));
+    found.transpose().map_err(|source| unreadable(record, source))
+}
+
+/// The record of its time without the response of an idempotency key.
+fn responses_without(record: &[u8], responses: &[u8], of: &str) -> Result<Vec<u8>, StoreError> {
+    let mut others = Vec::new();
     for response in packed::values::<StoredResponse>(responses) {
         let response = response.map_err(|source| unreadable(record, source))?;
-        if response.of == of {
-            found = Some(response);
-        } else {
+        if response.of != of {
             packed::push_value(&mut others, &response).map_err(|source| unreadable(record, source))?;
         }
     }
-    Ok((found, others))
+    Ok(others)
 }
 
 /// Reads a record, if there is one.
