@@ -28,6 +28,7 @@ pub(crate) struct Keep {
     pub(crate) key: IdempotencyKey,
     /// As [`KeptResponse::fingerprint`].
     pub(crate) fingerprint: String,
+    /// When it was given; it counts for 24 hours.
     pub(crate) created_at: Timestamp,
     pub(crate) body: Text,
 }
@@ -37,6 +38,7 @@ pub(crate) struct Keep {
 pub(crate) enum Text {
     /// The payment as this change leaves it.
     Payment,
+    /// This text.
     Json(RawJson),
 }
 
