@@ -8,12 +8,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{
-    Routes,
-    incoming::{Incoming, incoming},
-    limit::Verdict,
-    reply::Problem,
-};
+use super::{Routes, at, limit::Verdict, reply::Problem};
 
 /// A file that comes with the server.
 pub(super) struct Asset {
@@ -38,19 +33,15 @@ impl Asset {
     /// The route that it is served at.
     pub(super) fn route(&'static self) -> Routes {
         let path = self.path;
-        warp::path("assets")
-            .and(warp::path(path))
-            .and(warp::path::end())
-            .and(incoming())
-            .then(move |incoming: Incoming| async move {
-                let mut response = match incoming.method {
-                    Method::GET => self.response(),
-                    _ => Problem::MethodNotAllowed("GET, HEAD").into_response(),
-                };
-                Verdict::UNLIMITED.write(&mut response);
-                response
-            })
-            .boxed()
+        let path = warp::path("assets").and(warp::path(path)).and(warp::path::end());
+        at(path.map(|| ()), move |(), incoming| async move {
+            let mut response = match incoming.method {
+                Method::GET => self.response(),
+                _ => Problem::MethodNotAllowed("GET, HEAD").into_response(),
+            };
+            Verdict::UNLIMITED.write(&mut response);
+            response
+        })
     }
 
     fn response(&self) -> Response {

@@ -10,14 +10,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{
-    Routes,
-    assets::Asset,
-    first_of,
-    incoming::{Incoming, incoming},
-    limit::Verdict,
-    reply::Problem,
-};
+use super::{Routes, assets::Asset, at, first_of, limit::Verdict, reply::Problem};
 use crate::service::SANDBOX_KEY;
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
@@ -39,7 +32,7 @@ struct Dashboard {
 }
 
 pub(super) fn routes() -> Routes {
-    let page = warp::path!("dashboard").and(incoming()).then(async |incoming: Incoming| {
+    let page = at(warp::path!("dashboard").map(|| ()), async |(), incoming| {
         let outcome = match incoming.method {
             Method::GET => document(),
             _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
@@ -48,7 +41,7 @@ pub(super) fn routes() -> Routes {
         Verdict::UNLIMITED.write(&mut response);
         response
     });
-    first_of([page.boxed(), STYLE.route(), SCRIPT.route()])
+    first_of([page, STYLE.route(), SCRIPT.route()])
 }
 
 fn document() -> Result<Response, Problem> {

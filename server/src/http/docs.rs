@@ -10,14 +10,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{
-    Routes, Server,
-    assets::Asset,
-    first_of, gate,
-    incoming::{Incoming, incoming},
-    limit::Verdict,
-    reply::Problem,
-};
+use super::{Routes, Server, assets::Asset, at, first_of, gate, incoming::Incoming, limit::Verdict, reply::Problem};
 use crate::service::SANDBOX_KEY;
 
 /// The description. A test holds every answer of the server against it.
@@ -39,7 +32,7 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
         String::new()
     });
     let page = bytes::Bytes::from(page);
-    let reference = warp::path!("docs").and(incoming()).then(move |incoming: Incoming| {
+    let reference = at(warp::path!("docs").map(|| ()), move |(), incoming| {
         let page = page.clone();
         async move {
             let mut response = get(&incoming).map_or_else(Problem::into_response, |()| document(page));
@@ -47,7 +40,7 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
             response
         }
     });
-    first_of([description, reference.boxed(), STYLE.route()])
+    first_of([description, reference, STYLE.route()])
 }
 
 fn get(incoming: &Incoming) -> Result<(), Problem> {

@@ -11,8 +11,8 @@ use warp::{
 };
 
 use super::{
-    Routes, Server,
-    incoming::{Incoming, incoming},
+    Routes, Server, at,
+    incoming::Incoming,
     limit::Verdict,
     reply::{self, Problem},
 };
@@ -50,7 +50,7 @@ where
             limited(verdict, handler(Arc::clone(&server.service), caller, part, incoming), Problem::into_response).await
         }
     };
-    path.and(incoming()).then(answer).boxed()
+    at(path, answer)
 }
 
 /// A route that needs no key, so many times a minute from one address. Its path holds an id, or something else.
@@ -66,7 +66,7 @@ where
         let verdict = server.limits.take_address(incoming.peer, &incoming.headers);
         limited(verdict, handler(Arc::clone(&server.service), part, incoming), Problem::into_response)
     };
-    path.and(incoming()).then(answer).boxed()
+    at(path, answer)
 }
 
 /// The same for a page: what goes wrong is shown to a person.
@@ -88,7 +88,7 @@ where
         let handled = handler(Arc::clone(&server.service), part, incoming);
         limited(verdict, handled, move |problem| show(&headers, problem))
     };
-    path.and(incoming()).then(answer).boxed()
+    at(path, answer)
 }
 
 /// The same for a path that holds nothing.

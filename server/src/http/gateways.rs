@@ -13,8 +13,8 @@ use warp::{
 };
 
 use super::{
-    Routes, Server, first_of, gate,
-    incoming::{Incoming, incoming},
+    Routes, Server, at, first_of, gate,
+    incoming::Incoming,
     limit::Verdict,
     page::see_other,
     reply::{self, Problem},
@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_secs(8);
 
 pub(super) fn routes(server: &Arc<Server>) -> Routes {
     let at_events = Arc::clone(&server.service);
-    let events = warp::path!("gateways" / "stripe" / "webhook").and(incoming()).then(move |incoming| {
+    let events = at(warp::path!("gateways" / "stripe" / "webhook").map(|| ()), move |(), incoming| {
         let service = Arc::clone(&at_events);
         async move {
             // Not limited by address: all of a processor's events come from a few.
@@ -41,7 +41,7 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
     first_of([
         gate::keyless_with(server, warp::path!("gateways" / "bkash" / "return" / String), back_from_bkash),
         gate::keyless_with(server, warp::path!("gateways" / "stripe" / "return" / String), back_from_stripe),
-        events.boxed(),
+        events,
     ])
 }
 

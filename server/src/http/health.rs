@@ -11,8 +11,8 @@ use warp::{
 };
 
 use super::{
-    Routes, Server, first_of,
-    incoming::{Incoming, incoming},
+    Routes, Server, at, first_of,
+    incoming::Incoming,
     limit::Verdict,
     reply::{self, Problem},
 };
@@ -32,7 +32,7 @@ where
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
     let server = Arc::clone(server);
-    let answer = move |incoming: Incoming| {
+    let answer = move |(), incoming: Incoming| {
         let (server, handler) = (Arc::clone(&server), handler.clone());
         async move {
             let outcome = match incoming.method {
@@ -44,7 +44,7 @@ where
             response
         }
     };
-    path.and(incoming()).then(answer).boxed()
+    at(path.map(|| ()), answer)
 }
 
 fn ok() -> Result<Response, Problem> {

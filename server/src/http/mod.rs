@@ -32,6 +32,7 @@ pub(crate) use client_address::TrustedProxies;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
 
+use self::incoming::{Incoming, incoming};
 use crate::{metrics::Metrics, service::Service};
 
 /// All routes as one service, the same for every connection.
@@ -62,6 +63,18 @@ pub(crate) fn routes(server: &Arc<Server>) -> Routes {
         health::routes(server),
     ]);
     resources.recover(no_such_path).unify().boxed()
+}
+
+/// A path, and what answers whoever asks for it. `answer` makes its future apart from the route's, so that a route whose
+/// path is another costs little to try: warp makes a future of every route it tries.
+fn at<T, P, H, F>(path: P, answer: H) -> Routes
+where
+    T: Send + 'static,
+    P: Filter<Extract = (T,), Error = Rejection> + Clone + Send + Sync + 'static,
+    H: Fn(T, Incoming) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    path.and(incoming()).then(move |part, incoming| Box::pin(answer(part, incoming))).boxed()
 }
 
 /// The first of these that has the path. Each is boxed, so that the type of the whole does not grow with their number; and
