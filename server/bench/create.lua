@@ -1,22 +1,22 @@
--- POST /api/v1/payments, each request under an Idempotency-Key of its own.
+-- POST /api/v1/payments, each request under an Idempotency-Key of its own. What the requests share is written once, so that
+-- the load takes little of the processor that it shares with the server.
 local thread_number = 0
 function setup(thread)
   thread:set("number", thread_number)
   thread_number = thread_number + 1
 end
+local body = '{"amount": 750, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart", "customer": {"name": "Rahima Khatun", "email": "rahima@example.com"}}'
 function init(args)
   count = 0
-  stamp = args[1] or "0"
-end
-local body = '{"amount": 750, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart", "customerName": "Rahima Khatun", "customerEmail": "rahima@example.com"}'
-function request()
-  count = count + 1
-  return wrk.format("POST", "/api/v1/payments", {
+  local whole = wrk.format("POST", "/api/v1/payments", {
     ["Authorization"] = "Bearer sk_test_demo",
     ["Content-Type"] = "application/json",
-    ["Idempotency-Key"] = stamp .. "-" .. number .. "-" .. count,
+    ["Idempotency-Key"] = "KEY",
   }, body)
+  local from, to = whole:find("KEY", 1, true)
+  before, after = whole:sub(1, from - 1) .. (args[1] or "0") .. "-" .. number .. "-", whole:sub(to + 1)
 end
-function response(status)
-  if status ~= 201 then bad = (bad or 0) + 1; if bad < 4 then print("status " .. status) end end
+function request()
+  count = count + 1
+  return before .. count .. after
 end
