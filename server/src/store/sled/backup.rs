@@ -29,6 +29,7 @@ use super::{
     engine,
     journal::{self, JournalError, Pieces, Writes},
     keys,
+    records::Records,
     retention::Retention,
     tables,
 };
@@ -56,7 +57,7 @@ struct Manifest {
 /// What it takes to copy a store while it is open.
 #[derive(Clone)]
 pub(super) struct Copier {
-    pub(super) tree: sled::Db,
+    pub(super) records: Records,
     pub(super) journal: PathBuf,
     pub(super) retention: Arc<Retention>,
     /// The store is being closed, and a copy under way must not hold that up.
@@ -75,7 +76,7 @@ impl Copier {
         let mut pieces = Pieces::create(&directory.join(RECORDS), 1)?;
         let mut piece = Writes::new();
         let mut bytes = 0;
-        for entry in self.tree.iter() {
+        for entry in self.records.tree().iter() {
             let (key, value) = entry.map_err(StoreError::engine)?;
             if key == keys::APPLIED {
                 continue;
@@ -94,8 +95,8 @@ impl Copier {
         pieces.append(&piece)?;
         let pieces = pieces.finish()?;
 
-        // sled shows a batch whole, this number with it; so no later entry can have been read.
-        let to = self.applied()?;
+        // A batch is shown before any of it is in the tree; so nothing of a later one can have been read.
+        let to = self.records.last().number;
         let journal = directory.join(JOURNAL);
         DirBuilder::new().mode(0o700).create(&journal)?;
         let mut between = Pieces::create(&journal::file_in(&journal, from + 1), from + 1)?;
@@ -120,7 +121,7 @@ impl Copier {
     }
 
     fn applied(&self) -> Result<u64, StoreError> {
-        Ok(tables::read(&self.tree, keys::APPLIED)?.unwrap_or(0))
+        Ok(tables::read(self.records.tree(), keys::APPLIED)?.unwrap_or(0))
     }
 }
 
@@ -197,7 +198,7 @@ impl Sources<'_> {
             let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
                 records += writes.len() as u64;
                 is_later |= self.is_later(&writes);
-                Ok(committer::apply(tree, writes)?)
+                Ok(committer::apply(tree, &writes)?)
             })?;
             if (pieces, records) != (manifest.pieces, manifest.records) {
                 return Err(BackupError::Damaged { backup: backup.to_owned() });
@@ -287,4 +288,34 @@ pub(crate) enum BackupError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sled::{journal::Journal, records::Batch};
+
+    #[test]
+    fn a_copy_that_was_read_while_a_batch_was_applied_has_the_whole_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name| directory.path().join(name);
+        let tree = engine::open(&within("sled")).unwrap();
+        let records = Records::new(tree.clone(), 0);
+        let mut journal = Journal::open(&within("journal"), 0, |_, _| Ok(())).unwrap();
+        let value = |text: &str| Some(text.as_bytes().to_vec());
+        let writes = Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2"))]);
+        let number = journal.append(&writes).unwrap();
+        records.show(Batch { number, writes });
+        tree.insert("b", "2").unwrap();
+
+        let retention = Arc::default();
+        let copier = Copier { records, journal: within("journal"), retention, closing: Arc::default() };
+        let made = copier.copy_to(&within("backup")).unwrap();
+        assert_eq!((made.records, made.from, made.to), (1, 0, 1));
+        let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
+        assert_eq!(restore(&sources, &within("restored")).unwrap(), 1);
+        let restored = engine::open(&within("restored").join("sled")).unwrap();
+        assert_eq!(tables::bytes(&restored, b"a").unwrap(), b"1");
+        assert_eq!(tables::bytes(&restored, b"b").unwrap(), b"2");
+    }
 }

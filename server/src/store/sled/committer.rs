@@ -1,8 +1,9 @@
 //! The committer: the one thread that writes.
 //!
 //! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
-//! stroke: one entry in the journal, one sync. Then it applies them to sled and answers all. So changes have one order, each
-//! is whole or not there, and the cost of a sync is shared by everyone who waited for it.
+//! stroke: one entry in the journal, one sync. Then it shows them to readers, answers all, and applies them to sled while
+//! the next ones come. So changes have one order, each is whole or not there, and the cost of a sync is shared by everyone
+//! who waited for it.
 
 use std::{
     fs::File,
@@ -23,6 +24,7 @@ use super::{
     archive::Archivist,
     journal::{AppendError, Journal, Writes},
     keys,
+    records::{Batch, Records},
     retention::Retention,
     squeezed,
     tables::View,
@@ -53,7 +55,7 @@ pub(super) struct Committer {
 impl Committer {
     /// Starts the thread. `outbox` is told of each endpoint that is owed something new, once that is durable.
     pub(super) fn start(
-        tree: sled::Db,
+        records: Records,
         files: Files,
         retention: Arc<Retention>,
         ambient: Arc<dyn Ambient>,
@@ -61,7 +63,7 @@ impl Committer {
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let worker = Worker { tree, files, retention, ambient, outbox, metrics };
+        let worker = Worker { records, files, retention, ambient, outbox, metrics };
         let thread = thread::Builder::new().name("committer".into()).spawn(move || {
             // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
             if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
@@ -115,7 +117,7 @@ impl Reserve {
 }
 
 struct Worker {
-    tree: sled::Db,
+    records: Records,
     files: Files,
     retention: Arc<Retention>,
     ambient: Arc<dyn Ambient>,
@@ -134,7 +136,7 @@ impl Worker {
     }
 
     fn commit(&mut self, batch: impl Iterator<Item = (Change, Answer)>) {
-        let mut view = View::new(&self.tree);
+        let mut view = View::new(self.records.tree());
         let mut owed = Vec::new();
         let mut answers = Vec::new();
         let mut outbox_grew = 0;
@@ -148,7 +150,8 @@ impl Worker {
             answers.push((answer, outcome));
         }
         let begun = Instant::now();
-        let durable = self.make_durable(view.into_writes());
+        let made = self.make_durable(view.into_writes());
+        let durable = made.is_some();
         if durable {
             self.metrics.synced(answers.len(), begun.elapsed());
             self.metrics.outbox.inc_by(outbox_grew);
@@ -164,35 +167,43 @@ impl Worker {
                 let _ = self.outbox.send(endpoint);
             }
         }
+        if let Some(batch) = made {
+            self.apply(&batch);
+        }
     }
 
-    /// Journal first, then sled: what a reader can see is durable. False if nothing was written.
-    fn make_durable(&mut self, mut writes: Writes) -> bool {
+    /// Journal first, then readers: what they can see is durable. Nothing if nothing was written.
+    fn make_durable(&mut self, mut writes: Writes) -> Option<Arc<Batch>> {
         if writes.is_empty() {
-            return true;
+            return Some(self.records.last());
         }
         if let Err(error) = self.files.reserve.keep(&self.files.engine) {
             tracing::error!(%error, "a batch was refused because sled would have no room for it");
-            return false;
+            return None;
         }
         let now = self.ambient.now().as_millis().to_string();
         writes.insert(keys::COMMITTED_AT.to_vec(), Some(now.into_bytes()));
         match self.files.journal.append(&writes) {
             Ok(number) => {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-                apply(&self.tree, writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
+                self.records.show(Batch { number, writes });
+                Some(self.records.last())
             }
             Err(AppendError::NotWritten(error)) => {
                 tracing::error!(%error, "a batch was refused because the journal could not be written; is the disk full?");
-                return false;
+                None
             }
             // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
             Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
         }
+    }
+
+    fn apply(&mut self, batch: &Batch) {
+        apply(self.records.tree(), &batch.writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
+        self.records.show(Batch { number: batch.number, writes: Writes::new() });
         if self.files.journal.is_long() {
             self.rotate();
         }
-        true
     }
 
     /// Makes sled durable for once, so that the journal so far need not be applied again.
@@ -205,7 +216,7 @@ impl Worker {
     }
 
     fn sync_engine(&self) {
-        self.tree.flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
+        self.records.tree().flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
         self.files.engine.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
     }
 }
@@ -240,7 +251,7 @@ impl<'t> Replay<'t> {
         }
         self.bytes = 0;
         self.writes.insert(keys::APPLIED.to_vec(), Some(self.last.to_string().into_bytes()));
-        apply(self.tree, std::mem::take(&mut self.writes))
+        apply(self.tree, &std::mem::take(&mut self.writes))
     }
 }
 
@@ -248,14 +259,13 @@ impl<'t> Replay<'t> {
 /// own batches are whole too, but each seals a buffer and wakes all of sled's threads to write it, and holds up readers.
 ///
 /// A reader may see a part of it, all of which is durable; so what names a record is there only while the record is.
-pub(super) fn apply(tree: &sled::Tree, writes: Writes) -> Result<(), sled::Error> {
-    let mut writes: Vec<_> = writes.into_iter().collect();
+pub(super) fn apply(tree: &sled::Tree, writes: &Writes) -> Result<(), sled::Error> {
+    let mut writes: Vec<_> = writes.iter().collect();
     writes.sort_by_key(|(key, value)| turn(key, value.is_some()));
     for (key, value) in writes {
         match value {
             Some(value) => {
-                let value = squeezed::squeeze(&key, value);
-                tree.insert(key, value)?;
+                tree.insert(key, &*squeezed::squeeze(key, value))?;
             }
             None => drop(tree.remove(key)?),
         }

@@ -12,6 +12,7 @@ mod journal;
 mod keys;
 mod migrate;
 mod packed;
+mod records;
 mod retention;
 mod squeezed;
 mod tables;
@@ -44,6 +45,7 @@ use self::{
     committer::{Committer, Replay},
     journal::Journal,
     keys::{List, Marks},
+    records::Records,
     retention::Retention,
     tables::Stored,
 };
@@ -57,7 +59,7 @@ use crate::{ambient::Ambient, metrics::Commits};
 const FORMAT: u32 = 4;
 /// A store in a directory.
 pub(crate) struct SledStore {
-    tree: sled::Db,
+    records: Records,
     committer: Committer,
     copier: Copier,
 }
@@ -147,23 +149,25 @@ impl SledStore {
             // Through the journal, so that it is as durable and as whole as any change.
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            committer::apply(&tree, writes).map_err(StoreError::engine)?;
+            committer::apply(&tree, &writes).map_err(StoreError::engine)?;
         }
+        let applied = tables::read(&tree, keys::APPLIED)?.unwrap_or(0);
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
         commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
         let retention = Arc::<Retention>::default();
         let archivist = Archivist::start(journal_directory.clone())?;
+        let records = Records::new(tree, applied);
         let copier = Copier {
-            tree: tree.clone(),
+            records: records.clone(),
             journal: journal_directory,
             retention: Arc::clone(&retention),
             closing: Arc::default(),
         };
         let engine = File::options().write(true).open(engine_directory.join("db"))?;
         let files = committer::Files { engine, journal, archivist, reserve: committer::Reserve::default() };
-        let (committer, thread) = Committer::start(tree.clone(), files, retention, ambient, outbox, commits)?;
+        let (committer, thread) = Committer::start(records.clone(), files, retention, ambient, outbox, commits)?;
         Ok((
-            Self { tree, committer, copier },
+            Self { records, committer, copier },
             Closing { committer: thread, engine: engine_directory, mark, _lock: lock },
         ))
     }
@@ -171,7 +175,7 @@ impl SledStore {
     /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
     /// records have been read.
     pub(crate) fn check(&self, progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
-        check::check(&self.tree, progress)
+        check::check(self.records.tree(), progress)
     }
 
     /// Every payment with its session, in the order of their ids.
@@ -190,17 +194,16 @@ impl SledStore {
     }
 
     fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> {
-        let entries = self.tree.scan_prefix(prefix);
-        entries.map(|entry| entry.map_err(StoreError::engine).and_then(|(key, json)| tables::parse(&key, &json)))
+        self.records.under(prefix).map(|entry| entry.and_then(|(key, json)| tables::parse(&key, &json)))
     }
 
     /// How many records there are. It counts them, so it is for a progress bar only.
     pub(crate) fn records(&self) -> u64 {
-        self.tree.len() as u64
+        self.records.tree().len() as u64
     }
 
     fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        tables::read(&self.tree, key)
+        self.records.read(key)
     }
 
     /// A page of a list, newest first, with whatever its entries name: of all entries, or of those that are marked.
@@ -222,7 +225,7 @@ impl SledStore {
         };
         let mut items = Vec::new();
         for ids in places.chunk_by(|one, next| one / keys::LEAF == next / keys::LEAF) {
-            let leaf = tables::bytes(&self.tree, &list.leaf(ids[0]))?;
+            let leaf = self.records.bytes(&list.leaf(ids[0]))?;
             let leaf: Vec<_> = packed::lines(&leaf).collect();
             for place in ids {
                 if let Some(id) = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)) {
@@ -238,8 +241,8 @@ impl SledStore {
         let blocks = marks.blocks();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut places = Vec::new();
-        for entry in self.tree.scan_prefix(&blocks).rev() {
-            let (key, block) = entry.map_err(StoreError::engine)?;
+        for entry in self.records.under_from_the_end(&blocks) {
+            let (key, block) = entry?;
             let count = packed::marked(&block);
             if skip >= count {
                 skip -= count;
@@ -259,8 +262,8 @@ impl SledStore {
     /// The payments whose ids an index holds.
     fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>, StoreError> {
         let mut found = Vec::new();
-        for key in self.tree.scan_prefix(prefix).keys() {
-            let key = key.map_err(StoreError::engine)?;
+        for entry in self.records.under(prefix) {
+            let (key, _) = entry?;
             let id = String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
             let stored = id.map(|id| self.get::<Stored>(&keys::session(&id))).transpose()?.flatten();
             found.extend(stored.map(|stored| stored.session));
@@ -346,8 +349,8 @@ impl Store for SledStore {
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
         let mut found = Vec::new();
-        for hash in self.tree.scan_prefix(keys::API_KEY_IDS).values() {
-            let hash = hash.map_err(StoreError::engine)?;
+        for entry in self.records.under(keys::API_KEY_IDS) {
+            let (_, hash) = entry?;
             let Ok(bytes) = <[u8; 32]>::try_from(hash.as_ref()) else { continue };
             let hash = KeyHash::from_bytes(bytes);
             let record = self.get(&keys::api_key(&hash))?;
@@ -381,19 +384,18 @@ impl Store for SledStore {
         let at = keys::idempotency(key);
         let Some(used_at) = self.get(&at)? else { return Ok(None) };
         let record = keys::responses(used_at);
-        let responses = tables::bytes(&self.tree, &record)?;
+        let responses = self.records.bytes(&record)?;
         let response = tables::response_of(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
         // Where the key is being used anew after its day, it may be just gone: then the committer decides.
         response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
     }
 
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        let first = self.tree.range(keys::responses_before(time)).keys().next();
-        Ok(first.transpose().map_err(StoreError::engine)?.is_some())
+        Ok(self.records.range(keys::responses_before(time)).next().transpose()?.is_some())
     }
 
     async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        Ok(!tables::delivery_bodies_before(&self.tree, time, 1)?.is_empty())
+        Ok(!tables::delivery_bodies_before(self.records.tree(), time, 1)?.is_empty())
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
@@ -402,8 +404,8 @@ impl Store for SledStore {
 
     async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
         let mut found = Vec::new();
-        for ids in self.tree.range(keys::ends_before(now)).values() {
-            found.extend(packed::lines(&ids.map_err(StoreError::engine)?).filter_map(|id| id.parse().ok()));
+        for entry in self.records.range(keys::ends_before(now)) {
+            found.extend(packed::lines(&entry?.1).filter_map(|id| id.parse().ok()));
             if found.len() >= at_most {
                 break;
             }
@@ -414,8 +416,8 @@ impl Store for SledStore {
 
     async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
         let mut found = Vec::new();
-        for key in self.tree.range(keys::checks_before(now)).keys().take(at_most) {
-            found.extend(keys::payment_to_check(&key.map_err(StoreError::engine)?));
+        for entry in self.records.range(keys::checks_before(now)).take(at_most) {
+            found.extend(keys::payment_to_check(&entry?.0));
         }
         Ok(found)
     }
@@ -430,8 +432,8 @@ impl Store for SledStore {
 
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
         let mut found = Vec::new();
-        for entry in self.tree.scan_prefix(keys::COUNTS) {
-            let (key, count) = entry.map_err(StoreError::engine)?;
+        for entry in self.records.under(keys::COUNTS) {
+            let (key, count) = entry?;
             if let Some((environment, status)) = keys::count_of_status(&key) {
                 found.push((environment, status, tables::parse(&key, &count)?));
             }
@@ -474,8 +476,8 @@ impl Store for SledStore {
     async fn endpoints(&self, scope: &Scope) -> Result<Vec<WebhookEndpoint>, StoreError> {
         let prefix = keys::endpoints_of(scope);
         let mut endpoints = Vec::new();
-        for key in self.tree.scan_prefix(&prefix).keys() {
-            let key = key.map_err(StoreError::engine)?;
+        for entry in self.records.under(&prefix) {
+            let (key, _) = entry?;
             let id = String::from_utf8_lossy(&key[prefix.len()..]).parse();
             let endpoint = id.ok().map(|id| self.get::<Endpoint>(&keys::endpoint(&id))).transpose()?.flatten();
             endpoints.extend(endpoint.map(|endpoint| endpoint.endpoint));
@@ -502,8 +504,8 @@ impl Store for SledStore {
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<Outgoing>, StoreError> {
         let prefix = keys::outbox_of(endpoint);
         let mut owed = Vec::new();
-        for key in self.tree.scan_prefix(&prefix).keys().take(at_most) {
-            let key = key.map_err(StoreError::engine)?;
+        for entry in self.records.under(&prefix).take(at_most) {
+            let (key, _) = entry?;
             let id = String::from_utf8_lossy(&key[prefix.len()..]).parse::<DeliveryId>();
             let outgoing = id.ok().map(|id| self.get(&keys::delivery(&id))).transpose()?.flatten();
             owed.extend(outgoing);
@@ -515,8 +517,8 @@ impl Store for SledStore {
         let mut endpoints = Vec::new();
         // One step for each endpoint, not for each delivery: go on after the last key an endpoint can have.
         let mut from = keys::OUTBOX.to_vec();
-        while let Some(entry) = self.tree.range(from.clone()..).keys().next() {
-            let key = entry.map_err(StoreError::engine)?;
+        while let Some(entry) = self.records.range(from.clone()..).next() {
+            let (key, _) = entry?;
             let Some(rest) = key.strip_prefix(keys::OUTBOX) else { break };
             let id = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
             let Ok(id) = String::from_utf8_lossy(id).parse() else { break };

@@ -14,12 +14,12 @@ use super::keys;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// What the tree holds for a value under a key.
-pub(super) fn squeeze(key: &[u8], value: Vec<u8>) -> Vec<u8> {
+pub(super) fn squeeze<'v>(key: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
     // A backup's records are squeezed when they come back.
     if is_json(key) && value.first() == Some(&b'{') {
-        [&[SQUEEZED], &*compress_prepend_size(&value)].concat()
+        Cow::Owned([&[SQUEEZED], &*compress_prepend_size(value)].concat())
     } else {
-        value
+        Cow::Borrowed(value)
     }
 }
 
@@ -55,11 +55,11 @@ mod tests {
         #[test]
         fn what_is_squeezed_opens_as_it_was(json in "\\{[ -~]{0,400}\\}", other in prop::collection::vec(any::<u8>(), 0..80)) {
             let value = json.into_bytes();
-            let squeezed = squeeze(b"payment/pay_1", value.clone());
-            prop_assert_ne!(&squeezed, &value);
-            prop_assert_eq!(&squeeze(b"payment/pay_1", squeezed.clone()), &squeezed);
-            prop_assert_eq!(open(b"payment/pay_1", &squeezed).unwrap(), value);
-            prop_assert_eq!(squeeze(b"marks/a", other.clone()), other.clone());
+            let squeezed = squeeze(b"payment/pay_1", &value);
+            prop_assert_ne!(&*squeezed, &*value);
+            prop_assert_eq!(&squeeze(b"payment/pay_1", &squeezed), &squeezed);
+            prop_assert_eq!(&*open(b"payment/pay_1", &squeezed).unwrap(), &*value);
+            prop_assert_eq!(&*squeeze(b"marks/a", &other), &*other);
             prop_assert_eq!(&*open(b"marks/a", &other).unwrap(), &*other);
         }
 

@@ -465,7 +465,8 @@ pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, 
     serde_json::from_slice(&open(key, value)?).map_err(|source| unreadable(key, source))
 }
 
-fn open<'v>(key: &[u8], value: &'v [u8]) -> Result<Cow<'v, [u8]>, StoreError> {
+/// The value under a key, as it was before it was squeezed.
+pub(super) fn open<'v>(key: &[u8], value: &'v [u8]) -> Result<Cow<'v, [u8]>, StoreError> {
     squeezed::open(key, value).map_err(|damage| unreadable(key, serde::de::Error::custom(damage)))
 }
 

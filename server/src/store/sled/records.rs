@@ -1,0 +1,198 @@
+//! The records as readers find them: in sled, and before it in the batch that is durable and not yet in sled.
+//!
+//! Whoever waited for a batch is answered as soon as the journal has it; only then it is applied to sled. Meanwhile it lies
+//! here, so that what was answered can be read.
+
+use std::{
+    cmp::Ordering,
+    ops::{Bound, RangeBounds},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use serde::de::DeserializeOwned;
+use sled::IVec;
+
+use super::{journal::Writes, tables};
+use crate::store::StoreError;
+
+/// All records, the durable ones and no others.
+#[derive(Clone)]
+pub(super) struct Records {
+    tree: sled::Db,
+    ahead: Arc<RwLock<Arc<Batch>>>,
+}
+
+/// What the journal has and sled may not have yet.
+pub(super) struct Batch {
+    /// Its number in the journal.
+    pub(super) number: u64,
+    pub(super) writes: Writes,
+}
+
+impl Records {
+    /// The records of a tree that has all batches up to this number.
+    pub(super) fn new(tree: sled::Db, applied: u64) -> Self {
+        Self { tree, ahead: Arc::new(RwLock::new(Arc::new(Batch { number: applied, writes: Writes::new() }))) }
+    }
+
+    /// The tree alone: all but the last batch for certain.
+    pub(super) fn tree(&self) -> &sled::Db {
+        &self.tree
+    }
+
+    /// Lets a batch be read from now on. It must be durable, and the one before must be in the tree.
+    pub(super) fn show(&self, batch: Batch) {
+        *self.ahead.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(batch);
+    }
+
+    /// The last batch that was shown.
+    pub(super) fn last(&self) -> Arc<Batch> {
+        Arc::clone(&self.ahead.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What lies under a key, as the tree has it or would have it.
+    pub(super) fn value(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+        // In this order: what is no longer ahead is in the tree.
+        match self.last().writes.get(key) {
+            Some(value) => Ok(value.as_deref().map(IVec::from)),
+            None => self.tree.get(key).map_err(StoreError::engine),
+        }
+    }
+
+    /// Reads a record, if there is one.
+    pub(super) fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        self.value(key)?.map(|value| tables::parse(key, &value)).transpose()
+    }
+
+    /// A record that holds many things; nothing where there is none.
+    pub(super) fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.value(key)?.map_or_else(|| Ok(Vec::new()), |value| Ok(tables::open(key, &value)?.into_owned()))
+    }
+
+    /// All that lies in a range of keys, in their order.
+    pub(super) fn range(&self, range: impl RangeBounds<Vec<u8>>) -> impl Iterator<Item = Entry> {
+        let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
+        let ahead = self.ahead_in(&bounds);
+        Merged { ahead: ahead.into_iter().peekable(), tree: self.tree.range(bounds).peekable(), order: <[u8]>::cmp }
+    }
+
+    /// All that lies under keys with this beginning.
+    pub(super) fn under(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
+        self.range(with(prefix))
+    }
+
+    /// The same, the last first.
+    pub(super) fn under_from_the_end(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
+        let bounds = with(prefix);
+        let ahead = self.ahead_in(&bounds);
+        let (ahead, tree) = (ahead.into_iter().rev().peekable(), self.tree.range(bounds).rev().peekable());
+        Merged { ahead, tree, order: |one, other| other.cmp(one) }
+    }
+
+    fn ahead_in(&self, bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Vec<(IVec, Option<IVec>)> {
+        let last = self.last();
+        let ahead = last.writes.range::<Vec<u8>, _>((bounds.0.as_ref(), bounds.1.as_ref()));
+        ahead.map(|(key, value)| (IVec::from(&**key), value.as_deref().map(IVec::from))).collect()
+    }
+}
+
+/// A key and what lies under it.
+pub(super) type Entry = Result<(IVec, IVec), StoreError>;
+
+/// The keys that have this beginning.
+fn with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
+        }
+    }
+    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
+}
+
+/// Two runs of entries in one order; of a key that both have, what is ahead.
+struct Merged<A: Iterator, T: Iterator> {
+    ahead: std::iter::Peekable<A>,
+    tree: std::iter::Peekable<T>,
+    order: fn(&[u8], &[u8]) -> Ordering,
+}
+
+impl<A, T> Iterator for Merged<A, T>
+where
+    A: Iterator<Item = (IVec, Option<IVec>)>,
+    T: Iterator<Item = sled::Result<(IVec, IVec)>>,
+{
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        loop {
+            let order = match (self.ahead.peek(), self.tree.peek()) {
+                (Some((ahead, _)), Some(Ok((in_tree, _)))) => (self.order)(ahead, in_tree),
+                (Some(_), None) => Ordering::Less,
+                (_, _) => Ordering::Greater,
+            };
+            if order == Ordering::Greater {
+                return self.tree.next().map(|entry| entry.map_err(StoreError::engine));
+            }
+            if order == Ordering::Equal {
+                self.tree.next();
+            }
+            // What was removed is passed over.
+            if let Some((key, Some(value))) = self.ahead.next() {
+                return Some(Ok((key, value)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Short keys of few letters, so that runs meet; the last letter has no next one.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(vec![b'a', b'b', 0xff]), 0..4)
+    }
+
+    fn all(entries: impl Iterator<Item = Entry>) -> Vec<(Vec<u8>, Vec<u8>)> {
+        entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn readers_find_what_the_tree_will_hold_once_the_batch_is_applied(
+            in_tree in prop::collection::btree_map(key(), any::<u8>(), 0..20),
+            ahead in prop::collection::btree_map(key(), any::<Option<u8>>(), 0..20),
+            prefix in key(),
+        ) {
+            let tree = sled::Config::new().temporary(true).open().unwrap();
+            let mut model = BTreeMap::new();
+            for (key, value) in in_tree {
+                tree.insert(&*key, &[value]).unwrap();
+                model.insert(key, vec![value]);
+            }
+            let records = Records::new(tree, 0);
+            let writes: Writes = ahead.into_iter().map(|(key, value)| (key, value.map(|value| vec![value]))).collect();
+            for (key, value) in &writes {
+                match value {
+                    Some(value) => drop(model.insert(key.clone(), value.clone())),
+                    None => drop(model.remove(key)),
+                }
+            }
+            records.show(Batch { number: 1, writes });
+
+            prop_assert_eq!(records.bytes(&prefix).unwrap(), model.get(&prefix).cloned().unwrap_or_default());
+            let from: Vec<_> = model.range(prefix.clone()..).map(|(key, value)| (key.clone(), value.clone())).collect();
+            prop_assert_eq!(all(records.range(prefix.clone()..)), from);
+            let mut under: Vec<_> = model.into_iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
+            prop_assert_eq!(all(records.under(&prefix)), under.clone());
+            under.reverse();
+            prop_assert_eq!(all(records.under_from_the_end(&prefix)), under);
+        }
+    }
+}
