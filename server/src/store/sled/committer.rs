@@ -1,14 +1,15 @@
-//! The committer: the one thread that writes.
+//! The committer: what writes, one batch at a time.
 //!
 //! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
 //! stroke: one entry in the journal, one sync. Then it shows them to readers, answers all, and applies them to sled while
 //! the next ones come. So changes have one order, each is whole or not there, and the cost of a sync is shared by everyone
-//! who waited for it.
+//! who waited for it. All that happens on the committer's thread, but for a change that is alone: that one is made durable
+//! on the thread of whoever asks.
 
 use std::{
     fs::File,
     panic::{self, AssertUnwindSafe},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Instant,
 };
@@ -18,7 +19,11 @@ use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{mpsc, oneshot},
+    task,
+};
 
 use super::{
     archive::Archivist,
@@ -47,9 +52,17 @@ const REPLAYED_BYTES: usize = 8 * 1024 * 1024;
 
 type Answer = oneshot::Sender<Result<(), CommitError>>;
 
-/// The way to the committer's thread.
+/// What the committer's thread is asked for.
+enum Job {
+    Commit(Change, Answer),
+    /// A batch was made durable elsewhere and is to be applied.
+    Apply,
+}
+
+/// The way to the committer.
 pub(super) struct Committer {
-    queue: mpsc::Sender<(Change, Answer)>,
+    queue: mpsc::Sender<Job>,
+    writer: Arc<Mutex<Writer>>,
 }
 
 impl Committer {
@@ -63,22 +76,72 @@ impl Committer {
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let worker = Worker { records, files, retention, ambient, outbox, metrics };
-        let thread = thread::Builder::new().name("committer".into()).spawn(move || {
-            // The engine may panic. Without a committer the server could only refuse; a restart may mend it.
-            if panic::catch_unwind(AssertUnwindSafe(|| worker.run(waiting))).is_err() {
-                stop("the committer panicked", &StoreError::Stopped);
-            }
-        })?;
-        Ok((Self { queue }, thread))
+        let writer = Writer { records, files, retention, ambient, outbox, metrics, last_batch: 0 };
+        let writer = Arc::new(Mutex::new(writer));
+        let at_thread = Arc::clone(&writer);
+        let thread =
+            thread::Builder::new().name("committer".into()).spawn(move || or_stop(|| run(&at_thread, waiting)))?;
+        Ok((Self { queue, writer }, thread))
     }
 
-    /// Makes a change durable. Once it is queued it will be decided, whether or not the caller still waits.
+    /// Makes a change durable. Once it is begun or queued it will be decided, whether or not the caller still waits.
     pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        if let Some(writer) = self.writer_if_alone() {
+            return self.commit_here(writer, change);
+        }
         let (answer, outcome) = oneshot::channel();
-        self.queue.send((change, answer)).await.map_err(|_| StoreError::Stopped)?;
+        self.queue.send(Job::Commit(change, answer)).await.map_err(|_| StoreError::Stopped)?;
         outcome.await.map_err(|_| StoreError::Stopped)?
     }
+
+    /// The writer, where nobody else is at it or waits for it, nor lately was.
+    fn writer_if_alone(&self) -> Option<MutexGuard<'_, Writer>> {
+        // Only in such a runtime can a thread's other tasks go on elsewhere while it writes.
+        let runtime = Handle::try_current().ok()?;
+        if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || self.queue.capacity() < QUEUE {
+            return None;
+        }
+        self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
+    }
+
+    /// Makes a change durable on the caller's thread: the way to the other thread and back takes about as long as half a
+    /// sync.
+    fn commit_here(&self, mut writer: MutexGuard<'_, Writer>, change: Change) -> Result<(), CommitError> {
+        let outcomes = task::block_in_place(|| or_stop(|| writer.commit(vec![change])));
+        drop(writer);
+        // Where the queue is full, its next job sees to it.
+        let _ = self.queue.try_send(Job::Apply);
+        outcomes.into_iter().next().unwrap_or(Err(StoreError::Stopped.into()))
+    }
+}
+
+/// Commits what waits until every way to the queue is gone.
+fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
+    let mut jobs = Vec::with_capacity(MAX_BATCH);
+    while waiting.blocking_recv_many(&mut jobs, MAX_BATCH) > 0 {
+        // A panic while it is held ends the process.
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (changes, answers): (Vec<_>, Vec<_>) = jobs
+            .drain(..)
+            .filter_map(|job| match job {
+                Job::Commit(change, answer) => Some((change, answer)),
+                Job::Apply => None,
+            })
+            .unzip();
+        if !changes.is_empty() {
+            for (answer, outcome) in answers.into_iter().zip(writer.commit(changes)) {
+                // Whoever no longer waits will read it.
+                let _ = answer.send(outcome);
+            }
+        }
+        writer.apply();
+    }
+    writer.lock().unwrap_or_else(PoisonError::into_inner).sync_engine();
+}
+
+/// The engine may panic. Without a committer the server could only refuse; a restart may mend it.
+fn or_stop<T>(work: impl FnOnce() -> T) -> T {
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| stop("the committer panicked", &StoreError::Stopped))
 }
 
 /// What the committer makes changes durable with.
@@ -116,70 +179,58 @@ impl Reserve {
     }
 }
 
-struct Worker {
+/// What writes: one at a time.
+struct Writer {
     records: Records,
     files: Files,
     retention: Arc<Retention>,
     ambient: Arc<dyn Ambient>,
     outbox: mpsc::UnboundedSender<WebhookId>,
     metrics: Commits,
+    /// How many changes the last batch had.
+    last_batch: usize,
 }
 
-impl Worker {
-    /// Runs until every way to it is gone and everything that waited is done.
-    fn run(mut self, mut waiting: mpsc::Receiver<(Change, Answer)>) {
-        let mut batch = Vec::with_capacity(MAX_BATCH);
-        while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
-            self.commit(batch.drain(..));
-        }
-        self.sync_engine();
-    }
-
-    fn commit(&mut self, batch: impl Iterator<Item = (Change, Answer)>) {
+impl Writer {
+    /// Makes those of these changes durable whose conditions hold, and lets them be read. [`apply`](Self::apply) them soon.
+    fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<(), CommitError>> {
+        // What the conditions are read from.
+        self.apply();
         let mut view = View::new(self.records.tree());
         let mut owed = Vec::new();
-        let mut answers = Vec::new();
+        let mut outcomes = Vec::new();
         let mut outbox_grew = 0;
-        for (change, answer) in batch {
+        for change in changes {
             let (endpoints, grew) = (endpoints_owed(&change), outbox_grows(&change));
             let outcome = view.take(change);
             if outcome.is_ok() {
                 owed.extend(endpoints);
                 outbox_grew += grew;
             }
-            answers.push((answer, outcome));
+            outcomes.push(outcome);
         }
+        self.last_batch = outcomes.len();
         let begun = Instant::now();
-        let made = self.make_durable(view.into_writes());
-        let durable = made.is_some();
-        if durable {
-            self.metrics.synced(answers.len(), begun.elapsed());
-            self.metrics.outbox.inc_by(outbox_grew);
+        if !self.make_durable(view.into_writes()) {
+            // A conflict with another change of this batch counts only if that change is durable.
+            return outcomes.iter().map(|_| Err(StoreError::NotWritten.into())).collect();
         }
-        for (answer, outcome) in answers {
-            // A conflict with another change of this batch counts only if that change is durable, so it waits too.
-            let outcome = if durable { outcome } else { Err(StoreError::NotWritten.into()) };
-            // Whoever no longer waits will read it.
-            let _ = answer.send(outcome);
+        self.metrics.synced(outcomes.len(), begun.elapsed());
+        self.metrics.outbox.inc_by(outbox_grew);
+        for endpoint in owed {
+            let _ = self.outbox.send(endpoint);
         }
-        if durable {
-            for endpoint in owed {
-                let _ = self.outbox.send(endpoint);
-            }
-        }
-        if let Some(batch) = made {
-            self.apply(&batch);
-        }
+        outcomes
     }
 
-    /// Journal first, then readers: what they can see is durable. Nothing if nothing was written.
-    fn make_durable(&mut self, mut writes: Writes) -> Option<Arc<Batch>> {
+    /// Journal first, then readers: what they can see is durable. False if nothing was written.
+    fn make_durable(&mut self, mut writes: Writes) -> bool {
         if writes.is_empty() {
-            return Some(self.records.last());
+            return true;
         }
         if let Err(error) = self.files.reserve.keep(&self.files.engine) {
             tracing::error!(%error, "a batch was refused because sled would have no room for it");
-            return None;
+            return false;
         }
         let now = self.ambient.now().as_millis().to_string();
         writes.insert(keys::COMMITTED_AT.to_vec(), Some(now.into_bytes()));
@@ -187,20 +238,25 @@ impl Worker {
             Ok(number) => {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
                 self.records.show(Batch { number, writes });
-                Some(self.records.last())
+                true
             }
             Err(AppendError::NotWritten(error)) => {
                 tracing::error!(%error, "a batch was refused because the journal could not be written; is the disk full?");
-                None
+                false
             }
             // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
             Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
         }
     }
 
-    fn apply(&mut self, batch: &Batch) {
-        apply(self.records.tree(), &batch.writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
-        self.records.show(Batch { number: batch.number, writes: Writes::new() });
+    /// Applies the last batch to sled, if that is still to be done.
+    fn apply(&mut self) {
+        let last = self.records.last();
+        if last.writes.is_empty() {
+            return;
+        }
+        apply(self.records.tree(), &last.writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
+        self.records.show(Batch { number: last.number, writes: Writes::new() });
         if self.files.journal.is_long() {
             self.rotate();
         }
