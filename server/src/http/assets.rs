@@ -22,7 +22,7 @@ pub(super) struct Asset {
 impl Asset {
     pub(super) fn new(path: &'static str, kind: &'static str, content: &'static str) -> Self {
         let digest = Sha256::digest(content);
-        let mark: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let mark = hex::encode(&digest[..6]);
         Self { content, kind, address: format!("/assets/{path}?{mark}"), path }
     }
 

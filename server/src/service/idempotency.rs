@@ -34,11 +34,7 @@ impl Answer {
 impl IdempotentRequest {
     /// A request, told by its method, path and body's bytes, under the header's text.
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &[u8]) -> Self {
-        let digest = Sha256::digest(body);
-        Self {
-            key: IdempotencyKey::new(scope, method, path, text),
-            fingerprint: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        }
+        Self { key: IdempotencyKey::new(scope, method, path, text), fingerprint: hex::encode(Sha256::digest(body)) }
     }
 
     /// What to keep when the request has succeeded with this body.

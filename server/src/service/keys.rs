@@ -57,8 +57,7 @@ impl Service {
     /// A fresh key for an environment: its prefix and random hex.
     pub(super) fn new_key_text(&self, environment: Environment) -> String {
         let random: [u8; KEY_RANDOM_BYTES] = self.ambient.random();
-        let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}{hex}", environment.key_prefix())
+        format!("{}{}", environment.key_prefix(), hex::encode(random))
     }
 
     /// The record of a key: its hash, and nothing that it could be made from again.

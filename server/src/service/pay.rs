@@ -55,7 +55,7 @@ impl Service {
         let payment = &session.payment;
         let now = self.ambient.now();
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
-        let invoice = format!("{}-{}", payment.id, hex(self.ambient.random::<6>()));
+        let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
         let order = Order {
             payment,
             invoice: &invoice,
@@ -92,8 +92,4 @@ impl Service {
             }
         }
     }
-}
-
-fn hex<const N: usize>(bytes: [u8; N]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -154,18 +154,13 @@ pub(super) const RESPONSES: &[u8] = b"responses/";
 /// How a used key is named among the responses: its digest may hold any byte, JSON may not.
 pub(super) fn name_of_used(key: &[u8]) -> Option<String> {
     let (scope, digest) = key.strip_prefix(KEYS_USED)?.split_last_chunk::<DIGEST_BYTES>()?;
-    let mut name = String::from_utf8(scope.to_vec()).ok()?;
-    name.extend(
-        digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|half| char::from_digit(half.into(), 16)),
-    );
-    Some(name)
+    Some(String::from_utf8(scope.to_vec()).ok()? + &hex::encode(digest))
 }
 
 /// The used key of that name.
 pub(super) fn used(name: &str) -> Option<Vec<u8>> {
     let (scope, digest) = name.split_at_checked(name.len().checked_sub(2 * DIGEST_BYTES)?)?;
-    let bytes = (0..DIGEST_BYTES).map(|byte| u8::from_str_radix(digest.get(2 * byte..2 * byte + 2)?, 16).ok());
-    Some([KEYS_USED, scope.as_bytes(), &bytes.collect::<Option<Vec<u8>>>()?].concat())
+    Some([KEYS_USED, scope.as_bytes(), &hex::decode(digest).ok()?].concat())
 }
 
 /// The length of what tells an idempotency key.
