@@ -44,7 +44,7 @@ use crate::{
 const QUEUE: usize = 4096;
 /// How much of the disk is kept for sled: far more than what it holds back of a few batches.
 const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
-/// How many changes become durable at one stroke. sled holds up readers while it applies a batch, so it has a bound.
+/// How many changes become durable at one stroke. Everyone in a batch waits for all of it, so it has a bound.
 const MAX_BATCH: usize = 256;
 
 /// About how many bytes of journal entries are applied at a stroke.
@@ -55,8 +55,8 @@ type Answer = oneshot::Sender<Result<(), CommitError>>;
 /// What the committer's thread is asked for.
 enum Job {
     Commit(Change, Answer),
-    /// A batch was made durable elsewhere and is to be applied.
-    Apply,
+    /// A batch was made durable elsewhere; the rest is to be done.
+    Finish,
 }
 
 /// The way to the committer.
@@ -76,7 +76,7 @@ impl Committer {
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let writer = Writer { records, files, retention, ambient, outbox, metrics, last_batch: 0 };
+        let writer = Writer { records, files, retention, ambient, outbox, metrics, last_batch: 0, owed: Vec::new() };
         let writer = Arc::new(Mutex::new(writer));
         let at_thread = Arc::clone(&writer);
         let thread =
@@ -110,7 +110,7 @@ impl Committer {
         let outcomes = task::block_in_place(|| or_stop(|| writer.commit(vec![change])));
         drop(writer);
         // Where the queue is full, its next job sees to it.
-        let _ = self.queue.try_send(Job::Apply);
+        let _ = self.queue.try_send(Job::Finish);
         outcomes.into_iter().next().unwrap_or(Err(StoreError::Stopped.into()))
     }
 }
@@ -125,7 +125,7 @@ fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
             .drain(..)
             .filter_map(|job| match job {
                 Job::Commit(change, answer) => Some((change, answer)),
-                Job::Apply => None,
+                Job::Finish => None,
             })
             .unzip();
         if !changes.is_empty() {
@@ -134,7 +134,7 @@ fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
                 let _ = answer.send(outcome);
             }
         }
-        writer.apply();
+        writer.finish();
     }
     writer.lock().unwrap_or_else(PoisonError::into_inner).sync_engine();
 }
@@ -189,13 +189,15 @@ struct Writer {
     metrics: Commits,
     /// How many changes the last batch had.
     last_batch: usize,
+    /// The endpoints that it owes something new.
+    owed: Vec<WebhookId>,
 }
 
 impl Writer {
-    /// Makes those of these changes durable whose conditions hold, and lets them be read. [`apply`](Self::apply) them soon.
+    /// Makes those of these changes durable whose conditions hold, and lets them be read. [`finish`](Self::finish) soon.
     fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<(), CommitError>> {
         // What the conditions are read from.
-        self.apply();
+        self.finish();
         let mut view = View::new(self.records.tree());
         let mut owed = Vec::new();
         let mut outcomes = Vec::new();
@@ -217,9 +219,7 @@ impl Writer {
         }
         self.metrics.synced(outcomes.len(), begun.elapsed());
         self.metrics.outbox.inc_by(outbox_grew);
-        for endpoint in owed {
-            let _ = self.outbox.send(endpoint);
-        }
+        self.owed.extend(owed);
         outcomes
     }
 
@@ -249,8 +249,12 @@ impl Writer {
         }
     }
 
-    /// Applies the last batch to sled, if that is still to be done.
-    fn apply(&mut self) {
+    /// Does what is left of the last batch once it is answered, if it is still to be done: tells the dispatcher, and applies
+    /// it to sled.
+    fn finish(&mut self) {
+        for endpoint in self.owed.drain(..) {
+            let _ = self.outbox.send(endpoint);
+        }
         let last = self.records.last();
         if last.writes.is_empty() {
             return;
@@ -314,7 +318,8 @@ impl<'t> Replay<'t> {
 /// Applies a batch to the tree. What makes it whole is the journal: after a crash within it, it is applied again. sled's
 /// own batches are whole too, but each seals a buffer and wakes all of sled's threads to write it, and holds up readers.
 ///
-/// A reader may see a part of it, all of which is durable; so what names a record is there only while the record is.
+/// A reader who began before the batch was shown may see a part of it, all of which is durable; so what names a record is
+/// there only while the record is.
 pub(super) fn apply(tree: &sled::Tree, writes: &Writes) -> Result<(), sled::Error> {
     let mut writes: Vec<_> = writes.iter().collect();
     writes.sort_by_key(|(key, value)| turn(key, value.is_some()));

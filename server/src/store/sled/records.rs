@@ -163,6 +163,38 @@ mod tests {
         entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
     }
 
+    #[test]
+    fn what_was_read_once_is_never_older_later_whatever_is_shown_and_applied_meanwhile() {
+        let tree = sled::Config::new().temporary(true).open().unwrap();
+        let records = Records::new(tree.clone(), 0);
+        let number = |key: &str| records.read::<u64>(key.as_bytes()).unwrap().unwrap_or(0);
+        let last = 3000;
+        std::thread::scope(|threads| {
+            for (first, second) in [("a", "b"), ("b", "a")] {
+                threads.spawn(move || {
+                    let mut seen = 0;
+                    while seen < last {
+                        for key in [first, second] {
+                            let found = number(key);
+                            assert!(found >= seen, "{key} was {seen} or later and is {found}");
+                            seen = found;
+                        }
+                    }
+                });
+            }
+            for number in 1..=last {
+                let value = number.to_string().into_bytes();
+                let keys = [b"a".to_vec(), b"b".to_vec()];
+                let writes: Writes = keys.iter().map(|key| (key.clone(), Some(value.clone()))).collect();
+                records.show(Batch { number, writes });
+                for key in keys {
+                    tree.insert(key, &*value).unwrap();
+                }
+                records.show(Batch { number, writes: Writes::new() });
+            }
+        });
+    }
+
     proptest! {
         #[test]
         fn readers_find_what_the_tree_will_hold_once_the_batch_is_applied(
