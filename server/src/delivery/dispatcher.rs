@@ -49,7 +49,11 @@ impl Dispatcher {
     /// Takes up what an earlier run left in the outbox, then whatever is put into it.
     pub(crate) async fn run(self: Arc<Self>, mut woken: mpsc::UnboundedReceiver<WebhookId>) {
         loop {
-            match self.store.endpoints_with_outbox().await {
+            let owed = match self.store.settled().await {
+                Ok(()) => self.store.endpoints_with_outbox().await,
+                Err(error) => Err(error),
+            };
+            match owed {
                 Ok(endpoints) => {
                     endpoints.into_iter().for_each(|endpoint| self.wake(endpoint));
                     break;

@@ -1,14 +1,12 @@
 //! Creating, reading and moving payments.
 
 use payments_core::{
-    Cause, CreatePayment, Decision, Delivery, DeliveryId, DeliveryStatus, Envelope, EventId, EventKind, NewPayment,
-    Page, PageRequest, Payment, PaymentId, RawJson, Status, Timestamp, WebhookId, aliased::UnknownFields,
+    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, RawJson,
+    Status, Timestamp,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{
-    Change, CommitError, Conflict, EventWrite, Outgoing, PaymentWrite, Scope, Session, StoreError, Text, Write,
-};
+use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, Session, StoreError, Text, Write};
 
 impl Service {
     /// Creates a payment and owes the merchant's endpoints `payment.created`.
@@ -126,8 +124,7 @@ impl Service {
         Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
-    /// A decision as one commit: the payment, its postings, its event, a delivery for each endpoint that wants it, and
-    /// the kept response. `next` is the session after it, but for the payment; `was` the status before it.
+    /// A decision as one commit: the payment, its postings, its event, and the kept response. `next` is the session after it, but for the payment; `was` the status before it.
     pub(super) async fn change_for(
         &self,
         decision: Decision,
@@ -140,70 +137,16 @@ impl Service {
         let body = RawJson::of(&payment).map_err(StoreError::engine)?;
         let now = payment.updated_at;
         let session = Session { payment: payment.clone(), ..next };
-        let scope = session.scope();
-        let (mut told, mut deliveries) = (None, Vec::new());
-        if let Some(kind) = event {
-            let data = data.of(&kind, &payment, &body)?;
-            let event = EventWrite { id: EventId::new(now, self.ambient.id_bytes()), kind, created_at: now, data };
-            deliveries = self.deliveries_of(&scope, &event, &body).await?;
-            told = Some(event);
-        }
-        let write = PaymentWrite { session, was, postings, event: told };
-        let writes = [Write::Payment(Box::new(write))].into_iter().chain(deliveries).collect();
-        let idempotency = request.map(|request| request.keep(Text::Payment, now));
-        Ok(Moved { change: Change { idempotency, writes }, body, payment })
-    }
-
-    /// A delivery of an event for each endpoint that wants it. `payment` is the event's payment on the wire.
-    async fn deliveries_of(
-        &self,
-        scope: &Scope,
-        event: &EventWrite,
-        payment: &RawJson,
-    ) -> Result<Vec<Write>, StoreError> {
-        let EventWrite { id, kind, created_at, data } = event;
-        let endpoints = self.store.endpoints(scope).await?;
-        let mut wanted =
-            endpoints.iter().filter(|endpoint| endpoint.is_active && endpoint.events.wants(kind)).peekable();
-        if wanted.peek().is_none() {
-            return Ok(Vec::new());
-        }
-        let data = match data {
-            Text::Payment => payment,
-            Text::Json(data) => data,
+        let event = match event {
+            Some(kind) => {
+                let data = data.of(&kind, &payment, &body)?;
+                Some(EventWrite { id: EventId::new(now, self.ambient.id_bytes()), kind, created_at: now, data })
+            }
+            None => None,
         };
-        let envelope = Envelope { id, event: kind.clone(), created_at: *created_at, data };
-        let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
-        let outgoing = wanted.map(|endpoint| self.outgoing(scope, &endpoint.id, kind, &envelope, *created_at));
-        Ok(outgoing.map(|outgoing| Write::Delivery(Box::new(outgoing))).collect())
-    }
-
-    /// A delivery that is still to be made.
-    pub(super) fn outgoing(
-        &self,
-        scope: &Scope,
-        endpoint: &WebhookId,
-        kind: &EventKind,
-        envelope: &RawJson,
-        now: Timestamp,
-    ) -> Outgoing {
-        Outgoing {
-            environment: scope.environment,
-            delivery: Delivery {
-                id: DeliveryId::new(now, self.ambient.id_bytes()),
-                webhook_id: endpoint.clone(),
-                developer_id: scope.developer_id.clone(),
-                event: kind.clone(),
-                payload: envelope.clone(),
-                response_status: None,
-                response_body: None,
-                attempts: 0,
-                status: DeliveryStatus::Pending,
-                delivered_at: None,
-                created_at: now,
-                unknown: UnknownFields::default(),
-            },
-        }
+        let write = PaymentWrite { session, was, postings, event };
+        let idempotency = request.map(|request| request.keep(Text::Payment, now));
+        Ok(Moved { change: Change { idempotency, writes: vec![Write::Payment(Box::new(write))] }, body, payment })
     }
 }
 

@@ -1,13 +1,13 @@
 //! Subscribing endpoints to events.
 
 use payments_core::{
-    Amount, CreateWebhook, Delivery, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest, RawJson,
-    SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
+    Amount, CreateWebhook, Delivery, DeliveryId, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest,
+    RawJson, SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
 };
 use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{Change, Endpoint, StoreError, Text, Write};
+use crate::store::{Change, Endpoint, Outgoing, StoreError, Text, Write};
 
 impl Service {
     /// Subscribes an endpoint. Its new secret is in the answer, and in the list.
@@ -69,7 +69,8 @@ impl Service {
         let (id, data) = (EventId::new(now, self.ambient.id_bytes()), data.map_err(StoreError::engine)?);
         let envelope = Envelope { id: &id, event: kind.clone(), created_at: now, data: &data };
         let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
-        let mut outgoing = self.outgoing(&caller.scope, &endpoint.id, &kind, &envelope, now);
+        let delivery = DeliveryId::new(now, self.ambient.id_bytes());
+        let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
         self.sender.attempt(&endpoint, &mut outgoing.delivery).await;
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
         let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));

@@ -51,7 +51,7 @@ pub(crate) enum Write {
     ApiKey(KeyHash, ApiKey),
     /// A payment, with what its move posts to the ledger and the event it is told by.
     Payment(Box<PaymentWrite>),
-    /// A delivery, new: owed to its endpoint, or made before it is logged.
+    /// A delivery that was made before it is logged.
     Delivery(Box<Outgoing>),
     /// A webhook endpoint, new or changed.
     Endpoint(Box<Endpoint>),
@@ -89,7 +89,7 @@ pub(crate) struct PaymentWrite {
     pub(crate) was: Option<Status>,
     /// What the ledger gets; sums to zero.
     pub(crate) postings: Vec<Posting>,
-    /// What tells of the move. A [`Write::Delivery`] for each endpoint that is to get it goes with it.
+    /// What tells of the move. The store owes a delivery of it to each endpoint of the developer that wants it.
     pub(crate) event: Option<EventWrite>,
 }
 

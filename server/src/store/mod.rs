@@ -29,6 +29,9 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Makes a change durable, whole, if its conditions hold. When this returns `Ok`, no crash can undo it.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
+    /// Waits until the events of all changes before this moment have their deliveries.
+    async fn settled(&self) -> Result<(), StoreError>;
+
     /// Copies the whole store, as it is at one moment, into a directory that is missing or empty. Nothing waits for it.
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError>;
     /// Keeps what leads from a backup to the present: the changes after this one. Until it is said again.

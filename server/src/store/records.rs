@@ -3,8 +3,9 @@
 use std::fmt;
 
 use payments_core::{
-    Delivery, DeveloperId, Environment, KeyId, Payment, RawJson, RefundId, Timestamp, WebhookEndpoint, WorkspaceId,
-    aliased::Brief,
+    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventKind, KeyId, Payment, RawJson, RefundId,
+    Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
+    aliased::{Brief, UnknownFields},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -234,6 +235,34 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
+    /// A delivery that is still to be made.
+    pub(crate) fn new(
+        id: DeliveryId,
+        scope: &Scope,
+        endpoint: &WebhookId,
+        event: &EventKind,
+        envelope: RawJson,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            environment: scope.environment,
+            delivery: Delivery {
+                id,
+                webhook_id: endpoint.clone(),
+                developer_id: scope.developer_id.clone(),
+                event: event.clone(),
+                payload: envelope,
+                response_status: None,
+                response_body: None,
+                attempts: 0,
+                status: DeliveryStatus::Pending,
+                delivered_at: None,
+                created_at,
+                unknown: UnknownFields::default(),
+            },
+        }
+    }
+
     pub(crate) fn scope(&self) -> Scope {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
     }

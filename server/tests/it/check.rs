@@ -70,7 +70,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// sled's own threads hold the lock of what was closed a moment longer.
-fn opened(store: &Path) -> sled::Db {
+pub(crate) fn opened(store: &Path) -> sled::Db {
     for _ in 0..500 {
         match sled::Config::new().path(store.join("sled")).segment_size(8 * 1024 * 1024).open() {
             Ok(tree) => return tree,
@@ -197,15 +197,16 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
     }
 
     // What should not be there at all.
-    for (key, what) in [
-        ("surprise/1", "is of no kind"),
-        ("outbox/wh_1/del_1", "owes a delivery that is over or not there"),
-        ("unsettled/pay_1", "does not wait for anybody"),
-        ("review/pay_1", "does not wait for anybody"),
-        ("check/01234567pay_1", "does not wait for it"),
+    for (key, value, what) in [
+        ("surprise/1", "", "is of no kind"),
+        ("outbox/wh_1/del_1", "", "owes a delivery that is over or not there"),
+        ("untold/evt_1", r#"{"payment":"pay_1"}"#, "is to be told and is not there"),
+        ("unsettled/pay_1", "", "does not wait for anybody"),
+        ("review/pay_1", "", "does not wait for anybody"),
+        ("check/01234567pay_1", "", "does not wait for it"),
     ] {
         damaged(&server, &copy, "meta/applied", |value| Some(value.to_vec()));
-        opened(&copy).insert(key, b"").unwrap();
+        opened(&copy).insert(key, value).unwrap();
         let output = check(&copy);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.lines().any(|line| line.starts_with(key) && line.contains(what)), "{key}: {said}");

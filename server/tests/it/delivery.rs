@@ -108,6 +108,36 @@ async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
     assert_eq!(ended_deliveries(&server, 1).await[0]["status"], "success");
 }
 
+/// More endpoints than are told of an event in one batch, and a kill as soon as the payment is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_owed_to_each_endpoint_once_though_the_server_is_killed_while_it_is_told() {
+    const ENDPOINTS: usize = 150;
+    let mut server = Server::start();
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    for _ in 0..ENDPOINTS {
+        receiver.subscribe(&server.client()).await;
+    }
+    for (made, pause) in [0, 0, 1, 2, 4, 8].into_iter().enumerate() {
+        server.create(&payment_of(&json!(5))).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        server.kill();
+        server.restart();
+        let expected = (made + 1) * ENDPOINTS;
+        let mut owed = Vec::new();
+        for page in 1..=expected.div_ceil(100) {
+            let path = format!("/webhooks/deliveries?limit=100&page={page}");
+            let log: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
+            assert_eq!(log["total"], expected, "after {pause} ms");
+            for delivery in log["items"].as_array().unwrap() {
+                owed.push((delivery["payload"]["id"].to_string(), delivery["webhookId"].to_string()));
+            }
+        }
+        owed.sort();
+        owed.dedup();
+        assert_eq!(owed.len(), expected, "after {pause} ms");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_endpoints_that_hang_do_not_delay_fifty_that_answer() {
     const ENDPOINTS: usize = 50;

@@ -12,6 +12,8 @@ use crate::server::{Server, eventually};
 const FORMAT_1: &str = "tests/data/format-1.tar.gz";
 /// With the deliveries too, one of them of a ping.
 const FORMAT_3: &str = "tests/data/format-3.tar.gz";
+/// The same.
+const FORMAT_4: &str = "tests/data/format-4.tar.gz";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_that_was_answered() {
@@ -20,7 +22,15 @@ async fn a_store_of_format_1_opens_with_all_that_was_answered() {
 
 #[tokio::test]
 async fn a_store_of_format_3_opens_with_all_that_was_answered() {
-    let server = opens_with_all(FORMAT_3).await;
+    has_the_deliveries(&opens_with_all(FORMAT_3).await).await;
+}
+
+#[tokio::test]
+async fn a_store_of_format_4_opens_with_all_that_was_answered() {
+    has_the_deliveries(&opens_with_all(FORMAT_4).await).await;
+}
+
+async fn has_the_deliveries(server: &Server) {
     let deliveries: Value =
         server.request(reqwest::Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
     let kinds: Vec<_> =

@@ -16,6 +16,7 @@ use super::{
     keys::{self, List, Marks},
     packed, squeezed,
     tables::{self, Event, Stored, StoredResponse},
+    telling::Untold,
 };
 use crate::store::{ApiKey, Endpoint, KeptToken, KeyHash, Outgoing, Scope, Session, StoreError, Workspace};
 
@@ -130,6 +131,7 @@ impl Check<'_> {
             b"marks" => self.marks(key, value),
             b"delivery" => self.delivery(key, value),
             b"outbox" => self.outbox(key),
+            b"untold" => self.untold(key, value),
             b"used" => self.used(key, value),
             b"responses" => self.responses(key, value),
             b"ends" => self.ends(key, value),
@@ -366,6 +368,15 @@ impl Check<'_> {
             delivery.status == DeliveryStatus::Pending && key == keys::outbox(&delivery.webhook_id, &delivery.id)
         });
         self.expect(is_owed, key, "owes a delivery that is over or not there");
+        Ok(())
+    }
+
+    /// An event whose deliveries are still to be made is there.
+    fn untold(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(Untold { payment, .. }) = self.parse::<Untold>(key, value) else { return Ok(()) };
+        let stored = self.stored(payment.as_str())?;
+        let is_there = keys::untold_event(key).is_some_and(|event| stored.is_some_and(|it| it.told(&event).is_some()));
+        self.expect(is_there, key, "is to be told and is not there");
         Ok(())
     }
 

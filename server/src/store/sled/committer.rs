@@ -11,10 +11,10 @@ use std::{
     panic::{self, AssertUnwindSafe},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use payments_core::{DeliveryStatus, WebhookId};
+use payments_core::WebhookId;
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
@@ -33,6 +33,7 @@ use super::{
     retention::Retention,
     squeezed,
     tables::View,
+    telling::{self, Told},
 };
 use crate::{
     ambient::Ambient,
@@ -50,6 +51,11 @@ const MAX_BATCH: usize = 256;
 /// About how many bytes of journal entries are applied at a stroke.
 const REPLAYED_BYTES: usize = 8 * 1024 * 1024;
 
+/// How many endpoints are told of events in one batch, besides one for each change of it.
+const TOLD_AT_A_TIME: usize = 64;
+/// How long the telling of events rests where the disk was full.
+const REST: Duration = Duration::from_millis(500);
+
 type Answer = oneshot::Sender<Result<(), CommitError>>;
 
 /// What the committer's thread is asked for.
@@ -57,6 +63,8 @@ enum Job {
     Commit(Change, Answer),
     /// A batch was made durable elsewhere; the rest is to be done.
     Finish,
+    /// Tell when the events of all that was answered before have their deliveries.
+    Settle(oneshot::Sender<()>),
 }
 
 /// The way to the committer.
@@ -76,7 +84,20 @@ impl Committer {
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let writer = Writer { records, files, retention, ambient, outbox, metrics, last_batch: 0, owed: Vec::new() };
+        let writer = Writer {
+            records,
+            files,
+            retention,
+            ambient,
+            outbox,
+            metrics,
+            last_batch: 0,
+            owed: Vec::new(),
+            // Maybe: the first batch sees.
+            is_untold: true,
+            has_told_all: false,
+            is_refused: false,
+        };
         let writer = Arc::new(Mutex::new(writer));
         let at_thread = Arc::clone(&writer);
         let thread =
@@ -94,6 +115,13 @@ impl Committer {
         outcome.await.map_err(|_| StoreError::Stopped)?
     }
 
+    /// Waits until the events of all changes that were answered have their deliveries.
+    pub(super) async fn settled(&self) -> Result<(), StoreError> {
+        let (asks, settled) = oneshot::channel();
+        self.queue.send(Job::Settle(asks)).await.map_err(|_| StoreError::Stopped)?;
+        settled.await.map_err(|_| StoreError::Stopped)
+    }
+
     /// The writer, where nobody else is at it or waits for it, nor lately was.
     fn writer_if_alone(&self) -> Option<MutexGuard<'_, Writer>> {
         // Only in such a runtime can a thread's other tasks go on elsewhere while it writes.
@@ -101,7 +129,7 @@ impl Committer {
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || self.queue.capacity() < QUEUE {
             return None;
         }
-        self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
+        self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1 && !writer.is_untold)
     }
 
     /// Makes a change durable on the caller's thread: the way to the other thread and back takes about as long as half a
@@ -118,23 +146,44 @@ impl Committer {
 /// Commits what waits until every way to the queue is gone.
 fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
     let mut jobs = Vec::with_capacity(MAX_BATCH);
+    let mut settling: Vec<oneshot::Sender<()>> = Vec::new();
     while waiting.blocking_recv_many(&mut jobs, MAX_BATCH) > 0 {
         // A panic while it is held ends the process.
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (changes, answers): (Vec<_>, Vec<_>) = jobs
-            .drain(..)
-            .filter_map(|job| match job {
-                Job::Commit(change, answer) => Some((change, answer)),
-                Job::Finish => None,
-            })
-            .unzip();
+        let (mut changes, mut answers) = (Vec::new(), Vec::new());
+        for job in jobs.drain(..) {
+            match job {
+                Job::Commit(change, answer) => {
+                    changes.push(change);
+                    answers.push(answer);
+                }
+                Job::Finish => {}
+                Job::Settle(asks) => settling.push(asks),
+            }
+        }
+        let mut is_settled = !writer.is_untold;
         if !changes.is_empty() {
             for (answer, outcome) in answers.into_iter().zip(writer.commit(changes)) {
                 // Whoever no longer waits will read it.
                 let _ = answer.send(outcome);
             }
+            is_settled |= writer.has_told_all;
         }
         writer.finish();
+        // Whoever waits goes first, and takes the next deliveries along.
+        while writer.is_untold && waiting.is_empty() && !waiting.is_closed() {
+            writer.commit(Vec::new());
+            is_settled |= writer.has_told_all;
+            writer.finish();
+            if writer.is_refused {
+                thread::sleep(REST);
+            }
+        }
+        if is_settled {
+            for asks in settling.drain(..) {
+                let _ = asks.send(());
+            }
+        }
     }
     writer.lock().unwrap_or_else(PoisonError::into_inner).sync_engine();
 }
@@ -191,6 +240,12 @@ struct Writer {
     last_batch: usize,
     /// The endpoints that it owes something new.
     owed: Vec<WebhookId>,
+    /// Whether there are events whose deliveries are still to be made.
+    is_untold: bool,
+    /// Whether the last batch has the last deliveries of all events before it.
+    has_told_all: bool,
+    /// Whether the last batch could not be written.
+    is_refused: bool,
 }
 
 impl Writer {
@@ -199,27 +254,34 @@ impl Writer {
         // What the conditions are read from.
         self.finish();
         let mut view = View::new(self.records.tree());
-        let mut owed = Vec::new();
+        let told = match self.is_untold {
+            true => telling::tell(&mut view, TOLD_AT_A_TIME + changes.len(), &*self.ambient),
+            false => Told::default(),
+        };
         let mut outcomes = Vec::new();
-        let mut outbox_grew = 0;
+        let mut over = 0;
         for change in changes {
-            let (endpoints, grew) = (endpoints_owed(&change), outbox_grows(&change));
+            let ends = deliveries_ended(&change);
             let outcome = view.take(change);
-            if outcome.is_ok() {
-                owed.extend(endpoints);
-                outbox_grew += grew;
-            }
+            over += if outcome.is_ok() { ends } else { 0 };
             outcomes.push(outcome);
         }
         self.last_batch = outcomes.len();
+        let writes = view.into_writes();
+        let is_untold = told.is_more || telling::is_owed_in(&writes);
         let begun = Instant::now();
-        if !self.make_durable(view.into_writes()) {
+        self.is_refused = !self.make_durable(writes);
+        self.has_told_all = !self.is_refused && !told.is_more;
+        if self.is_refused {
             // A conflict with another change of this batch counts only if that change is durable.
             return outcomes.iter().map(|_| Err(StoreError::NotWritten.into())).collect();
         }
-        self.metrics.synced(outcomes.len(), begun.elapsed());
-        self.metrics.outbox.inc_by(outbox_grew);
-        self.owed.extend(owed);
+        self.is_untold = is_untold;
+        if !outcomes.is_empty() {
+            self.metrics.synced(outcomes.len(), begun.elapsed());
+        }
+        self.metrics.outbox.inc_by(i64::try_from(told.owed.len()).unwrap_or(i64::MAX) - over);
+        self.owed.extend(told.owed);
         outcomes
     }
 
@@ -349,22 +411,9 @@ fn turn(key: &[u8], is_there: bool) -> u8 {
     }
 }
 
-fn endpoints_owed(change: &Change) -> Vec<WebhookId> {
-    let owed = change.writes.iter().filter_map(|write| match write {
-        Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
-        _ => None,
-    });
-    owed.collect()
-}
-
-/// By how many deliveries the outbox grows.
-fn outbox_grows(change: &Change) -> i64 {
-    let grows = change.writes.iter().map(|write| match write {
-        Write::Delivery(outgoing) => i64::from(outgoing.delivery.status == DeliveryStatus::Pending),
-        Write::DeliveryEnded(_) => -1,
-        _ => 0,
-    });
-    grows.sum()
+/// How many deliveries leave the outbox.
+fn deliveries_ended(change: &Change) -> i64 {
+    change.writes.iter().map(|write| i64::from(matches!(write, Write::DeliveryEnded(_)))).sum()
 }
 
 /// Going on would mean answering for something nobody knows. A restart reads the journal and knows.

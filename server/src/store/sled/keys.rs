@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use payments_core::{
-    AppId, Currency, DeliveryId, DeveloperId, Environment, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
+    AppId, Currency, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
     WebhookId, WorkspaceId,
 };
 
@@ -142,6 +142,18 @@ pub(super) fn outbox(endpoint: &WebhookId, delivery: &DeliveryId) -> Vec<u8> {
     format!("outbox/{endpoint}/{delivery}").into_bytes()
 }
 
+/// What the keys of events begin with whose deliveries are still to be made, the oldest first.
+pub(super) const UNTOLD: &[u8] = b"untold/";
+
+pub(super) fn untold(event: &EventId) -> Vec<u8> {
+    [UNTOLD, event.as_str().as_bytes()].concat()
+}
+
+/// The event of such a key.
+pub(super) fn untold_event(key: &[u8]) -> Option<EventId> {
+    std::str::from_utf8(key.strip_prefix(UNTOLD)?).ok()?.parse().ok()
+}
+
 pub(super) fn idempotency(key: &IdempotencyKey) -> Vec<u8> {
     let scope = format!("used/{}/{}/", key.scope.developer_id, key.scope.environment);
     [scope.as_bytes(), key.digest.as_slice()].concat()
@@ -241,7 +253,7 @@ pub(super) fn count_of_status(key: &[u8]) -> Option<(Environment, Status)> {
 
 /// Whether the record under a key only says that others are there, or how many.
 pub(super) fn names_others(key: &[u8]) -> bool {
-    [COUNTS, MARKS, OUTBOX, LISTS, KEYS_USED].iter().any(|prefix| key.starts_with(prefix))
+    [COUNTS, MARKS, OUTBOX, UNTOLD, LISTS, KEYS_USED].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// How many places share one record that names what is at them.

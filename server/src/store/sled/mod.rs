@@ -16,6 +16,7 @@ mod records;
 mod retention;
 mod squeezed;
 mod tables;
+mod telling;
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -24,6 +25,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     thread,
+    time::Duration,
 };
 
 pub(crate) use self::{
@@ -37,7 +39,7 @@ use payments_core::{
     PaymentId, Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use self::{
     archive::Archivist,
@@ -56,7 +58,10 @@ use super::{
 use crate::{ambient::Ambient, metrics::Commits};
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
+/// How long a list of deliveries waits for those that are about to be made.
+const SETTLES_WITHIN: Duration = Duration::from_secs(1);
+
 /// A store in a directory.
 pub(crate) struct SledStore {
     records: Records,
@@ -110,7 +115,7 @@ impl SledStore {
         }
         let mark = directory.join(MARK);
         let after_crash = mark.exists();
-        let tree = match engine::open(&engine_directory) {
+        let tree = match engine::open(&engine_directory).and_then(|tree| with_its_mark(tree, &engine_directory)) {
             // A power cut can leave sled's file so, even one soon after an orderly end; the journal can make it anew.
             Err(error @ OpenError::Damaged { .. }) if journal_directory.exists() => {
                 engine::make_anew(&engine_directory, &journal_directory, error)?
@@ -295,12 +300,19 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
+/// The tree, unless it holds records and not the mark of their format: then sled has lost what was written first.
+fn with_its_mark(tree: sled::Db, directory: &Path) -> Result<sled::Db, OpenError> {
+    if tree.is_empty() || tree.contains_key(keys::FORMAT).map_err(StoreError::engine)? {
+        return Ok(tree);
+    }
+    let what = "it holds records and not the mark of their format".into();
+    Err(OpenError::Damaged { directory: directory.to_owned(), what })
+}
+
 /// The format of a store, if it is not new. One of a later version is refused before anything is done to it.
 fn format_of(tree: &sled::Tree) -> Result<Option<u32>, OpenError> {
     match tables::read::<u32>(tree, keys::FORMAT).map_err(OpenError::Store)? {
         Some(found) if found > FORMAT => Err(OpenError::Format { found }),
-        // Without its mark a store that holds anything is not one of ours.
-        None if !tree.is_empty() => Err(OpenError::Format { found: 0 }),
         found => Ok(found),
     }
 }
@@ -331,6 +343,10 @@ pub(crate) enum OpenError {
 impl Store for SledStore {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         self.committer.commit(change).await
+    }
+
+    async fn settled(&self) -> Result<(), StoreError> {
+        self.committer.settled().await
     }
 
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
@@ -491,6 +507,8 @@ impl Store for SledStore {
         endpoint: Option<&WebhookId>,
         page: PageRequest,
     ) -> Result<Page<Delivery>, StoreError> {
+        // Those of whatever was answered before; where so much is owed, those that there are.
+        let _ = timeout(SETTLES_WITHIN, self.settled()).await;
         let list = match endpoint {
             Some(endpoint) => List::deliveries_to(scope, endpoint),
             None => List::deliveries(scope),

@@ -12,10 +12,11 @@ use super::{
     journal::Writes,
     keys::{self, List, Marks},
     packed, squeezed,
+    telling::Untold,
 };
 use crate::store::{
-    Change, CommitError, Conflict, EventWrite, Keep, KeptResponse, Outgoing, PaymentWrite, Session, StoreError, Text,
-    Write,
+    Change, CommitError, Conflict, EventWrite, Keep, KeptResponse, Outgoing, PaymentWrite, Scope, Session, StoreError,
+    Text, Write,
 };
 
 /// The tree as it will be once the batch under way is applied.
@@ -110,9 +111,19 @@ impl<'t> View<'t> {
         self.batch
     }
 
+    /// The tree before the batch.
+    pub(super) fn tree(&self) -> &'t sled::Tree {
+        self.tree
+    }
+
     /// Takes a change into the batch if its conditions hold; otherwise nothing of it.
     pub(super) fn take(&mut self, change: Change) -> Result<(), CommitError> {
-        let outcome = self.apply(change);
+        self.stage(|view| view.apply(change))
+    }
+
+    /// Takes what some work writes into the batch, unless it fails.
+    pub(super) fn stage<T, E>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let outcome = work(self);
         let writes = std::mem::take(&mut self.change);
         if outcome.is_ok() {
             self.batch.extend(writes);
@@ -182,7 +193,7 @@ impl<'t> View<'t> {
                 self.put(keys::api_key(&hash), &key)?;
             }
             Write::Payment(write) => self.payment(*write)?,
-            Write::Delivery(outgoing) => self.delivery(*outgoing)?,
+            Write::Delivery(outgoing) => self.delivery(&outgoing)?,
             Write::Endpoint(endpoint) => {
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
                 self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
@@ -239,6 +250,11 @@ impl<'t> View<'t> {
             }
             _ => return Err(Conflict::PaymentMoved.into()),
         };
+        if let Some(event) = &event
+            && self.has_endpoints(&scope)?
+        {
+            self.put(keys::untold(&event.id), &Untold { payment: session.payment.id.clone(), after: None })?;
+        }
         events.extend(event.map(|EventWrite { id, kind, created_at, data }| {
             let data = match data {
                 Text::Payment => None,
@@ -316,7 +332,18 @@ impl<'t> View<'t> {
         Ok(())
     }
 
-    fn delivery(&mut self, outgoing: Outgoing) -> Result<(), StoreError> {
+    /// Whether a developer has a webhook endpoint, maybe one that wants nothing.
+    fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
+        let all = keys::endpoints_of(scope);
+        let is_in = |writes: &Writes| writes.range(all.clone()..).next().is_some_and(|(key, _)| key.starts_with(&all));
+        if is_in(&self.change) || is_in(&self.batch) {
+            return Ok(true);
+        }
+        Ok(self.tree.scan_prefix(&all).keys().next().transpose().map_err(StoreError::engine)?.is_some())
+    }
+
+    /// A delivery that is owed, or was made before it is logged.
+    pub(super) fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
         let scope = outgoing.scope();
         let delivery = &outgoing.delivery;
         self.append(&List::deliveries(&scope), delivery.id.as_str())?;
@@ -325,7 +352,7 @@ impl<'t> View<'t> {
         if delivery.status == DeliveryStatus::Pending {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
-        self.put(keys::delivery(&delivery.id), &outgoing)
+        self.put(keys::delivery(&delivery.id), outgoing)
     }
 
     /// Adds an entry at the end of a list and returns its place.
@@ -375,11 +402,15 @@ impl<'t> View<'t> {
         self.change.insert(key, is_there.then(Vec::new));
     }
 
+    pub(super) fn remove(&mut self, key: Vec<u8>) {
+        self.change.insert(key, None);
+    }
+
     fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.change.insert(key, Some(value));
     }
 
-    fn put(&mut self, key: Vec<u8>, value: &impl Serialize) -> Result<(), StoreError> {
+    pub(super) fn put(&mut self, key: Vec<u8>, value: &impl Serialize) -> Result<(), StoreError> {
         let json = serde_json::to_vec(value).map_err(|source| unreadable(&key, source))?;
         self.set(key, json);
         Ok(())
@@ -393,7 +424,7 @@ impl<'t> View<'t> {
         }
     }
 
-    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+    pub(super) fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match self.change.get(key).or_else(|| self.batch.get(key)) {
             Some(Some(json)) => parse(key, json).map(Some),
             Some(None) => Ok(None),
