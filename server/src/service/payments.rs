@@ -124,7 +124,8 @@ impl Service {
         Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
-    /// A decision as one commit: the payment, its postings, its event, and the kept response. `next` is the session after it, but for the payment; `was` the status before it.
+    /// A decision as one commit: the payment, its postings, its event, and the kept response. `next` is the session after
+    /// it, but for the payment; `was` the status before it.
     pub(super) async fn change_for(
         &self,
         decision: Decision,

@@ -32,6 +32,14 @@ use super::archive;
 /// What a batch writes: each key's new value, or `None` where it is removed.
 pub(super) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
+/// The writes under keys with this beginning, in their order.
+pub(super) fn under<'w>(
+    writes: &'w Writes,
+    prefix: &'w [u8],
+) -> impl Iterator<Item = (&'w Vec<u8>, &'w Option<Vec<u8>>)> {
+    writes.range(prefix.to_vec()..).take_while(move |(key, _)| key.starts_with(prefix))
+}
+
 const MAGIC: &[u8; 8] = b"PAYJRNL1";
 const ENTRY_HEAD_BYTES: usize = 8;
 const SUFFIX: &str = ".journal";

@@ -5,14 +5,17 @@
 
 use std::{
     cmp::Ordering,
-    ops::{Bound, RangeBounds},
+    ops::RangeBounds,
     sync::{Arc, PoisonError, RwLock},
 };
 
 use serde::de::DeserializeOwned;
 use sled::IVec;
 
-use super::{journal::Writes, tables};
+use super::{
+    journal::{self, Writes},
+    tables,
+};
 use crate::store::StoreError;
 
 /// All records, the durable ones and no others.
@@ -72,44 +75,32 @@ impl Records {
     /// All that lies in a range of keys, in their order.
     pub(super) fn range(&self, range: impl RangeBounds<Vec<u8>>) -> impl Iterator<Item = Entry> {
         let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
-        let ahead = self.ahead_in(&bounds);
+        let ahead = copied(self.last().writes.range::<Vec<u8>, _>((bounds.0.as_ref(), bounds.1.as_ref())));
         Merged { ahead: ahead.into_iter().peekable(), tree: self.tree.range(bounds).peekable(), order: <[u8]>::cmp }
     }
 
     /// All that lies under keys with this beginning.
     pub(super) fn under(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        self.range(with(prefix))
+        let ahead = copied(journal::under(&self.last().writes, prefix));
+        let (ahead, tree) = (ahead.into_iter().peekable(), self.tree.scan_prefix(prefix).peekable());
+        Merged { ahead, tree, order: <[u8]>::cmp }
     }
 
     /// The same, the last first.
     pub(super) fn under_from_the_end(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        let bounds = with(prefix);
-        let ahead = self.ahead_in(&bounds);
-        let (ahead, tree) = (ahead.into_iter().rev().peekable(), self.tree.range(bounds).rev().peekable());
+        let ahead = copied(journal::under(&self.last().writes, prefix));
+        let (ahead, tree) = (ahead.into_iter().rev().peekable(), self.tree.scan_prefix(prefix).rev().peekable());
         Merged { ahead, tree, order: |one, other| other.cmp(one) }
     }
+}
 
-    fn ahead_in(&self, bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Vec<(IVec, Option<IVec>)> {
-        let last = self.last();
-        let ahead = last.writes.range::<Vec<u8>, _>((bounds.0.as_ref(), bounds.1.as_ref()));
-        ahead.map(|(key, value)| (IVec::from(&**key), value.as_deref().map(IVec::from))).collect()
-    }
+/// Writes of a batch, to be kept when another is shown.
+fn copied<'w>(writes: impl Iterator<Item = (&'w Vec<u8>, &'w Option<Vec<u8>>)>) -> Vec<(IVec, Option<IVec>)> {
+    writes.map(|(key, value)| (IVec::from(&**key), value.as_deref().map(IVec::from))).collect()
 }
 
 /// A key and what lies under it.
 pub(super) type Entry = Result<(IVec, IVec), StoreError>;
-
-/// The keys that have this beginning.
-fn with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if let Some(next) = last.checked_add(1) {
-            end.push(next);
-            return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
-        }
-    }
-    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
-}
 
 /// Two runs of entries in one order; of a key that both have, what is ahead.
 struct Merged<A: Iterator, T: Iterator> {

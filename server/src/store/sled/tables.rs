@@ -9,7 +9,7 @@ use payments_core::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    journal::Writes,
+    journal::{self, Writes},
     keys::{self, List, Marks},
     packed, squeezed,
     telling::Untold,
@@ -199,8 +199,8 @@ impl<'t> View<'t> {
                 self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
             }
             Write::EndpointRemoved(endpoint) => {
-                self.change.insert(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), None);
-                self.change.insert(keys::endpoint(&endpoint.endpoint.id), None);
+                self.remove(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id));
+                self.remove(keys::endpoint(&endpoint.endpoint.id));
             }
             Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
             Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
@@ -210,7 +210,7 @@ impl<'t> View<'t> {
             }
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
-                self.change.insert(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id), None);
+                self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
                 self.put(keys::delivery(&ended.delivery.id), &ended)?;
             }
         }
@@ -223,7 +223,7 @@ impl<'t> View<'t> {
         let at = keys::session(&session.payment.id);
         let stored = self.read::<Stored>(&at)?;
         if let Some(check) = stored.as_ref().and_then(|stored| stored.session.check_at) {
-            self.change.insert(keys::check(check, &session.payment.id), None);
+            self.remove(keys::check(check, &session.payment.id));
         }
         let (place, mut events) = match (&was, stored) {
             (None, None) => {
@@ -305,10 +305,10 @@ impl<'t> View<'t> {
                 let response = response.map_err(|source| unreadable(&key, source))?;
                 forgotten += 1;
                 if let Some(used) = keys::used(&response.of) {
-                    self.change.insert(used, None);
+                    self.remove(used);
                 }
             }
-            self.change.insert(key, None);
+            self.remove(key);
             if forgotten >= at_most {
                 break;
             }
@@ -335,8 +335,7 @@ impl<'t> View<'t> {
     /// Whether a developer has a webhook endpoint, maybe one that wants nothing.
     fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
         let all = keys::endpoints_of(scope);
-        let is_in = |writes: &Writes| writes.range(all.clone()..).next().is_some_and(|(key, _)| key.starts_with(&all));
-        if is_in(&self.change) || is_in(&self.batch) {
+        if [&self.change, &self.batch].into_iter().any(|writes| journal::under(writes, &all).next().is_some()) {
             return Ok(true);
         }
         Ok(self.tree.scan_prefix(&all).keys().next().transpose().map_err(StoreError::engine)?.is_some())

@@ -10,7 +10,7 @@ use payments_core::{DeliveryId, Envelope, PaymentId, RawJson, WebhookId};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    journal::Writes,
+    journal::{self, Writes},
     keys,
     tables::{self, Stored, View, unreadable},
 };
@@ -40,8 +40,7 @@ pub(super) struct Told {
 
 /// Whether a batch has an event that is to be told.
 pub(super) fn is_owed_in(writes: &Writes) -> bool {
-    let mut untold = writes.range(keys::UNTOLD.to_vec()..).take_while(|(key, _)| key.starts_with(keys::UNTOLD));
-    untold.any(|(_, value)| value.is_some())
+    journal::under(writes, keys::UNTOLD).any(|(_, value)| value.is_some())
 }
 
 /// Adds the deliveries of untold events to a batch, those of the oldest first, to so many endpoints. What it reads of must be
