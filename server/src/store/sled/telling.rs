@@ -1,7 +1,8 @@
 //! From an event to its deliveries: one for each endpoint that wants it.
 //!
 //! An event is committed with the change that it tells of, as untold. Its deliveries are made in the batches after that, so
-//! many at a time; so a payment does not wait for them, however many endpoints its developer has, nor does anyone else's.
+//! many at a time; so a payment does not wait for its own, however many endpoints its developer has, and anyone else's for
+//! no more than one batch of them.
 //! What is untold at a crash is told at the next start.
 
 use std::ops::Bound;
