@@ -1,6 +1,6 @@
 //! A consistent copy of a store that goes on being written to, and a store made of one.
 //!
-//! sled has no snapshots. So the tree is read while the committer writes: a record is as it was at some moment between
+//! sled has no snapshots. So the tree is read while the applier writes to it: a record is as it was at some moment between
 //! the first journal entry that the tree held when the reading began and the last one when it ended. Then the entries
 //! in between are added. They say what a record became, not how it changed, so applying them in order makes every
 //! record what it was at the end, whichever moment it was read at. Nothing waits for the copy.
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     FORMAT, OpenError,
-    committer::{self, Replay},
+    applier::{self, Replay},
     engine,
     journal::{self, JournalError, Pieces, Writes},
     keys,
@@ -96,7 +96,7 @@ impl Copier {
         let pieces = pieces.finish()?;
 
         // A batch is shown before any of it is in the tree; so nothing of a later one can have been read.
-        let to = self.records.last().number;
+        let to = self.records.last();
         let journal = directory.join(JOURNAL);
         DirBuilder::new().mode(0o700).create(&journal)?;
         let mut between = Pieces::create(&journal::file_in(&journal, from + 1), from + 1)?;
@@ -198,7 +198,7 @@ impl Sources<'_> {
             let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
                 records += writes.len() as u64;
                 is_later |= self.is_later(&writes);
-                Ok(committer::apply(tree, &writes)?)
+                Ok(applier::apply(tree, &writes)?)
             })?;
             if (pieces, records) != (manifest.pieces, manifest.records) {
                 return Err(BackupError::Damaged { backup: backup.to_owned() });
@@ -305,7 +305,7 @@ mod tests {
         let value = |text: &str| Some(text.as_bytes().to_vec());
         let writes = Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2"))]);
         let number = journal.append(&writes).unwrap();
-        records.show(Batch { number, writes });
+        records.show(Arc::new(Batch { number, writes }));
         tree.insert("b", "2").unwrap();
 
         let retention = Arc::default();

@@ -1,14 +1,13 @@
 //! The committer: what writes, one batch at a time.
 //!
 //! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
-//! stroke: one entry in the journal, one sync. Then it shows them to readers, answers all, and applies them to sled while
-//! the next ones come. So changes have one order, each is whole or not there, and the cost of a sync is shared by everyone
-//! who waited for it. All that happens on the committer's thread, but for a change that is alone: that one is made durable
-//! on the thread of whoever asks.
+//! stroke: one entry in the journal, one sync. Then it shows them to readers, answers all, and hands them to the applier,
+//! which brings them to sled while the next batch is made. So changes have one order, each is whole or not there, and the
+//! cost of a sync is shared by everyone who waited for it. All that happens on the committer's thread, but for a change that
+//! is alone: that one is made durable on the thread of whoever asks.
 
 use std::{
     fs::File,
-    panic::{self, AssertUnwindSafe},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -26,12 +25,13 @@ use tokio::{
 };
 
 use super::{
+    applier::Applier,
     archive::Archivist,
     journal::{AppendError, Journal, Writes},
     keys,
     records::{Batch, Records},
     retention::Retention,
-    squeezed,
+    stop::{or_stop, stop},
     tables::View,
     telling::{self, Told},
 };
@@ -48,9 +48,6 @@ const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
 /// How many changes become durable at one stroke. Everyone in a batch waits for all of it, so it has a bound.
 const MAX_BATCH: usize = 256;
 
-/// About how many bytes of journal entries are applied at a stroke.
-const REPLAYED_BYTES: usize = 8 * 1024 * 1024;
-
 /// How many endpoints are told of events in one batch, besides one for each change of it.
 const TOLD_AT_A_TIME: usize = 64;
 /// How long the telling of events rests where the disk was full.
@@ -61,16 +58,17 @@ type Answer = oneshot::Sender<Result<(), CommitError>>;
 /// What the committer's thread is asked for.
 enum Job {
     Commit(Change, Answer),
-    /// A batch was made durable elsewhere; the rest is to be done.
-    Finish,
+    /// See to what others left: events to tell of, a journal file that is long.
+    Tidy,
     /// Tell when the events of all that was answered before have their deliveries.
     Settle(oneshot::Sender<()>),
 }
 
 /// The way to the committer.
 pub(super) struct Committer {
-    queue: mpsc::Sender<Job>,
     writer: Arc<Mutex<Writer>>,
+    /// Last, so that it is dropped last: the thread then has the writer to itself, and lets go of it before it ends.
+    queue: mpsc::Sender<Job>,
 }
 
 impl Committer {
@@ -92,6 +90,7 @@ impl Committer {
             outbox,
             metrics,
             last_batch: 0,
+            shown: None,
             owed: Vec::new(),
             // Maybe: the first batch sees.
             is_untold: true,
@@ -135,10 +134,16 @@ impl Committer {
     /// Makes a change durable on the caller's thread: the way to the other thread and back takes about as long as half a
     /// sync.
     fn commit_here(&self, mut writer: MutexGuard<'_, Writer>, change: Change) -> Result<(), CommitError> {
-        let outcomes = task::block_in_place(|| or_stop(|| writer.commit(vec![change])));
-        drop(writer);
-        // Where the queue is full, its next job sees to it.
-        let _ = self.queue.try_send(Job::Finish);
+        let commit = || {
+            let outcomes = writer.commit(vec![change]);
+            writer.pass_on();
+            outcomes
+        };
+        let outcomes = task::block_in_place(|| or_stop(commit));
+        if writer.is_untold || writer.files.journal.is_long() {
+            // Where the queue is full, its next job sees to it.
+            let _ = self.queue.try_send(Job::Tidy);
+        }
         outcomes.into_iter().next().unwrap_or(Err(StoreError::Stopped.into()))
     }
 }
@@ -157,7 +162,7 @@ fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
                     changes.push(change);
                     answers.push(answer);
                 }
-                Job::Finish => {}
+                Job::Tidy => {}
                 Job::Settle(asks) => settling.push(asks),
             }
         }
@@ -185,40 +190,39 @@ fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
             }
         }
     }
-    writer.lock().unwrap_or_else(PoisonError::into_inner).sync_engine();
-}
-
-/// The engine may panic. Without a committer the server could only refuse; a restart may mend it.
-fn or_stop<T>(work: impl FnOnce() -> T) -> T {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| stop("the committer panicked", &StoreError::Stopped))
+    writer.lock().unwrap_or_else(PoisonError::into_inner).files.applier.sync();
 }
 
 /// What the committer makes changes durable with.
 pub(super) struct Files {
-    /// sled's own file, to sync what it only hands to the kernel.
-    pub(super) engine: File,
     pub(super) journal: Journal,
     pub(super) archivist: Archivist,
+    pub(super) applier: Applier,
     pub(super) reserve: Reserve,
 }
 
 /// Room on the disk that is sled's alone. sled writes what it is given some time later and cannot go on where that fails;
 /// so a batch is taken only while there is room for it to be written, whoever else fills the disk meanwhile.
-#[derive(Default)]
 pub(super) struct Reserve {
-    /// How long sled's file was when it was last looked at.
+    /// sled's own file.
+    engine: Arc<File>,
+    /// How long it was when it was last looked at.
     length: u64,
     /// Up to where its blocks are its own.
     until: u64,
 }
 
 impl Reserve {
+    pub(super) fn of(engine: Arc<File>) -> Self {
+        Self { engine, length: 0, until: 0 }
+    }
+
     /// Sees to it that at least half of the reserve is left.
-    fn keep(&mut self, file: &File) -> std::io::Result<()> {
-        let length = file.metadata()?.len();
+    fn keep(&mut self) -> std::io::Result<()> {
+        let length = self.engine.metadata()?.len();
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
         if is_shorter || length + RESERVE_BYTES / 2 > self.until {
-            match fallocate(file, FallocateFlags::KEEP_SIZE, length, RESERVE_BYTES) {
+            match fallocate(&self.engine, FallocateFlags::KEEP_SIZE, length, RESERVE_BYTES) {
                 // Some file systems know no such thing; there a full disk stops the server.
                 Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + RESERVE_BYTES,
                 Err(error) => return Err(error.into()),
@@ -238,6 +242,8 @@ struct Writer {
     metrics: Commits,
     /// How many changes the last batch had.
     last_batch: usize,
+    /// That batch, until it is passed on.
+    shown: Option<Arc<Batch>>,
     /// The endpoints that it owes something new.
     owed: Vec<WebhookId>,
     /// Whether there are events whose deliveries are still to be made.
@@ -249,11 +255,9 @@ struct Writer {
 }
 
 impl Writer {
-    /// Makes those of these changes durable whose conditions hold, and lets them be read. [`finish`](Self::finish) soon.
+    /// Makes those of these changes durable whose conditions hold, and lets them be read. Then [`pass_on`](Self::pass_on).
     fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<(), CommitError>> {
-        // What the conditions are read from.
-        self.finish();
-        let mut view = View::new(self.records.tree());
+        let mut view = View::new(&self.records);
         let told = match self.is_untold {
             true => telling::tell(&mut view, TOLD_AT_A_TIME + changes.len(), &*self.ambient),
             false => Told::default(),
@@ -290,7 +294,7 @@ impl Writer {
         if writes.is_empty() {
             return true;
         }
-        if let Err(error) = self.files.reserve.keep(&self.files.engine) {
+        if let Err(error) = self.files.reserve.keep() {
             tracing::error!(%error, "a batch was refused because sled would have no room for it");
             return false;
         }
@@ -299,7 +303,9 @@ impl Writer {
         match self.files.journal.append(&writes) {
             Ok(number) => {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-                self.records.show(Batch { number, writes });
+                let batch = Arc::new(Batch { number, writes });
+                self.records.show(Arc::clone(&batch));
+                self.shown = Some(batch);
                 true
             }
             Err(AppendError::NotWritten(error)) => {
@@ -311,18 +317,19 @@ impl Writer {
         }
     }
 
-    /// Does what is left of the last batch once it is answered, if it is still to be done: tells the dispatcher, and applies
-    /// it to sled.
-    fn finish(&mut self) {
+    /// Tells the dispatcher and the applier of the last batch, once it is answered.
+    fn pass_on(&mut self) {
         for endpoint in self.owed.drain(..) {
             let _ = self.outbox.send(endpoint);
         }
-        let last = self.records.last();
-        if last.writes.is_empty() {
-            return;
+        if let Some(batch) = self.shown.take() {
+            self.files.applier.apply(batch);
         }
-        apply(self.records.tree(), &last.writes).unwrap_or_else(|error| stop("a batch could not be applied", &error));
-        self.records.show(Batch { number: last.number, writes: Writes::new() });
+    }
+
+    /// The same, and begins a new journal file where it is time.
+    fn finish(&mut self) {
+        self.pass_on();
         if self.files.journal.is_long() {
             self.rotate();
         }
@@ -330,94 +337,15 @@ impl Writer {
 
     /// Makes sled durable for once, so that the journal so far need not be applied again.
     fn rotate(&mut self) {
-        self.sync_engine();
+        self.files.applier.sync();
         match self.files.journal.rotate(self.retention.needed_after()) {
             Ok(()) => self.files.archivist.file_closed(),
             Err(error) => tracing::warn!(%error, "no new journal file could be begun; the old one goes on"),
         }
-    }
-
-    fn sync_engine(&self) {
-        self.records.tree().flush().unwrap_or_else(|error| stop("sled could not be flushed", &error));
-        self.files.engine.sync_all().unwrap_or_else(|error| stop("sled's file could not be synced", &error));
-    }
-}
-
-/// Applies journal entries to the tree, many at a stroke: what they write over and over, counts and balances, is then
-/// written once. For a tree that nobody reads yet.
-pub(super) struct Replay<'t> {
-    tree: &'t sled::Tree,
-    writes: Writes,
-    bytes: usize,
-    last: u64,
-}
-
-impl<'t> Replay<'t> {
-    pub(super) fn new(tree: &'t sled::Tree) -> Self {
-        Self { tree, writes: Writes::new(), bytes: 0, last: 0 }
-    }
-
-    pub(super) fn add(&mut self, number: u64, writes: Writes) -> Result<(), sled::Error> {
-        self.last = number;
-        for (key, value) in writes {
-            self.bytes += key.len() + value.as_ref().map_or(0, Vec::len);
-            self.writes.insert(key, value);
-        }
-        if self.bytes > REPLAYED_BYTES { self.finish() } else { Ok(()) }
-    }
-
-    /// Applies what has been added, with the number of the last entry.
-    pub(super) fn finish(&mut self) -> Result<(), sled::Error> {
-        if self.writes.is_empty() {
-            return Ok(());
-        }
-        self.bytes = 0;
-        self.writes.insert(keys::APPLIED.to_vec(), Some(self.last.to_string().into_bytes()));
-        apply(self.tree, &std::mem::take(&mut self.writes))
-    }
-}
-
-/// Applies a batch to the tree. What makes it whole is the journal: after a crash within it, it is applied again. sled's
-/// own batches are whole too, but each seals a buffer and wakes all of sled's threads to write it, and holds up readers.
-///
-/// A reader who began before the batch was shown may see a part of it, all of which is durable; so what names a record is
-/// there only while the record is.
-pub(super) fn apply(tree: &sled::Tree, writes: &Writes) -> Result<(), sled::Error> {
-    let mut writes: Vec<_> = writes.iter().collect();
-    writes.sort_by_key(|(key, value)| turn(key, value.is_some()));
-    for (key, value) in writes {
-        match value {
-            Some(value) => {
-                tree.insert(key, &*squeezed::squeeze(key, value))?;
-            }
-            None => drop(tree.remove(key)?),
-        }
-    }
-    Ok(())
-}
-
-/// When a write of a batch is applied, among the others.
-fn turn(key: &[u8], is_there: bool) -> u8 {
-    match (keys::names_others(key), is_there) {
-        // All that it says is applied.
-        _ if key == keys::APPLIED => 6,
-        (true, false) => 0,
-        (false, true) => 1,
-        // Marks are on places, and a count is of what is there.
-        (true, true) if key.starts_with(keys::LISTS) => 2,
-        (true, true) if !key.starts_with(keys::COUNTS) => 3,
-        (true, true) => 4,
-        (false, false) => 5,
     }
 }
 
 /// How many deliveries leave the outbox.
 fn deliveries_ended(change: &Change) -> i64 {
     change.writes.iter().map(|write| i64::from(matches!(write, Write::DeliveryEnded(_)))).sum()
-}
-
-/// Going on would mean answering for something nobody knows. A restart reads the journal and knows.
-fn stop(what: &str, error: &dyn std::error::Error) -> ! {
-    tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
-    std::process::exit(74)
 }

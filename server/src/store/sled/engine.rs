@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     OpenError, StoreError,
-    committer::Replay,
+    applier::Replay,
     journal::{self, JournalError},
 };
 

@@ -2,9 +2,9 @@
 //!
 //! sled 0.34.7 does not sync what it calls flushed (`sync_file_range` neither waits for the drive nor covers the
 //! file's metadata), so a power cut could take back what was acknowledged. The journal is what durability rests on:
-//! a batch is appended here and synced with `fdatasync`, only then applied to sled, and only then answered. What a
-//! reader finds in sled is therefore durable, and after a crash the end of the journal that sled had not yet written
-//! is applied again.
+//! a batch is appended here and synced with `fdatasync`, only then shown and answered, and applied to sled after
+//! that. What a reader finds is therefore durable, and after a crash the end of the journal that sled had not yet
+//! written is applied again.
 //!
 //! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
 //! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files; a file is named for

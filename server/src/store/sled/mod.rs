@@ -1,8 +1,10 @@
 //! The store on sled: one directory, one process.
 //!
-//! The committer's thread writes (`committer`), through the journal that durability rests on (`journal`); `tables` says
-//! what a write does to the tree and `keys` where each record lies. Reads go straight to the tree.
+//! The committer makes changes durable (`committer`), by the journal (`journal`), and the applier brings them to sled
+//! (`applier`). `tables` says what a write does to the records and `keys` where each lies. Reads find what is durable, in sled
+//! or before it (`records`).
 
+mod applier;
 mod archive;
 mod backup;
 mod check;
@@ -15,6 +17,7 @@ mod packed;
 mod records;
 mod retention;
 mod squeezed;
+mod stop;
 mod tables;
 mod telling;
 
@@ -42,9 +45,10 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::timeout};
 
 use self::{
+    applier::{Applier, Replay},
     archive::Archivist,
     backup::Copier,
-    committer::{Committer, Replay},
+    committer::Committer,
     journal::Journal,
     keys::{List, Marks},
     records::Records,
@@ -65,8 +69,9 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 /// A store in a directory.
 pub(crate) struct SledStore {
     records: Records,
-    committer: Committer,
     copier: Copier,
+    /// Last, so that it is dropped last: whoever waits for its thread finds everything else let go of.
+    committer: Committer,
 }
 
 /// Waits for the committer to finish, once the store itself is gone.
@@ -154,7 +159,7 @@ impl SledStore {
             // Through the journal, so that it is as durable and as whole as any change.
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            committer::apply(&tree, &writes).map_err(StoreError::engine)?;
+            applier::apply(&tree, &writes).map_err(StoreError::engine)?;
         }
         let applied = tables::read(&tree, keys::APPLIED)?.unwrap_or(0);
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
@@ -168,8 +173,9 @@ impl SledStore {
             retention: Arc::clone(&retention),
             closing: Arc::default(),
         };
-        let engine = File::options().write(true).open(engine_directory.join("db"))?;
-        let files = committer::Files { engine, journal, archivist, reserve: committer::Reserve::default() };
+        let engine = Arc::new(File::options().write(true).open(engine_directory.join("db"))?);
+        let applier = Applier::start(records.clone(), Arc::clone(&engine))?;
+        let files = committer::Files { journal, archivist, applier, reserve: committer::Reserve::of(engine) };
         let (committer, thread) = Committer::start(records.clone(), files, retention, ambient, outbox, commits)?;
         Ok((
             Self { records, committer, copier },
@@ -411,7 +417,7 @@ impl Store for SledStore {
     }
 
     async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        Ok(!tables::delivery_bodies_before(self.records.tree(), time, 1)?.is_empty())
+        Ok(!tables::delivery_bodies_before(&self.records, time, 1)?.is_empty())
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {

@@ -1,11 +1,12 @@
-//! The records as readers find them: in sled, and before it in the batch that is durable and not yet in sled.
+//! The records as readers find them: in sled, and before it in the batches that are durable and not yet in sled.
 //!
 //! Whoever waited for a batch is answered as soon as the journal has it; only then it is applied to sled. Meanwhile it lies
 //! here, so that what was answered can be read.
 
 use std::{
     cmp::Ordering,
-    ops::RangeBounds,
+    collections::BTreeMap,
+    ops::{Bound, RangeBounds},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -22,8 +23,11 @@ use crate::store::StoreError;
 #[derive(Clone)]
 pub(super) struct Records {
     tree: sled::Db,
-    ahead: Arc<RwLock<Arc<Batch>>>,
+    ahead: Arc<RwLock<Ahead>>,
 }
+
+/// The last batches, the oldest first. There is always one.
+type Ahead = Arc<[Arc<Batch>]>;
 
 /// What the journal has and sled may not have yet.
 pub(super) struct Batch {
@@ -35,28 +39,42 @@ pub(super) struct Batch {
 impl Records {
     /// The records of a tree that has all batches up to this number.
     pub(super) fn new(tree: sled::Db, applied: u64) -> Self {
-        Self { tree, ahead: Arc::new(RwLock::new(Arc::new(Batch { number: applied, writes: Writes::new() }))) }
+        let last = Arc::new(Batch { number: applied, writes: Writes::new() });
+        Self { tree, ahead: Arc::new(RwLock::new(Arc::new([last]))) }
     }
 
-    /// The tree alone: all but the last batch for certain.
+    /// The tree alone, which lacks the last batches or parts of them.
     pub(super) fn tree(&self) -> &sled::Db {
         &self.tree
     }
 
-    /// Lets a batch be read from now on. It must be durable, and the one before must be in the tree.
-    pub(super) fn show(&self, batch: Batch) {
-        *self.ahead.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(batch);
+    /// Lets a batch be read from now on. It must be durable.
+    pub(super) fn show(&self, batch: Arc<Batch>) {
+        let mut ahead = self.ahead.write().unwrap_or_else(PoisonError::into_inner);
+        *ahead = ahead.iter().cloned().chain([batch]).collect();
     }
 
-    /// The last batch that was shown.
-    pub(super) fn last(&self) -> Arc<Batch> {
+    /// The tree has all batches up to this number. The last one is read here until the next is shown: that one's changes
+    /// ask for much of what these wrote.
+    pub(super) fn applied(&self, number: u64) {
+        let mut ahead = self.ahead.write().unwrap_or_else(PoisonError::into_inner);
+        let over = ahead.iter().take(ahead.len() - 1).take_while(|batch| batch.number <= number).count();
+        *ahead = ahead[over..].into();
+    }
+
+    /// The number of the last batch that was shown.
+    pub(super) fn last(&self) -> u64 {
+        self.ahead().last().map_or(0, |batch| batch.number)
+    }
+
+    fn ahead(&self) -> Ahead {
         Arc::clone(&self.ahead.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What lies under a key, as the tree has it or would have it.
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
         // In this order: what is no longer ahead is in the tree.
-        match self.last().writes.get(key) {
+        match self.ahead().iter().rev().find_map(|batch| batch.writes.get(key)) {
             Some(value) => Ok(value.as_deref().map(IVec::from)),
             None => self.tree.get(key).map_err(StoreError::engine),
         }
@@ -75,27 +93,37 @@ impl Records {
     /// All that lies in a range of keys, in their order.
     pub(super) fn range(&self, range: impl RangeBounds<Vec<u8>>) -> impl Iterator<Item = Entry> {
         let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
-        let ahead = copied(self.last().writes.range::<Vec<u8>, _>((bounds.0.as_ref(), bounds.1.as_ref())));
+        let (from, to) = (bounds.0.as_ref(), bounds.1.as_ref());
+        let ahead = latest(self.ahead().iter().flat_map(|batch| batch.writes.range::<Vec<u8>, _>((from, to))));
         Merged { ahead: ahead.into_iter().peekable(), tree: self.tree.range(bounds).peekable(), order: <[u8]>::cmp }
     }
 
     /// All that lies under keys with this beginning.
     pub(super) fn under(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        let ahead = copied(journal::under(&self.last().writes, prefix));
+        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
         let (ahead, tree) = (ahead.into_iter().peekable(), self.tree.scan_prefix(prefix).peekable());
         Merged { ahead, tree, order: <[u8]>::cmp }
     }
 
     /// The same, the last first.
     pub(super) fn under_from_the_end(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        let ahead = copied(journal::under(&self.last().writes, prefix));
+        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
         let (ahead, tree) = (ahead.into_iter().rev().peekable(), self.tree.scan_prefix(prefix).rev().peekable());
         Merged { ahead, tree, order: |one, other| other.cmp(one) }
     }
+
+    /// What lies under keys with this beginning after one, which has it or is it.
+    pub(super) fn under_after(&self, prefix: &[u8], after: &[u8]) -> impl Iterator<Item = Entry> {
+        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
+        let ahead = ahead.into_iter().filter(|(key, _)| **key > *after);
+        let tree = self.tree.range::<&[u8], _>((Bound::Excluded(after), Bound::Unbounded));
+        let tree = tree.take_while(|entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(prefix)));
+        Merged { ahead: ahead.peekable(), tree: tree.peekable(), order: <[u8]>::cmp }
+    }
 }
 
-/// Writes of a batch, to be kept when another is shown.
-fn copied<'w>(writes: impl Iterator<Item = (&'w Vec<u8>, &'w Option<Vec<u8>>)>) -> Vec<(IVec, Option<IVec>)> {
+/// Writes of batches, the oldest first, to be kept when others are shown; of each key the latest.
+fn latest<'w>(writes: impl Iterator<Item = (&'w Vec<u8>, &'w Option<Vec<u8>>)>) -> BTreeMap<IVec, Option<IVec>> {
     writes.map(|(key, value)| (IVec::from(&**key), value.as_deref().map(IVec::from))).collect()
 }
 
@@ -143,7 +171,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::applier, *};
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one.
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -177,21 +205,27 @@ mod tests {
                 let value = number.to_string().into_bytes();
                 let keys = [b"a".to_vec(), b"b".to_vec()];
                 let writes: Writes = keys.iter().map(|key| (key.clone(), Some(value.clone()))).collect();
-                records.show(Batch { number, writes });
-                for key in keys {
-                    tree.insert(key, &*value).unwrap();
+                records.show(Arc::new(Batch { number, writes }));
+                // The tree comes two batches behind.
+                if number > 2 {
+                    let value = (number - 2).to_string();
+                    for key in keys {
+                        tree.insert(key, &*value).unwrap();
+                    }
+                    records.applied(number - 2);
                 }
-                records.show(Batch { number, writes: Writes::new() });
             }
         });
     }
 
     proptest! {
         #[test]
-        fn readers_find_what_the_tree_will_hold_once_the_batch_is_applied(
+        fn readers_find_what_the_tree_will_hold_once_all_batches_are_applied(
             in_tree in prop::collection::btree_map(key(), any::<u8>(), 0..20),
-            ahead in prop::collection::btree_map(key(), any::<Option<u8>>(), 0..20),
+            batches in prop::collection::vec(prop::collection::btree_map(key(), any::<Option<u8>>(), 0..12), 0..4),
+            applied in 0_u64..4,
             prefix in key(),
+            after in key(),
         ) {
             let tree = sled::Config::new().temporary(true).open().unwrap();
             let mut model = BTreeMap::new();
@@ -199,21 +233,34 @@ mod tests {
                 tree.insert(&*key, &[value]).unwrap();
                 model.insert(key, vec![value]);
             }
-            let records = Records::new(tree, 0);
-            let writes: Writes = ahead.into_iter().map(|(key, value)| (key, value.map(|value| vec![value]))).collect();
-            for (key, value) in &writes {
-                match value {
-                    Some(value) => drop(model.insert(key.clone(), value.clone())),
-                    None => drop(model.remove(key)),
+            let records = Records::new(tree.clone(), 0);
+            let mut number = 0;
+            for batch in batches {
+                number += 1;
+                let writes: Writes =
+                    batch.into_iter().map(|(key, value)| (key, value.map(|value| vec![value]))).collect();
+                for (key, value) in &writes {
+                    match value {
+                        Some(value) => drop(model.insert(key.clone(), value.clone())),
+                        None => drop(model.remove(key)),
+                    }
+                }
+                records.show(Arc::new(Batch { number, writes: writes.clone() }));
+                if number <= applied {
+                    applier::apply(&tree, &writes).unwrap();
+                    records.applied(number);
                 }
             }
-            records.show(Batch { number: 1, writes });
 
+            prop_assert_eq!(records.last(), number);
             prop_assert_eq!(records.bytes(&prefix).unwrap(), model.get(&prefix).cloned().unwrap_or_default());
             let from: Vec<_> = model.range(prefix.clone()..).map(|(key, value)| (key.clone(), value.clone())).collect();
             prop_assert_eq!(all(records.range(prefix.clone()..)), from);
             let mut under: Vec<_> = model.into_iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
             prop_assert_eq!(all(records.under(&prefix)), under.clone());
+            let after = prefix.clone().max(after);
+            let rest: Vec<_> = under.iter().filter(|(key, _)| *key > after).cloned().collect();
+            prop_assert_eq!(all(records.under_after(&prefix, &after)), rest);
             under.reverse();
             prop_assert_eq!(all(records.under_from_the_end(&prefix)), under);
         }

@@ -1,6 +1,6 @@
 //! What each write of a change does to the tree.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Bound};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use payments_core::{
     DeliveryId, DeliveryStatus, EventId, EventKind, LedgerAccount, PaymentId, RawJson, RawStatus, RefundStatus,
@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     journal::{self, Writes},
     keys::{self, List, Marks},
-    packed, squeezed,
+    packed,
+    records::Records,
+    squeezed,
     telling::Untold,
 };
 use crate::store::{
@@ -19,9 +21,9 @@ use crate::store::{
     Text, Write,
 };
 
-/// The tree as it will be once the batch under way is applied.
-pub(super) struct View<'t> {
-    tree: &'t sled::Tree,
+/// The records as they will be once the batch under way is made.
+pub(super) struct View<'r> {
+    records: &'r Records,
     batch: Writes,
     change: Writes,
 }
@@ -101,9 +103,9 @@ impl StoredResponse {
     }
 }
 
-impl<'t> View<'t> {
-    pub(super) fn new(tree: &'t sled::Tree) -> Self {
-        Self { tree, batch: BTreeMap::new(), change: BTreeMap::new() }
+impl<'r> View<'r> {
+    pub(super) fn new(records: &'r Records) -> Self {
+        Self { records, batch: BTreeMap::new(), change: BTreeMap::new() }
     }
 
     /// The writes of all changes that were taken.
@@ -111,9 +113,9 @@ impl<'t> View<'t> {
         self.batch
     }
 
-    /// The tree before the batch.
-    pub(super) fn tree(&self) -> &'t sled::Tree {
-        self.tree
+    /// The records before the batch.
+    pub(super) fn records(&self) -> &'r Records {
+        self.records
     }
 
     /// Takes a change into the batch if its conditions hold; otherwise nothing of it.
@@ -299,8 +301,8 @@ impl<'t> View<'t> {
 
     fn forget_responses(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
         let mut forgotten = 0;
-        for key in self.tree.range(keys::responses_before(before)).keys() {
-            let key = key.map_err(StoreError::engine)?.to_vec();
+        for entry in self.records.range(keys::responses_before(before)) {
+            let key = entry?.0.to_vec();
             for response in packed::values::<StoredResponse>(&self.bytes(&key)?) {
                 let response = response.map_err(|source| unreadable(&key, source))?;
                 forgotten += 1;
@@ -317,7 +319,7 @@ impl<'t> View<'t> {
     }
 
     fn forget_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
-        for (key, mut outgoing) in delivery_bodies_before(self.tree, before, at_most)? {
+        for (key, mut outgoing) in delivery_bodies_before(self.records, before, at_most)? {
             let delivery = &mut outgoing.delivery;
             delivery.response_body = None;
             let mut envelope: serde_json::Map<String, serde_json::Value> =
@@ -338,7 +340,7 @@ impl<'t> View<'t> {
         if [&self.change, &self.batch].into_iter().any(|writes| journal::under(writes, &all).next().is_some()) {
             return Ok(true);
         }
-        Ok(self.tree.scan_prefix(&all).keys().next().transpose().map_err(StoreError::engine)?.is_some())
+        Ok(self.records.under(&all).next().transpose()?.is_some())
     }
 
     /// A delivery that is owed, or was made before it is logged.
@@ -419,7 +421,7 @@ impl<'t> View<'t> {
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match self.change.get(key).or_else(|| self.batch.get(key)) {
             Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
-            None => bytes(self.tree, key),
+            None => self.records.bytes(key),
         }
     }
 
@@ -427,7 +429,7 @@ impl<'t> View<'t> {
         match self.change.get(key).or_else(|| self.batch.get(key)) {
             Some(Some(json)) => parse(key, json).map(Some),
             Some(None) => Ok(None),
-            None => read(self.tree, key),
+            None => self.records.read(key),
         }
     }
 }
@@ -435,18 +437,15 @@ impl<'t> View<'t> {
 /// The oldest deliveries that still have their bodies, of those made before a time and over. Ids begin with the time they
 /// were made at, so the records are in its order; one that is not over yet holds up those after it.
 pub(super) fn delivery_bodies_before(
-    tree: &sled::Tree,
+    records: &Records,
     before: Timestamp,
     at_most: usize,
 ) -> Result<Vec<(Vec<u8>, Outgoing)>, StoreError> {
-    let after: Option<DeliveryId> = read(tree, keys::BODIES_FORGOTTEN)?;
+    let after: Option<DeliveryId> = records.read(keys::BODIES_FORGOTTEN)?;
     let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
     let mut found = Vec::new();
-    for entry in tree.range((Bound::Excluded(after), Bound::Unbounded)).take(at_most) {
-        let (key, json) = entry.map_err(StoreError::engine)?;
-        if !key.starts_with(keys::DELIVERIES) {
-            break;
-        }
+    for entry in records.under_after(keys::DELIVERIES, &after).take(at_most) {
+        let (key, json) = entry?;
         let outgoing: Outgoing = parse(&key, &json)?;
         if outgoing.delivery.created_at >= before || outgoing.delivery.status == DeliveryStatus::Pending {
             break;

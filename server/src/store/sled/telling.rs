@@ -5,8 +5,6 @@
 //! no more than one batch of them.
 //! What is untold at a crash is told at the next start.
 
-use std::ops::Bound;
-
 use payments_core::{DeliveryId, Envelope, PaymentId, RawJson, WebhookId};
 use serde::{Deserialize, Serialize};
 
@@ -44,17 +42,16 @@ pub(super) fn is_owed_in(writes: &Writes) -> bool {
     journal::under(writes, keys::UNTOLD).any(|(_, value)| value.is_some())
 }
 
-/// Adds the deliveries of untold events to a batch, those of the oldest first, to so many endpoints. What it reads of must be
-/// in the tree.
+/// Adds the deliveries of untold events to a batch, those of the oldest first, to so many endpoints.
 pub(super) fn tell(view: &mut View<'_>, at_most: usize, ambient: &dyn Ambient) -> Told {
     let mut told = Told::default();
     let mut left = at_most;
-    for entry in view.tree().scan_prefix(keys::UNTOLD) {
+    for entry in view.records().under(keys::UNTOLD) {
         if left == 0 {
             break;
         }
         let outcome = view.stage(|view| {
-            let (key, value) = entry.map_err(StoreError::engine)?;
+            let (key, value) = entry?;
             tell_one(view, &key, tables::parse(&key, &value)?, &mut left, ambient)
         });
         match outcome {
@@ -85,15 +82,14 @@ fn tell_one(
     let mut owed = Vec::new();
     let all = keys::endpoints_of(&scope);
     let from = after.as_ref().map_or_else(|| all.clone(), |last| keys::endpoint_of(&scope, last));
-    for entry in view.tree().range::<Vec<u8>, _>((Bound::Excluded(from), Bound::Unbounded)).keys() {
-        let found = entry.map_err(StoreError::engine)?;
-        let Some(name) = found.strip_prefix(&*all) else { break };
+    for entry in view.records().under_after(&all, &from) {
+        let (found, _) = entry?;
         if *left == 0 {
             view.put(key.to_vec(), &Untold { payment, after })?;
             return Ok(owed);
         }
         *left -= 1;
-        let Ok(endpoint) = String::from_utf8_lossy(name).parse::<WebhookId>() else { continue };
+        let Ok(endpoint) = String::from_utf8_lossy(&found[all.len()..]).parse::<WebhookId>() else { continue };
         let known: Option<Endpoint> = view.read(&keys::endpoint(&endpoint))?;
         if known.is_some_and(|known| known.endpoint.is_active && known.endpoint.events.wants(&event.event)) {
             let delivery = DeliveryId::new(event.created_at, ambient.id_bytes());
