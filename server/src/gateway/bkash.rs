@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{
     Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
-    call::Line, credentials::BkashCredentials, is_amount,
+    Taken, call::Line, credentials::BkashCredentials, is_amount,
 };
 use crate::{ambient::Ambient, store::Store};
 use token::Tokens;
@@ -158,21 +158,16 @@ impl Gateway for Bkash {
         true
     }
 
-    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Taken, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
-            Ok(reply) => Ok(standing(&reply, payment, attempt)),
+            Ok(reply) => Ok(Taken::Stands(standing(&reply, payment, attempt))),
             Err(GatewayError::Refused { code, .. }) if ALREADY_DONE.contains(&&*code) || NOT_YET.contains(&&*code) => {
-                self.status(payment, attempt).await
+                Ok(Taken::Unclear)
             }
             Err(GatewayError::Refused { code, message, .. }) => {
                 tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
-                // It says no; but only its status says that no earlier call had said yes.
-                match self.status(payment, attempt).await? {
-                    Standing::Open | Standing::Approved if code == CANCELLED => Ok(Standing::Cancelled),
-                    Standing::Open | Standing::Approved => Ok(Standing::Failed),
-                    standing => Ok(standing),
-                }
+                Ok(Taken::Refused(if code == CANCELLED { Standing::Cancelled } else { Standing::Failed }))
             }
             Err(error) => Err(error),
         }

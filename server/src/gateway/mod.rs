@@ -73,6 +73,17 @@ pub(crate) enum Standing {
     Disputed { what: String },
 }
 
+/// What came of telling a gateway to take the money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It says how the attempt stands now.
+    Stands(Standing),
+    /// It says something of which only a look tells what it means.
+    Unclear,
+    /// It did not take the money this time. The attempt ended so, unless a look tells of an earlier time that it did.
+    Refused(Standing),
+}
+
 /// How a gateway's payments are refunded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefundWay {
@@ -95,7 +106,7 @@ pub(crate) trait Gateway: Send + Sync {
     /// Whether the money moves only when it is [taken](Self::take) after the customer's approval.
     fn takes(&self) -> bool;
     /// Takes the money of an attempt that the customer approved.
-    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
+    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Taken, GatewayError>;
     /// Sees to it that an open attempt can no longer be paid, and says how it stands then.
     async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
     /// How refunds go.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
-use super::{Attempt, Begun, Gateway, GatewayError, GatewayName, Order, RefundOrder, RefundWay, Standing};
+use super::{Attempt, Begun, Gateway, GatewayError, GatewayName, Order, RefundOrder, RefundWay, Standing, Taken};
 
 pub(super) struct Sandbox;
 
@@ -30,8 +30,8 @@ impl Gateway for Sandbox {
         false
     }
 
-    async fn take(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
-        Ok(Standing::Open)
+    async fn take(&self, _: &Payment, _: &Attempt) -> Result<Taken, GatewayError> {
+        Ok(Taken::Unclear)
     }
 
     async fn close(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {

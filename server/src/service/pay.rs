@@ -2,7 +2,10 @@
 
 use payments_core::{Cause, Pay, RawStatus, Refusal, Simulate, Simulation};
 
-use super::{Refused, Service, settle};
+use super::{
+    Refused, Service,
+    settle::{self, Turn},
+};
 use crate::{
     gateway::{Begun, Gateway, Order},
     store::{Attempt, Session},
@@ -78,7 +81,8 @@ impl Service {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let mut next = session.next();
-                next.check_at = settle::next_check(&decision.payment.raw_status, now, session.expires_at, now);
+                let status = &decision.payment.raw_status;
+                next.check_at = settle::next_check(status, Turn::Customer, now, session.expires_at, now);
                 next.attempt = Some(Attempt {
                     gateway: gateway.name(),
                     invoice,

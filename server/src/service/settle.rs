@@ -7,7 +7,7 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 
 use super::{Refused, Service, payments::NO_PAYMENT};
 use crate::{
-    gateway::{Gateway, GatewayError, Standing},
+    gateway::{Gateway, GatewayError, Standing, Taken},
     store::{Attempt, Review, Session},
 };
 
@@ -26,17 +26,31 @@ pub(crate) enum Hint {
 const TAKE_AGAIN_MILLIS: i64 = 5_000;
 /// So long after that the attempt is not closed: the gateway may still be at it.
 const CLOSE_AFTER_MILLIS: i64 = 60_000;
-/// When the gateway is first asked, and the longest that it is left alone with a payment that is under way.
+/// When the gateway is first asked.
 const FIRST_PAUSE_MILLIS: i64 = 3_000;
+/// The longest that it is left alone with a payment that is under way.
 const LONGEST_PAUSE_MILLIS: i64 = 300_000;
+/// The same where it is the gateway's turn.
+const LONGEST_WAIT_MILLIS: i64 = 60_000;
 /// So long after a payment ended without money it is still looked whether the money came after all, if the gateway had
 /// been told to take it.
 const LATE_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// When the gateway is asked next. The pause grows by a third from when the payment last moved, and anew from the
-/// session's end on, at which it is asked whatever came before. `None`: never again.
+/// Whose turn it is in a payment that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The customer's, who may take their time.
+    Customer,
+    /// The gateway's: it did not answer, or has yet to take what the customer approved.
+    Gateway,
+}
+
+/// When the gateway is asked next. The pause grows with the time since the payment last moved, by a third of it or, where
+/// it is the gateway's turn, a twelfth; and anew from the session's end on, at which it is asked whatever came before.
+/// `None`: never again.
 pub(super) fn next_check(
     status: &RawStatus,
+    turn: Turn,
     moved_at: Timestamp,
     expires_at: Timestamp,
     now: Timestamp,
@@ -48,8 +62,12 @@ pub(super) fn next_check(
     if !is_under_way && waited > LATE_MILLIS {
         return None;
     }
-    let longest = if is_under_way { LONGEST_PAUSE_MILLIS } else { LATE_MILLIS };
-    let next = plus_millis(now, (waited / 3).clamp(FIRST_PAUSE_MILLIS, longest));
+    let (pause, longest) = match turn {
+        _ if !is_under_way => (waited / 3, LATE_MILLIS),
+        Turn::Customer => (waited / 3, LONGEST_PAUSE_MILLIS),
+        Turn::Gateway => (waited / 12, LONGEST_WAIT_MILLIS),
+    };
+    let next = plus_millis(now, pause.clamp(FIRST_PAUSE_MILLIS, longest));
     Some(if is_under_way && !is_over { next.min(expires_at) } else { next })
 }
 
@@ -65,7 +83,7 @@ enum Step {
     /// See to it that it can no longer be paid.
     Close,
     /// Ask again later.
-    Wait,
+    Wait(Turn),
     /// It is decided.
     Move(Cause),
     /// It cannot be decided here.
@@ -85,7 +103,7 @@ impl Service {
                 Err(Refused::Moved) => {}
                 Ok(payment) => return Ok(payment),
                 Err(refused) => {
-                    self.postpone(&session).await?;
+                    self.postpone(&session, Turn::Gateway).await?;
                     return Err(refused);
                 }
             }
@@ -111,28 +129,36 @@ impl Service {
                 Step::Close => {
                     let closed = twice(|| gateway.close(payment, attempt)).await?;
                     if closed == Standing::Open {
-                        return self.wait(session).await;
+                        return self.wait(session, Turn::Gateway).await;
                     }
                     standing = closed;
                 }
-                Step::Wait => return self.wait(session).await,
+                Step::Wait(turn) => return self.wait(session, turn).await,
                 Step::Move(cause) => return self.move_by_gateway(&session, &standing, cause).await,
                 Step::Dispute(what) => return self.dispute(session, what).await,
             }
         }
     }
 
-    /// An answer that is lost is asked for, and not by telling the gateway again.
+    /// An answer that is lost is asked for, and not by telling the gateway again. A refusal is believed only of this once.
     async fn take(
         &self,
         gateway: &dyn Gateway,
         session: &Session,
         attempt: &Attempt,
     ) -> Result<Standing, GatewayError> {
-        match gateway.take(&session.payment, attempt).await {
-            Err(GatewayError::Unanswered { .. }) => twice(|| gateway.look(&session.payment, attempt)).await,
-            outcome => outcome,
+        let taken = match gateway.take(&session.payment, attempt).await {
+            Err(GatewayError::Unanswered { .. }) => Taken::Unclear,
+            outcome => outcome?,
+        };
+        if let Taken::Stands(standing) = taken {
+            return Ok(standing);
         }
+        let standing = twice(|| gateway.look(&session.payment, attempt)).await?;
+        Ok(match (taken, standing) {
+            (Taken::Refused(ended), Standing::Open | Standing::Approved) => ended,
+            (_, standing) => standing,
+        })
     }
 
     /// Writes down that the gateway is about to be told to take the money.
@@ -148,19 +174,20 @@ impl Service {
         Ok(next)
     }
 
-    async fn wait(&self, session: Session) -> Result<Payment, Refused> {
+    async fn wait(&self, session: Session, turn: Turn) -> Result<Payment, Refused> {
         let payment = session.payment.clone();
-        self.postpone(&session).await?;
+        self.postpone(&session, turn).await?;
         Ok(payment)
     }
 
     /// Asks again later. If somebody else has moved the payment meanwhile, they have said when.
-    async fn postpone(&self, session: &Session) -> Result<(), Refused> {
+    async fn postpone(&self, session: &Session, turn: Turn) -> Result<(), Refused> {
         // What was read may be older than what `mark_taken` wrote.
         let Some(session) = self.store.session(&session.payment.id).await? else { return Ok(()) };
         let mut next = session.next();
         let payment = &session.payment;
-        next.check_at = next_check(&payment.raw_status, payment.updated_at, session.expires_at, self.ambient.now());
+        let now = self.ambient.now();
+        next.check_at = next_check(&payment.raw_status, turn, payment.updated_at, session.expires_at, now);
         match self.commit_beside(next).await {
             Err(Refused::Moved) => Ok(()),
             outcome => outcome,
@@ -177,7 +204,8 @@ impl Service {
                 attempt.transaction = Some(transaction.clone());
             } else if attempt.taken_at.is_some() {
                 // The gateway was told to take the money and says it did not. Should it arrive late, it is seen.
-                next.check_at = next_check(&decision.payment.raw_status, now, session.expires_at, now);
+                let status = &decision.payment.raw_status;
+                next.check_at = next_check(status, Turn::Gateway, now, session.expires_at, now);
             }
         }
         let payment = self.commit_move(session, next, decision).await?;
@@ -223,10 +251,11 @@ fn step(session: &Session, standing: &Standing, hint: Hint, now: Timestamp) -> S
     match standing {
         Standing::Paid { .. } => Step::Move(Cause::GatewayConfirmed),
         Standing::Disputed { what } => Step::Dispute(what.clone()),
-        _ if !is_processing(session) => Step::Wait,
+        _ if !is_processing(session) => Step::Wait(Turn::Gateway),
         Standing::Approved if since_taken >= TAKE_AGAIN_MILLIS => Step::Take,
+        Standing::Approved => Step::Wait(Turn::Gateway),
         Standing::Open if (is_over || hint == Hint::GaveUp) && since_taken >= CLOSE_AFTER_MILLIS => Step::Close,
-        Standing::Open | Standing::Approved | Standing::Pending => Step::Wait,
+        Standing::Open | Standing::Pending => Step::Wait(Turn::Customer),
         Standing::Cancelled if is_over => Step::Move(Cause::SessionEnded),
         Standing::Cancelled => Step::Move(Cause::GatewayCancelled),
         Standing::Failed => Step::Move(Cause::GatewayFailed),
@@ -248,7 +277,7 @@ mod tests {
         let mut now = begun;
         let mut asked = Vec::new();
         while now < at(20_000) {
-            now = next_check(under_way, begun, end, now).unwrap();
+            now = next_check(under_way, Turn::Customer, begun, end, now).unwrap();
             asked.push(now);
         }
         assert_eq!(asked[0], at(1_003));
@@ -262,11 +291,26 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_whose_turn_it_is_is_asked_more_often_and_never_left_alone_for_long() {
+        let under_way = &RawStatus::Processing;
+        let mut now = at(0);
+        let mut pauses = Vec::new();
+        while now < at(3_600) {
+            let next = |turn| next_check(under_way, turn, at(0), at(0), now).unwrap();
+            assert!(next(Turn::Gateway) <= next(Turn::Customer));
+            pauses.push(next(Turn::Gateway).as_millis() - now.as_millis());
+            now = next(Turn::Gateway);
+        }
+        assert_eq!((pauses[0], pauses.last()), (FIRST_PAUSE_MILLIS, Some(&LONGEST_WAIT_MILLIS)));
+        assert!(pauses.len() < 100, "{} looks in an hour", pauses.len());
+    }
+
+    #[test]
     fn an_ended_payment_is_looked_at_for_a_day() {
         let ended = &RawStatus::Failed;
         let mut now = at(0);
         let mut looks = 0;
-        while let Some(next) = next_check(ended, at(0), at(0), now) {
+        while let Some(next) = next_check(ended, Turn::Gateway, at(0), at(0), now) {
             now = next;
             looks += 1;
         }

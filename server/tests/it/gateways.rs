@@ -115,6 +115,18 @@ async fn an_execute_that_never_arrived_is_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refused_execute_ends_the_payment_though_the_first_look_after_it_is_lost() {
+    let live = live().await;
+    let id = live.create(7.0, "BDT").await;
+    let (_, attempt) = live.pay(&id).await;
+    let back = live.bkash.program().approve(&attempt, bkash::POOR_WALLET).unwrap();
+    live.bkash.faults().next("status", Fault::DropBefore);
+    live.come_back(&back).await;
+    assert_eq!(live.payment(&id).await["rawStatus"], "failed");
+    assert_eq!(live.bkash.program().books()[0].taken, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tab_closed_after_the_approval_ends_right_and_so_does_a_crash_then() {
     let mut live = live().await;
     let bdt = live.create(7.0, "BDT").await;
