@@ -27,8 +27,13 @@ struct Told {
 }
 
 /// Creates and pays payments until told to stop; keeps what was acknowledged, and the keys whose answer never came.
-async fn shop(url: String, number: usize, stop: Arc<AtomicBool>, made: Arc<AtomicU64>) -> (Vec<Told>, Vec<String>) {
-    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
+async fn shop(
+    http: reqwest::Client,
+    url: String,
+    number: usize,
+    stop: Arc<AtomicBool>,
+    made: Arc<AtomicU64>,
+) -> (Vec<Told>, Vec<String>) {
     let (mut told, mut unknown) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let key = format!("shop-{number}-{}", made.fetch_add(1, Ordering::Relaxed));
@@ -62,9 +67,10 @@ async fn kills_under_load_lose_nothing_acknowledged_and_do_nothing_twice() {
     let (mut told, mut unknown): (Vec<Told>, Vec<String>) = (Vec::new(), Vec::new());
     for kill in 0..kills {
         let stop = Arc::new(AtomicBool::new(false));
-        let shops: Vec<_> = (0..8)
-            .map(|number| tokio::spawn(shop(server.url.clone(), number, Arc::clone(&stop), Arc::clone(&made))))
-            .collect();
+        // Made before the load begins: on a slow machine it takes as long as the load is let run.
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
+        let open = |number| shop(http.clone(), server.url.clone(), number, Arc::clone(&stop), Arc::clone(&made));
+        let shops: Vec<_> = (0..8).map(|number| tokio::spawn(open(number))).collect();
         // Moments that do not repeat, within the first half second of load.
         tokio::time::sleep(Duration::from_millis(30 + (kill * 97) % 450)).await;
         server.kill();
