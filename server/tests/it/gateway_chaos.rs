@@ -171,9 +171,7 @@ async fn each_payment_that_a_gateway_took_money_for_is_paid_exactly_once_and_non
 /// What the log says of the payments of a page.
 fn told_of(page: &Value, log: &str) -> String {
     let ids: Vec<&str> = page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
-    log.lines()
-        .filter(|line| ids.iter().any(|id| line.contains(id)))
-        .fold(String::new(), |told, line| told + line + "\n")
+    log.lines().filter(|line| ids.iter().any(|id| line.contains(id))).collect::<Vec<_>>().join("\n")
 }
 
 /// The gateway's books beside ours: the same payments, the same sums.

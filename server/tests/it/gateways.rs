@@ -13,6 +13,14 @@ async fn live() -> Live {
     Live::start("gateway-timeout = 1").await
 }
 
+/// A payment that its customer has approved at bKash, and where the browser is sent back to.
+async fn approved(live: &Live, wallet: &str) -> (String, String) {
+    let id = live.create(7.0, "BDT").await;
+    let (_, attempt) = live.pay(&id).await;
+    let back = live.bkash.program().approve(&attempt, wallet).unwrap();
+    (id, back)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_currency_without_a_gateway_is_refused_at_create_not_at_pay() {
     let server = Server::start();
@@ -88,9 +96,7 @@ async fn two_clicks_lead_to_one_attempt() {
 async fn an_answer_to_execute_that_is_lost_is_asked_for_and_the_money_moves_once() {
     for fault in [Fault::DropAfter, Fault::ErrorAfter, Fault::Empty, Fault::Truncated, Fault::HangAfter] {
         let live = live().await;
-        let id = live.create(7.0, "BDT").await;
-        let (_, attempt) = live.pay(&id).await;
-        let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+        let (id, back) = approved(&live, bkash::WALLET).await;
         live.bkash.faults().next("execute", fault);
         live.bkash.faults().next("status", fault);
         live.come_back(&back).await;
@@ -104,9 +110,7 @@ async fn an_answer_to_execute_that_is_lost_is_asked_for_and_the_money_moves_once
 #[tokio::test(flavor = "multi_thread")]
 async fn an_execute_that_never_arrived_is_told_again() {
     let live = live().await;
-    let id = live.create(7.0, "BDT").await;
-    let (_, attempt) = live.pay(&id).await;
-    let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    let (id, back) = approved(&live, bkash::WALLET).await;
     live.bkash.faults().next("execute", Fault::DropBefore);
     let page = live.come_back(&back).await;
     assert_eq!(page, format!("/checkout/{id}"), "the page says that it is being checked");
@@ -117,9 +121,7 @@ async fn an_execute_that_never_arrived_is_told_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_execute_ends_the_payment_though_the_first_look_after_it_is_lost() {
     let live = live().await;
-    let id = live.create(7.0, "BDT").await;
-    let (_, attempt) = live.pay(&id).await;
-    let back = live.bkash.program().approve(&attempt, bkash::POOR_WALLET).unwrap();
+    let (id, back) = approved(&live, bkash::POOR_WALLET).await;
     live.bkash.faults().next("status", Fault::DropBefore);
     live.come_back(&back).await;
     assert_eq!(live.payment(&id).await["rawStatus"], "failed");

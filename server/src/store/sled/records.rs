@@ -95,30 +95,31 @@ impl Records {
         let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
         let (from, to) = (bounds.0.as_ref(), bounds.1.as_ref());
         let ahead = latest(self.ahead().iter().flat_map(|batch| batch.writes.range::<Vec<u8>, _>((from, to))));
-        Merged { ahead: ahead.into_iter().peekable(), tree: self.tree.range(bounds).peekable(), order: <[u8]>::cmp }
+        merged(ahead, self.tree.range(bounds), <[u8]>::cmp)
     }
 
     /// All that lies under keys with this beginning.
     pub(super) fn under(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
-        let (ahead, tree) = (ahead.into_iter().peekable(), self.tree.scan_prefix(prefix).peekable());
-        Merged { ahead, tree, order: <[u8]>::cmp }
+        merged(self.ahead_under(prefix), self.tree.scan_prefix(prefix), <[u8]>::cmp)
     }
 
     /// The same, the last first.
     pub(super) fn under_from_the_end(&self, prefix: &[u8]) -> impl Iterator<Item = Entry> {
-        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
-        let (ahead, tree) = (ahead.into_iter().rev().peekable(), self.tree.scan_prefix(prefix).rev().peekable());
-        Merged { ahead, tree, order: |one, other| other.cmp(one) }
+        let (ahead, tree) = (self.ahead_under(prefix).into_iter().rev(), self.tree.scan_prefix(prefix).rev());
+        merged(ahead, tree, |one, other| other.cmp(one))
     }
 
     /// What lies under keys with this beginning after one, which has it or is it.
     pub(super) fn under_after(&self, prefix: &[u8], after: &[u8]) -> impl Iterator<Item = Entry> {
-        let ahead = latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)));
-        let ahead = ahead.into_iter().filter(|(key, _)| **key > *after);
+        let ahead = self.ahead_under(prefix).into_iter().filter(|(key, _)| **key > *after);
         let tree = self.tree.range::<&[u8], _>((Bound::Excluded(after), Bound::Unbounded));
         let tree = tree.take_while(|entry| entry.as_ref().map_or(true, |(key, _)| key.starts_with(prefix)));
-        Merged { ahead: ahead.peekable(), tree: tree.peekable(), order: <[u8]>::cmp }
+        merged(ahead, tree, <[u8]>::cmp)
+    }
+
+    /// What the batches ahead write under keys with this beginning.
+    fn ahead_under(&self, prefix: &[u8]) -> BTreeMap<IVec, Option<IVec>> {
+        latest(self.ahead().iter().flat_map(|batch| journal::under(&batch.writes, prefix)))
     }
 }
 
@@ -129,6 +130,15 @@ fn latest<'w>(writes: impl Iterator<Item = (&'w Vec<u8>, &'w Option<Vec<u8>>)>) 
 
 /// A key and what lies under it.
 pub(super) type Entry = Result<(IVec, IVec), StoreError>;
+
+/// Two runs of entries, both in this order, as one. What is ahead is to be looked up first: what no longer is is in the tree.
+fn merged<A, T>(ahead: A, tree: T, order: fn(&[u8], &[u8]) -> Ordering) -> Merged<A::IntoIter, T>
+where
+    A: IntoIterator<Item = (IVec, Option<IVec>)>,
+    T: Iterator<Item = sled::Result<(IVec, IVec)>>,
+{
+    Merged { ahead: ahead.into_iter().peekable(), tree: tree.peekable(), order }
+}
 
 /// Two runs of entries in one order; of a key that both have, what is ahead.
 struct Merged<A: Iterator, T: Iterator> {
