@@ -14,6 +14,8 @@ const FORMAT_1: &str = "tests/data/format-1.tar.gz";
 const FORMAT_3: &str = "tests/data/format-3.tar.gz";
 /// The same.
 const FORMAT_4: &str = "tests/data/format-4.tar.gz";
+/// The same, with the ping under an idempotency key too.
+const FORMAT_5: &str = "tests/data/format-5.tar.gz";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_that_was_answered() {
@@ -28,6 +30,11 @@ async fn a_store_of_format_3_opens_with_all_that_was_answered() {
 #[tokio::test]
 async fn a_store_of_format_4_opens_with_all_that_was_answered() {
     has_the_deliveries(&opens_with_all(FORMAT_4).await).await;
+}
+
+#[tokio::test]
+async fn a_store_of_format_5_opens_with_all_that_was_answered() {
+    has_the_deliveries(&opens_with_all(FORMAT_5).await).await;
 }
 
 async fn has_the_deliveries(server: &Server) {
