@@ -59,9 +59,12 @@ pub(crate) struct RestoreArgs {
     /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
     #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Only what was committed up to this time, as 2026-03-01T12:00:00Z.
+    /// Only the changes before the first that was committed after this time, as 2026-03-01T12:00:00Z.
     #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
     pub(crate) until: Option<Timestamp>,
+    /// Only the changes up to the one of this number, whatever the clock said.
+    #[arg(long, env = "PAYMENTS_UNTIL_ENTRY", value_name = "N", conflicts_with = "until")]
+    pub(crate) until_entry: Option<u64>,
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 }

@@ -12,6 +12,7 @@ mod books;
 mod cli;
 mod config;
 mod delivery;
+mod file_modes;
 mod gateway;
 mod http;
 mod metrics;
@@ -34,6 +35,7 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    file_modes::keep_to_owner();
     let outcome = match config::read(std::env::args_os()) {
         Ok(asked) => {
             log(asked.log_format());

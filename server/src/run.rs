@@ -23,6 +23,7 @@ use crate::{
     },
     config::Asked,
     delivery::{Dispatcher, Sender, TargetPolicy},
+    file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
     http::{self, Edge, Limits, Listener, RateLimits, TrustedProxies},
     metrics::Metrics,
@@ -91,8 +92,10 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     };
     let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
 
+    books::remove_left_copies(&args.data.data_dir)?;
     let (outbox, woken) = mpsc::unbounded_channel();
     let (store, closing) = SledStore::open(&args.data.data_dir, outbox, Arc::clone(&ambient), metrics.commits.clone())?;
+    file_modes::warn_of_readable(&args.data.data_dir);
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
     let patience = Duration::from_secs(args.gateway_timeout.into());

@@ -3,17 +3,20 @@
 use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
-use crate::cli::AdminArgs;
+use crate::{cli::AdminArgs, store::sled};
 
-/// Reads the whole store and prints what does not hold, one finding a line.
+/// Reads the whole store, its journal's files included, and prints what does not hold, one finding a line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
-    let checked = with_store(&args.data.data_dir, |store| {
+    let mut checked = with_store(&args.data.data_dir, |store| {
         let bar = progress::bar("checking", || store.records());
         let checked = store.check(|done| progress::step(&bar, done))?;
         bar.finish_and_clear();
         Ok(checked)
     })
     .await?;
+    let directory = args.data.data_dir.clone();
+    let of_records = checked.findings.len();
+    checked.findings.extend(tokio::task::spawn_blocking(move || sled::check_journal(&directory)).await??);
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&checked)?)?;
@@ -25,6 +28,11 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     let (records, payments) = (checked.records, checked.payments);
     match checked.findings.len() {
         0 if args.json => Ok(()),
+        files if files > 0 && of_records == 0 => Err(format!(
+            "all {records} records hold, but {files} journal files do not: put them back, or take a backup now, from \
+             which a restore needs none of them"
+        )
+        .into()),
         0 => Ok(writeln!(out, "{records} records, {payments} of them payments: everything holds")?),
         found => Err(format!(
             "{found} of {records} records do not hold; stop the server, keep a copy of the data directory, and restore \

@@ -9,6 +9,7 @@ mod schedule;
 
 pub(crate) use check::check;
 pub(crate) use export::export;
+pub(crate) use open::remove_left_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::{Schedule, back_up_regularly};
 

@@ -1,14 +1,18 @@
 //! Opening a store to read all of it.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
 
 use super::Failure;
 use crate::{
@@ -31,9 +35,36 @@ pub(super) async fn with_store<T: Send + 'static>(
     if !directory.join("sled").exists() {
         return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
     }
+    remove_left_copies(directory)?;
     // On the disk that has room for the store, and readable by those who may read it.
-    let copy = Temporary(std::path::absolute(directory)?.join(format!("copy-{}", std::process::id())));
-    let request = AdminRequest::BackUp { directory: copy.0.join("backup") };
+    let copy = Copy::begin(directory)?;
+    let work = with_copy(directory, copy.path.clone(), read);
+    tokio::select! {
+        outcome = work => outcome,
+        // The copy goes with it.
+        () = interrupted() => Err("interrupted; nothing was changed".into()),
+    }
+}
+
+async fn interrupted() {
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}
+
+async fn with_copy<T: Send + 'static>(
+    directory: &Path,
+    copy: PathBuf,
+    read: impl FnOnce(&SledStore) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let request = AdminRequest::BackUp { directory: copy.join("backup") };
     let copied = match admin_socket::ask(directory, &request).await? {
         None => false,
         Some(AdminReply::BackedUp(_)) => true,
@@ -44,8 +75,7 @@ pub(super) async fn with_store<T: Send + 'static>(
     tokio::task::spawn_blocking(move || {
         let directory = match copied {
             true => {
-                let store = copy.0.join("store");
-                let backup = copy.0.join("backup");
+                let (store, backup) = (copy.join("store"), copy.join("backup"));
                 sled::restore(&sled::Sources { backup: Some(&backup), ..sled::Sources::default() }, &store)?;
                 store
             }
@@ -55,7 +85,6 @@ pub(super) async fn with_store<T: Send + 'static>(
         let outcome = read(&store);
         drop(store);
         closing.wait();
-        drop(copy);
         outcome
     })
     .await?
@@ -74,12 +103,60 @@ fn open(directory: &Path) -> Result<(SledStore, Closing), OpenError> {
     }
 }
 
-/// A directory that is removed when it is no longer needed.
-struct Temporary(PathBuf);
+/// How often it is tried to remove a copy. What is left then is removed with the next copy, or by the server's next start.
+const REMOVALS: usize = 50;
 
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = fs::remove_dir_all(&self.0);
+/// What the names of copies begin with, in the data directory; the number of the process that reads one follows.
+const COPY: &str = "copy-";
+
+/// A directory for a copy of the store, removed when it is no longer needed.
+struct Copy {
+    path: PathBuf,
+    /// Locked for as long as somebody reads the copy: what nobody holds was left by a process that is gone.
+    _lock: File,
+}
+
+impl Copy {
+    fn begin(data_directory: &Path) -> io::Result<Self> {
+        let path = std::path::absolute(data_directory)?.join(format!("{COPY}{}", std::process::id()));
+        fs::create_dir(&path)?;
+        let lock = File::create(path.join("lock"))?;
+        lock.lock()?;
+        Ok(Self { path, _lock: lock })
     }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // The server may be writing to it at this moment, and cannot go on once it is gone.
+        for _ in 0..REMOVALS {
+            if fs::remove_dir_all(&self.path).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Removes the copies that nobody reads any more: whoever made them was killed.
+pub(crate) fn remove_left_copies(data_directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(data_directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(COPY) || !entry.file_type()?.is_dir() {
+            continue;
+        }
+        let is_held = match File::open(entry.path().join("lock")) {
+            Ok(lock) => lock.try_lock().is_err(),
+            Err(_) => false,
+        };
+        if !is_held {
+            tracing::warn!(directory = %entry.path().display(), "a copy that nobody reads any more is removed");
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }

@@ -3,17 +3,27 @@
 use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
-use crate::{cli::RestoreArgs, store::sled};
+use crate::{
+    cli::RestoreArgs,
+    store::sled::{self, LeftOut, Restored, Until},
+};
 
 /// Makes a store and proves it before anybody serves from it.
 pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
-    let RestoreArgs { backup, journal, until, admin } = args;
+    let RestoreArgs { backup, journal, until, until_entry, admin } = args;
+    let until = until.map(Until::Time).or(until_entry.map(Until::Entry));
     let directory = std::path::absolute(&admin.data.data_dir)?;
     let target = directory.clone();
     let making = tokio::task::spawn_blocking(move || {
         sled::restore(&sled::Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
     });
-    let last = making.await??;
+    let Restored { last, left_out } = making.await??;
+    if let Some(LeftOut { first, last, since, until }) = left_out {
+        eprintln!(
+            "left out: changes {first} to {last}, committed from {since} to {until}; --until-entry N restores up to any of \
+             them"
+        );
+    }
     let checked = with_store(&directory, |store| {
         let bar = progress::bar("checking", || store.records());
         Ok(store.check(|done| progress::step(&bar, done))?)
@@ -21,7 +31,10 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     .await?;
     let mut out = io::stdout().lock();
     if admin.json {
-        let line = serde_json::json!({"directory": directory, "to": last, "check": checked});
+        let left_out = left_out.map(|LeftOut { first, last, since, until }| {
+            serde_json::json!({"first": first, "last": last, "since": since, "until": until})
+        });
+        let line = serde_json::json!({"directory": directory, "to": last, "leftOut": left_out, "check": checked});
         writeln!(out, "{line}")?;
     } else {
         let (records, payments) = (checked.records, checked.payments);

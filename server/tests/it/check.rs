@@ -88,6 +88,7 @@ fn begin_journal_file(store: &Path, tree: &sled::Db) {
     fs::remove_dir_all(&journal).unwrap();
     fs::create_dir(&journal).unwrap();
     fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
+    fs::write(store.join("journal.json"), json!({"files": [applied + 1]}).to_string()).unwrap();
 }
 
 /// A record as it was before it was squeezed. Of the records that are damaged only squeezed ones begin with this byte.

@@ -19,6 +19,7 @@ mod idempotency;
 mod limits;
 mod lists;
 mod live;
+mod lost_files;
 mod model;
 mod openapi;
 mod operations;

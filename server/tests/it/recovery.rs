@@ -224,7 +224,7 @@ async fn a_store_is_restored_as_it_was_at_a_moment() {
     let journal = journal.to_str().unwrap();
     let later = server.administer(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
     let said = String::from_utf8_lossy(&later.stderr).into_owned();
-    assert!(!later.status.success() && said.contains("is of a later time"), "{said}");
+    assert!(!later.status.success() && said.contains("is of a later moment"), "{said}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
     let restored = server.administer(&["restore", "--journal", journal, "--until", &moment]);

@@ -96,6 +96,11 @@ impl Server {
         self.process.wait().unwrap()
     }
 
+    /// How the process ended by itself.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
     pub(crate) fn process_id(&self) -> u32 {
         self.process.id()
     }

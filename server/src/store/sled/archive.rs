@@ -12,65 +12,63 @@ use std::{
     thread,
 };
 
-use super::journal::{self, JournalError};
+use super::{
+    journal::{self, JournalError},
+    whole_file,
+};
 
 /// What the name of a compressed file has more than that of the file.
 pub(super) const SUFFIX: &str = ".zst";
-/// A file under this name is not whole.
-const UNFINISHED: &str = ".unfinished";
 /// The quickest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
 
 /// Compresses the journal files that are closed, in a thread of its own.
 pub(super) struct Archivist {
-    wake: Sender<()>,
+    closed: Sender<u64>,
 }
 
 impl Archivist {
-    /// Begins with what an earlier run left.
-    pub(super) fn start(directory: PathBuf) -> io::Result<Self> {
-        let (wake, woken) = channel();
-        thread::Builder::new().name("archivist".into()).spawn(move || work(&directory, &woken))?;
-        let archivist = Self { wake };
-        archivist.file_closed();
+    /// Begins with what an earlier run left. `active` is the first entry of the file that is appended to.
+    pub(super) fn start(directory: PathBuf, active: u64) -> io::Result<Self> {
+        let (closed, waiting) = channel();
+        thread::Builder::new().name("archivist".into()).spawn(move || work(&directory, &waiting))?;
+        let archivist = Self { closed };
+        archivist.closed_before(active);
         Ok(archivist)
     }
 
-    /// Another file is closed.
-    pub(super) fn file_closed(&self) {
+    /// The files before the one with this first entry are closed.
+    pub(super) fn closed_before(&self, active: u64) {
         // The thread ends only when this is gone.
-        let _ = self.wake.send(());
+        let _ = self.closed.send(active);
     }
 }
 
-fn work(directory: &Path, woken: &Receiver<()>) {
-    while woken.recv().is_ok() {
-        if let Err(error) = compress_closed(directory) {
+fn work(directory: &Path, closed: &Receiver<u64>) {
+    while let Ok(active) = closed.recv() {
+        if let Err(error) = compress_before(directory, active) {
             tracing::warn!(%error, "old journal files could not be compressed; they stay as they are for now");
         }
     }
 }
 
-/// Compresses every file but the last, to which the committer appends.
-fn compress_closed(directory: &Path) -> Result<(), JournalError> {
-    let mut files = journal::files_in(directory)?;
-    files.pop();
-    for file in files.iter().filter(|file| !is_one(&file.path)) {
+/// Compresses the files before the one with this first entry, to which the committer appends. Which one that is only the
+/// committer knows: the last name in the directory may be of a file that was begun in vain.
+fn compress_before(directory: &Path, active: u64) -> Result<(), JournalError> {
+    for file in journal::files_in(directory)?.iter().filter(|file| file.first() < active && !is_one(&file.path)) {
         let mut source = match File::open(&file.path) {
             Ok(source) => source,
             // A backup holds what it held, and it was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };
-        let archive = of(&file.path);
-        let unfinished = with_suffix(&archive, UNFINISHED);
-        let mut target = zstd::Encoder::new(File::create(&unfinished)?, LEVEL)?;
-        target.include_checksum(true)?;
-        io::copy(&mut source, &mut target)?;
-        target.finish()?.sync_all()?;
-        // The name first, durably: at no moment is there neither.
-        fs::rename(&unfinished, &archive)?;
-        journal::sync_directory(directory)?;
+        whole_file::create(&of(&file.path), |target| {
+            let mut target = zstd::Encoder::new(target, LEVEL)?;
+            target.include_checksum(true)?;
+            io::copy(&mut source, &mut target)?;
+            target.finish().map(drop)
+        })?;
+        // The archive has its name, durably: at no moment is there neither.
         fs::remove_file(&file.path)?;
     }
     Ok(())

@@ -10,7 +10,7 @@
 //! whoever reads the directory, webhook secrets among them.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder},
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -31,7 +31,7 @@ use super::{
     keys,
     records::Records,
     retention::Retention,
-    tables,
+    tables, whole_file,
 };
 use crate::store::{BackedUp, StoreError};
 
@@ -109,11 +109,9 @@ impl Copier {
             return Err(BackupError::Short { last, to });
         }
         let manifest = Manifest { format: FORMAT, from, to, pieces, records };
-        fs::write(directory.join(MANIFEST), serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
-        File::open(directory.join(MANIFEST))?.sync_all()?;
-        for made in [&journal, directory] {
-            journal::sync_directory(made)?;
-        }
+        // Everything else of it first, names included: with this file the backup is whole.
+        journal::sync_directory(&journal)?;
+        whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
         if let Some(parent) = directory.canonicalize()?.parent() {
             journal::sync_directory(parent)?;
         }
@@ -138,12 +136,64 @@ pub(crate) struct Sources<'p> {
     pub(crate) backup: Option<&'p Path>,
     /// The journal of the store that was lost: with it nothing that was acknowledged is lost.
     pub(crate) journal: Option<&'p Path>,
-    /// Nothing that was committed later.
-    pub(crate) until: Option<Timestamp>,
+    /// Where to stop; after the last change unless given.
+    pub(crate) until: Option<Until>,
 }
 
-/// Makes a store in a directory that is missing or empty. Returns the number of the last change in it.
-pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<u64, BackupError> {
+/// The last change of a store that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The one before the first that was committed after this time.
+    Time(Timestamp),
+    /// The one of this number.
+    Entry(u64),
+}
+
+impl Until {
+    /// Whether a change is beyond it. `at` is when it was committed.
+    fn is_before(self, number: u64, at: Option<Timestamp>) -> bool {
+        match self {
+            Self::Time(time) => at.is_some_and(|at| at > time),
+            Self::Entry(entry) => number > entry,
+        }
+    }
+}
+
+/// What was made of a backup, of a journal, or of both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Restored {
+    /// The number of the last change in it.
+    pub(crate) last: u64,
+    /// What came after that.
+    pub(crate) left_out: Option<LeftOut>,
+}
+
+/// Changes that were not restored, since they come after the place that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// The numbers of the first and the last.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// The earliest and the latest time at which they say that they were committed.
+    pub(crate) since: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+impl LeftOut {
+    /// With one change more. One that does not say when it was committed has the time of the one before.
+    fn with(known: Option<Self>, number: u64, at: Option<Timestamp>) -> Option<Self> {
+        match known {
+            None => at.map(|at| Self { first: number, last: number, since: at, until: at }),
+            Some(Self { first, since, until, .. }) => {
+                let at = at.unwrap_or(until);
+                Some(Self { first, last: number, since: since.min(at), until: until.max(at) })
+            }
+        }
+    }
+}
+
+/// Makes a store in a directory that is missing or empty.
+pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<Restored, BackupError> {
     let manifest = sources.backup.map(Manifest::read).transpose()?;
     refuse_if_used(directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a store to be opened.
@@ -156,9 +206,9 @@ pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<u64, Ba
     make_empty(&making)?;
     let new_journal = making.join(JOURNAL);
     DirBuilder::new().mode(0o700).create(&new_journal)?;
-    let mut last = 0;
+    let mut restored = Restored { last: 0, left_out: None };
     engine::make(&making.join("sled"), |tree| {
-        last = sources.put_together(manifest.as_ref(), tree, &new_journal)?;
+        restored = sources.put_together(manifest.as_ref(), tree, &new_journal)?;
         Ok::<_, BackupError>(())
     })?;
     for made in [&new_journal, &making] {
@@ -168,7 +218,7 @@ pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<u64, Ba
     if let Some(parent) = directory.canonicalize()?.parent() {
         journal::sync_directory(parent)?;
     }
-    Ok(last)
+    Ok(restored)
 }
 
 impl Manifest {
@@ -190,14 +240,14 @@ impl Sources<'_> {
         manifest: Option<&Manifest>,
         tree: &sled::Tree,
         new_journal: &Path,
-    ) -> Result<u64, BackupError> {
+    ) -> Result<Restored, BackupError> {
         let (from, to) = manifest.map_or((0, 0), |manifest| (manifest.from, manifest.to));
         if let (Some(backup), Some(manifest)) = (self.backup, manifest) {
             let mut records = 0;
             let mut is_later = false;
             let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
                 records += writes.len() as u64;
-                is_later |= self.is_later(&writes);
+                is_later |= self.ends_before(from, &writes);
                 Ok(applier::apply(tree, &writes)?)
             })?;
             if (pieces, records) != (manifest.pieces, manifest.records) {
@@ -210,14 +260,17 @@ impl Sources<'_> {
         let mut copy = journal::Copy::create(new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
         let mut last = from;
-        // The last entry up to the time that is asked for.
+        // The last entry up to the place that is asked for.
         let mut end = from;
-        let mut is_over = false;
+        let (mut left_out, mut is_beyond) = (None, false);
         for source in [self.backup.map(|backup| backup.join(JOURNAL)), self.journal.map(Path::to_owned)] {
             let Some(source) = source else { continue };
             last = last.max(journal::read_closed(&source, last, |number, writes| {
-                is_over |= self.is_later(&writes);
-                if is_over {
+                // Entries have one order, that of their numbers, whatever the clock said: what comes after the first that
+                // is beyond the place is beyond it too.
+                is_beyond |= self.ends_before(number, &writes);
+                if is_beyond {
+                    left_out = LeftOut::with(left_out, number, committed_at(&writes));
                     return Ok(());
                 }
                 copy.append(&writes)?;
@@ -235,15 +288,19 @@ impl Sources<'_> {
         copy.finish()?;
         replay.finish().map_err(StoreError::engine)?;
         tree.insert(keys::APPLIED, end.to_string().as_bytes()).map_err(StoreError::engine)?;
-        Ok(end)
+        Ok(Restored { last: end, left_out })
     }
 
-    /// Whether an entry, or a piece of records, is of a later time than is asked for.
-    fn is_later(&self, writes: &Writes) -> bool {
-        let at = writes.get(keys::COMMITTED_AT).and_then(Option::as_deref);
-        let at = at.and_then(|millis| std::str::from_utf8(millis).ok()?.parse::<i64>().ok());
-        at.zip(self.until).is_some_and(|(at, until)| at > until.as_millis())
+    /// Whether an entry, or a piece of records as of one, is beyond the place that is asked for.
+    fn ends_before(&self, number: u64, writes: &Writes) -> bool {
+        self.until.is_some_and(|until| until.is_before(number, committed_at(writes)))
     }
+}
+
+/// When a batch was committed.
+fn committed_at(writes: &Writes) -> Option<Timestamp> {
+    let millis = writes.get(keys::COMMITTED_AT)?.as_deref()?;
+    Timestamp::from_millis(std::str::from_utf8(millis).ok()?.parse().ok()?).ok()
 }
 
 fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
@@ -275,7 +332,7 @@ pub(crate) enum BackupError {
         "the backup has format {found} and this server restores up to {FORMAT}; restore it with the version that made it"
     )]
     Format { found: u32 },
-    #[error("the backup {backup} is of a later time than that; take an earlier one, or none and the journal alone",
+    #[error("the backup {backup} is of a later moment than that; take an earlier one, or none and the journal alone",
         backup = backup.display())]
     Later { backup: PathBuf },
     #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
@@ -301,7 +358,7 @@ mod tests {
         let within = |name| directory.path().join(name);
         let tree = engine::open(&within("sled")).unwrap();
         let records = Records::new(tree.clone(), 0);
-        let mut journal = Journal::open(&within("journal"), 0, |_, _| Ok(())).unwrap();
+        let mut journal = Journal::create(&within("journal")).unwrap();
         let value = |text: &str| Some(text.as_bytes().to_vec());
         let writes = Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2"))]);
         let number = journal.append(&writes).unwrap();
@@ -313,9 +370,32 @@ mod tests {
         let made = copier.copy_to(&within("backup")).unwrap();
         assert_eq!((made.records, made.from, made.to), (1, 0, 1));
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
-        assert_eq!(restore(&sources, &within("restored")).unwrap(), 1);
+        assert_eq!(restore(&sources, &within("restored")).unwrap(), Restored { last: 1, left_out: None });
         let restored = engine::open(&within("restored").join("sled")).unwrap();
         assert_eq!(tables::bytes(&restored, b"a").unwrap(), b"1");
         assert_eq!(tables::bytes(&restored, b"b").unwrap(), b"2");
+    }
+
+    #[test]
+    fn a_restore_up_to_a_time_says_what_it_left_out_and_one_up_to_an_entry_goes_there_whatever_the_clock_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name: &str| directory.path().join(name);
+        let mut journal = Journal::create(&within("journal")).unwrap();
+        // A clock that stepped forward and back, of a version that wrote down what it said.
+        for millis in [1_000, 9_000, 2_000, 3_000] {
+            let at = Some(millis.to_string().into_bytes());
+            journal.append(&Writes::from([(keys::COMMITTED_AT.to_vec(), at)])).unwrap();
+        }
+        let at = |millis| Timestamp::from_millis(millis).unwrap();
+        let restored = |until, name| {
+            let sources = Sources { journal: Some(&within("journal")), until: Some(until), ..Sources::default() };
+            restore(&sources, &within(name)).unwrap()
+        };
+        let left_out = |first, since, until| Some(LeftOut { first, last: 4, since: at(since), until: at(until) });
+        let by_time = restored(Until::Time(at(5_000)), "by-time");
+        assert_eq!(by_time, Restored { last: 1, left_out: left_out(2, 2_000, 9_000) });
+        let by_entry = restored(Until::Entry(3), "by-entry");
+        assert_eq!(by_entry, Restored { last: 3, left_out: left_out(4, 3_000, 3_000) });
+        assert_eq!(restored(Until::Entry(9), "all"), Restored { last: 4, left_out: None });
     }
 }

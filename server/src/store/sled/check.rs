@@ -4,7 +4,11 @@
 //! keeps beside them: lists, marks, counts, balances, indexes, the outbox. One pass over the tree in the order of its
 //! keys, with look-ups across; only sums are kept meanwhile.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use payments_core::{
     DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawJson,
@@ -13,6 +17,8 @@ use payments_core::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
+    OpenError,
+    journal::{self, JournalError},
     keys::{self, List, Marks},
     packed, squeezed,
     tables::{self, Event, Stored, StoredResponse},
@@ -72,6 +78,16 @@ pub(super) fn check(tree: &sled::Tree, mut progress: impl FnMut(u64)) -> Result<
     }
     check.sums()?;
     Ok(check.checked)
+}
+
+/// Reads all files of the journal in a data directory, whose store may be open; what is wrong with them.
+pub(crate) fn check_journal(data_directory: &Path) -> Result<Vec<Finding>, OpenError> {
+    let faults = journal::faults(&data_directory.join("journal"))?;
+    let finding = |(path, error): (PathBuf, JournalError)| Finding {
+        record: path.strip_prefix(data_directory).unwrap_or(&path).display().to_string(),
+        what: error.to_string(),
+    };
+    Ok(faults.into_iter().map(finding).collect())
 }
 
 /// As much of an event's data as is compared.

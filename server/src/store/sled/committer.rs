@@ -82,8 +82,10 @@ impl Committer {
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
+        let committed_at = records.read(keys::COMMITTED_AT).map_err(std::io::Error::other)?.unwrap_or_default();
         let writer = Writer {
             records,
+            committed_at,
             files,
             retention,
             ambient,
@@ -240,6 +242,8 @@ struct Writer {
     ambient: Arc<dyn Ambient>,
     outbox: mpsc::UnboundedSender<WebhookId>,
     metrics: Commits,
+    /// When the last batch was committed, in milliseconds since 1970.
+    committed_at: i64,
     /// How many changes the last batch had.
     last_batch: usize,
     /// That batch, until it is passed on.
@@ -298,8 +302,9 @@ impl Writer {
             tracing::error!(%error, "a batch was refused because sled would have no room for it");
             return false;
         }
-        let now = self.ambient.now().as_millis().to_string();
-        writes.insert(keys::COMMITTED_AT.to_vec(), Some(now.into_bytes()));
+        // A clock may step back. The order of entries is that of their numbers, and their times never contradict it.
+        self.committed_at = self.committed_at.max(self.ambient.now().as_millis());
+        writes.insert(keys::COMMITTED_AT.to_vec(), Some(self.committed_at.to_string().into_bytes()));
         match self.files.journal.append(&writes) {
             Ok(number) => {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
@@ -311,6 +316,11 @@ impl Writer {
             Err(AppendError::NotWritten(error)) => {
                 tracing::error!(%error, "a batch was refused because the journal could not be written; is the disk full?");
                 false
+            }
+            // All that was answered is on the disk once sled is, and a start goes on from a new file.
+            Err(error @ AppendError::Gone { .. }) => {
+                self.rotate();
+                stop("the journal is not where a start would look for it", &error)
             }
             // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
             Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
@@ -339,7 +349,7 @@ impl Writer {
     fn rotate(&mut self) {
         self.files.applier.sync();
         match self.files.journal.rotate(self.retention.needed_after()) {
-            Ok(()) => self.files.archivist.file_closed(),
+            Ok(()) => self.files.archivist.closed_before(self.files.journal.active()),
             Err(error) => tracing::warn!(%error, "no new journal file could be begun; the old one goes on"),
         }
     }

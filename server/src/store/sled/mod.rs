@@ -10,6 +10,7 @@ mod backup;
 mod check;
 mod committer;
 mod engine;
+mod file_list;
 mod journal;
 mod keys;
 mod migrate;
@@ -20,6 +21,7 @@ mod squeezed;
 mod stop;
 mod tables;
 mod telling;
+mod whole_file;
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -32,8 +34,8 @@ use std::{
 };
 
 pub(crate) use self::{
-    backup::{Sources, needs_after, restore},
-    check::Checked,
+    backup::{LeftOut, Restored, Sources, Until, needs_after, restore},
+    check::{Checked, check_journal},
 };
 
 use async_trait::async_trait;
@@ -49,7 +51,7 @@ use self::{
     archive::Archivist,
     backup::Copier,
     committer::Committer,
-    journal::Journal,
+    journal::{Journal, JournalError},
     keys::{List, Marks},
     records::Records,
     retention::Retention,
@@ -131,15 +133,18 @@ impl SledStore {
             tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
         }
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
-        if applied > 0 && !journal_directory.exists() {
-            return Err(OpenError::HalfAStore { missing: journal_directory });
-        }
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        let mut journal = Journal::open(&journal_directory, applied, |number, writes| {
-            replayed += 1;
-            Ok(replay.add(number, writes)?)
-        })
-        .map_err(|error| OpenError::Journal(Box::new(error)))?;
+        // Nobody was ever answered by a store that has no records and was never open.
+        let mut journal = if tree.is_empty() && !after_crash && !journal::is_begun(&journal_directory)? {
+            Journal::create(&journal_directory)
+        } else if journal_directory.exists() {
+            Journal::open(&journal_directory, applied, |number, writes| {
+                replayed += 1;
+                Ok(replay.add(number, writes)?)
+            })
+        } else {
+            return Err(OpenError::HalfAStore { missing: journal_directory });
+        }?;
         replay.finish().map_err(StoreError::engine)?;
         if after_crash {
             tracing::warn!(
@@ -165,7 +170,7 @@ impl SledStore {
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
         commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
         let retention = Arc::<Retention>::default();
-        let archivist = Archivist::start(journal_directory.clone())?;
+        let archivist = Archivist::start(journal_directory.clone(), journal.active())?;
         let records = Records::new(tree, applied);
         let copier = Copier {
             records: records.clone(),
@@ -343,6 +348,12 @@ pub(crate) enum OpenError {
     Format { found: u32 },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(Box::new(error))
+    }
 }
 
 #[async_trait]
@@ -585,6 +596,48 @@ mod tests {
     fn keeping(text: &str, created_at: Timestamp) -> Keep {
         let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
         Keep { key: key(text), fingerprint: String::new(), created_at, body: Text::Json(body) }
+    }
+
+    /// A clock that says what it is told to.
+    struct Stepping(std::sync::atomic::AtomicI64);
+
+    impl Ambient for Stepping {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.load(Ordering::Relaxed)).unwrap()
+        }
+
+        fn fill_random(&self, bytes: &mut [u8]) {
+            OperatingSystem.fill_random(bytes);
+        }
+    }
+
+    #[tokio::test]
+    async fn however_the_clock_steps_the_times_of_entries_never_decrease_after_a_start_as_well() {
+        let directory = tempfile::tempdir().unwrap();
+        let ambient = Arc::new(Stepping(0.into()));
+        for nth in 0..2 {
+            let (outbox, _woken) = mpsc::unbounded_channel();
+            let commits = Metrics::new().commits;
+            let (store, closing) =
+                SledStore::open(directory.path(), outbox, Arc::clone(&ambient) as Arc<dyn Ambient>, commits).unwrap();
+            for (text, hours) in [("first", 0), ("forward", 9_000), ("back", 1 + nth), ("later", 2 + nth)] {
+                ambient.0.store(at(hours).as_millis(), Ordering::Relaxed);
+                let keep = keeping(&format!("{text}-{nth}"), at(hours));
+                store.commit(Change { idempotency: Some(keep), writes: Vec::new() }).await.unwrap();
+            }
+            drop(store);
+            closing.wait();
+        }
+        let mut times = Vec::new();
+        journal::read_closed(&directory.path().join("journal"), 0, |_, writes| {
+            let at = writes.get(keys::COMMITTED_AT).and_then(|at| String::from_utf8(at.clone()?).ok());
+            times.extend(at.map(|at| at.parse::<i64>().unwrap()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(times.len(), 8);
+        assert_eq!(times[0], at(0).as_millis());
+        assert!(times[1..].iter().all(|time| *time == at(9_000).as_millis()), "{times:?}");
     }
 
     #[tokio::test]

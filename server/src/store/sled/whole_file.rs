@@ -1,0 +1,79 @@
+//! A file gets its name when it is whole.
+//!
+//! A file that is created under its own name and then filled can be left there half filled, by a crash, a full disk or a
+//! lack of descriptors, and be taken for a whole one later. So it is filled and synced under another name, and renamed.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::journal::sync_directory;
+
+/// What the name of a file ends with while it is not whole. Whoever lists a directory passes over it.
+const UNFINISHED: &str = ".unfinished";
+
+/// Makes a file that holds what `fill` writes, and returns it, open for reading and writing. When this returns `Ok`, the
+/// file and its name are on the disk.
+///
+/// # Errors
+/// Where the file could not be filled or synced, its name does not exist. Where only its name could not be synced, it may:
+/// the file is whole, and a crash decides whether it is there.
+pub(super) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let unfinished = unfinished(path);
+    let made = make(&unfinished, fill).and_then(|file| fs::rename(&unfinished, path).map(|()| file));
+    if made.is_err() {
+        // The disk may be full; the next try would begin it anew in any case.
+        let _ = fs::remove_file(&unfinished);
+    }
+    let file = made?;
+    if let Some(directory) = path.parent() {
+        sync_directory(directory)?;
+    }
+    Ok(file)
+}
+
+/// The same for what is in memory.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(path, |file| io::Write::write_all(file, bytes)).map(drop)
+}
+
+fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    fill(&mut file)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_could_not_be_filled_leaves_the_one_of_that_name_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("list");
+        let full = |file: &mut File| {
+            file.write_all(b"half of i")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        };
+        assert_eq!(create(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        write(&path, b"the first").unwrap();
+        create(&path, full).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"the first");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        write(&path, b"the second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"the second");
+    }
+}
