@@ -1,35 +1,91 @@
 //! Files of the journal that are missing, damaged, or taken away while the server runs.
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
-use reqwest::{Method, StatusCode};
+use reqwest::{Response, StatusCode};
 use serde_json::json;
 
-use crate::server::{Server, eventually, payment_of};
+use crate::server::{SANDBOX_KEY, Server, eventually, payment_of};
+
+/// When a journal file is about this long, the next one is begun.
+const FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Creates a payment of about 23 KB under a key of its own.
-async fn create_long(server: &Server, nth: usize) -> reqwest::Response {
+pub(crate) async fn create_long(url: &str, nth: usize) -> reqwest::Result<Response> {
+    static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
+        reqwest::Client::builder()
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .timeout(Duration::from_secs(20))
+            .build()
+            .unwrap()
+    });
     let mut body = payment_of(&json!(100));
     body["metadata"] = json!({"long": format!("{nth:08}").repeat(2000)});
     body["description"] = json!("x".repeat(2000));
-    let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("long-{nth}"));
-    request.json(&body).send().await.unwrap()
+    let request = HTTP.post(format!("{url}/api/v1/payments")).bearer_auth(SANDBOX_KEY);
+    request.header("idempotency-key", format!("long-{nth}")).json(&body).send().await
 }
 
-/// Creates payments until the journal has begun its second file; returns the bodies of the answers.
-pub(crate) async fn fill_a_journal_file(server: &Server) -> Vec<String> {
-    let mut bodies = Vec::new();
-    while files(server).len() < 2 {
-        let creates = stream::iter(bodies.len()..bodies.len() + 64).map(async |nth| {
-            let answer = create_long(server, nth).await;
-            assert_eq!(answer.status(), StatusCode::CREATED);
-            answer.text().await.unwrap()
-        });
-        let made: Vec<_> = creates.buffered(16).collect().await;
-        bodies.extend(made);
+async fn created(server: &Server, nth: usize) {
+    assert_eq!(create_long(&server.url, nth).await.unwrap().status(), StatusCode::CREATED, "payment {nth}");
+}
+
+/// Whether a payment was created before.
+async fn is_replayed(server: &Server, nth: usize) -> bool {
+    create_long(&server.url, nth).await.unwrap().headers().contains_key("idempotent-replayed")
+}
+
+/// How many bytes of entries a journal file has.
+fn entries_end(path: &Path) -> u64 {
+    let bytes = fs::read(path).unwrap();
+    let mut end = 8;
+    while let Some(length) = bytes.get(end..end + 4) {
+        match u32::from_le_bytes(length.try_into().unwrap()) {
+            0 => break,
+            length => end += 8 + length as usize,
+        }
     }
-    bodies
+    end as u64
+}
+
+/// Creates payments, numbered from 1,000 on, until the next `left` of them begin a new journal file at about their end.
+/// Returns how many.
+pub(crate) async fn fill_all_but(server: &Server, left: usize) -> usize {
+    let file = files(server).remove(0);
+    let mut made = 0;
+    let before = entries_end(&file);
+    for _ in 0..10 {
+        created(server, 1_000 + made).await;
+        made += 1;
+    }
+    let each = (entries_end(&file) - before) / 10;
+    let enough = FILE_BYTES - each * left as u64;
+    loop {
+        let missing = enough.saturating_sub(entries_end(&file)) / each;
+        if missing == 0 {
+            return made;
+        }
+        let creates = (0..missing as usize).map(|nth| created(server, 1_000 + made + nth));
+        stream::iter(creates).buffer_unordered(16).collect::<Vec<()>>().await;
+        made += missing as usize;
+    }
+}
+
+/// Creates payments until the journal has begun its second file.
+async fn fill_a_journal_file(server: &Server) {
+    let mut made = fill_all_but(server, 4).await;
+    while files(server).len() < 2 {
+        created(server, 1_000 + made).await;
+        made += 1;
+    }
 }
 
 /// The journal's files, oldest first.
@@ -51,7 +107,7 @@ fn said(output: &std::process::Output) -> String {
 async fn a_store_whose_only_journal_file_is_gone_is_refused_by_name_and_opens_when_it_is_back() {
     let mut server = Server::start();
     for nth in 0..20 {
-        assert_eq!(create_long(&server, nth).await.status(), StatusCode::CREATED);
+        created(&server, nth).await;
     }
     server.kill();
     let journal = files(&server).remove(0);
@@ -73,7 +129,7 @@ async fn a_store_whose_only_journal_file_is_gone_is_refused_by_name_and_opens_wh
     fs::rename(&away, &journal).unwrap();
     server.restart();
     for nth in 0..20 {
-        assert!(create_long(&server, nth).await.headers().contains_key("idempotent-replayed"), "{nth}");
+        assert!(is_replayed(&server, nth).await, "{nth}");
     }
 }
 
@@ -81,12 +137,10 @@ async fn a_store_whose_only_journal_file_is_gone_is_refused_by_name_and_opens_wh
 async fn a_server_whose_journal_file_is_taken_away_stops_before_it_answers_for_what_no_start_would_find() {
     let mut server = Server::start();
     for nth in 0..20 {
-        assert_eq!(create_long(&server, nth).await.status(), StatusCode::CREATED);
+        created(&server, nth).await;
     }
     fs::remove_file(files(&server).remove(0)).unwrap();
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let create = http.post(format!("{}/api/v1/payments", server.url)).bearer_auth("sk_test_demo");
-    let answer = create.json(&payment_of(&json!(1))).send().await;
+    let answer = create_long(&server.url, 20).await;
     assert!(answer.is_err_and(|error| error.is_request()), "no answer, for it would be lost");
     assert_eq!(server.wait().code(), Some(74));
     assert!(server.log().contains("was removed or renamed while it was in use"), "{}", server.log());
@@ -95,7 +149,7 @@ async fn a_server_whose_journal_file_is_taken_away_stops_before_it_answers_for_w
     server.restart();
     assert!(server.log().contains("a journal file is missing"), "{}", server.log());
     for nth in 0..20 {
-        assert!(create_long(&server, nth).await.headers().contains_key("idempotent-replayed"), "{nth}");
+        assert!(is_replayed(&server, nth).await, "{nth}");
     }
     let checked = said(&server.administer(&["check"]));
     assert!(checked.contains("is missing") && checked.contains("take a backup now"), "{checked}");
@@ -164,7 +218,7 @@ async fn whatever_the_data_directory_lets_in_others_read_nothing_of_the_store() 
     fs::create_dir(server.data()).unwrap();
     fs::set_permissions(server.data(), fs::Permissions::from_mode(0o755)).unwrap();
     server.restart();
-    create_long(&server, 0).await;
+    created(&server, 0).await;
     let backup = server.data().join("a-backup");
     assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
     let listed = Command::new("find").arg(server.data()).args(["-mindepth", "1", "-perm", "/077"]).output().unwrap();

@@ -11,6 +11,7 @@ mod delivery;
 mod disk;
 mod durability;
 mod export;
+mod failing_calls;
 mod formats;
 mod full_disk;
 mod gateway_chaos;

@@ -163,7 +163,7 @@ pub(crate) fn launch(command: Command, directory: &Path, address: &str, argument
 }
 
 /// The process and its address, or what it said instead.
-fn try_launch(
+pub(crate) fn try_launch(
     mut command: Command,
     directory: &Path,
     address: &str,

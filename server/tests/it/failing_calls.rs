@@ -1,0 +1,138 @@
+//! Each call fails once: every create, write, sync, rename and removal of a run that begins, fills a journal file, begins the
+//! next, compresses the old one, and makes a backup. Whatever it was, nothing that was answered is lost, and a start without
+//! the failure opens a store in which everything holds.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use crate::{
+    lost_files::{create_long, fill_all_but},
+    server::{BINARY, Server, try_launch},
+};
+
+/// How many payments a run makes; the second half of them in the second journal file.
+const PAYMENTS: usize = 24;
+
+/// The library that fails a call, compiled.
+fn shim(directory: &Path) -> PathBuf {
+    let library = directory.join("fail_call.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fail_call.c");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
+    assert!(compile.status().unwrap().success());
+    library
+}
+
+/// What a run on a copy of a store has told its client.
+struct Run {
+    directory: tempfile::TempDir,
+    /// The bodies of the payments that were answered, by their number.
+    answered: BTreeMap<usize, String>,
+    /// The calls that were made, one a line.
+    calls: Vec<String>,
+}
+
+/// Runs a server on a copy of a store in which the call of this number fails.
+async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    assert!(Command::new("cp").arg("-r").arg("--sparse=always").arg(template).arg(&data).status().unwrap().success());
+    let log = directory.path().join("calls");
+    let mut command = Command::new(BINARY);
+    command.env("LD_PRELOAD", shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string()).env("FAIL_LOG", &log);
+    let mut answered = BTreeMap::new();
+    if let Ok((mut process, url)) = try_launch(command, directory.path(), "127.0.0.1:0", &[]) {
+        let mut refusals = 0;
+        for nth in 0..PAYMENTS {
+            match create_long(&url, nth).await {
+                Ok(answer) if answer.status() == StatusCode::CREATED => {
+                    answered.insert(nth, answer.text().await.unwrap());
+                }
+                // It was refused, or the server has stopped.
+                _ => refusals += 1,
+            }
+            if refusals == 3 {
+                break;
+            }
+        }
+        let mut backup = Command::new(BINARY);
+        backup.args(["backup", data.join("a-backup").to_str().unwrap(), "--data-dir"]).arg(&data);
+        let _ = backup.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        settle(&log).await;
+        let _ = process.kill();
+        process.wait().unwrap();
+    }
+    let calls = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
+    Run { directory, answered, calls }
+}
+
+/// Waits until no call was made for a moment: the archiver works by itself.
+async fn settle(log: &Path) {
+    let length = || fs::metadata(log).map_or(0, |metadata| metadata.len());
+    let (mut known, begun) = (length(), Instant::now());
+    loop {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let now = length();
+        if now == known || begun.elapsed() > Duration::from_secs(20) {
+            return;
+        }
+        known = now;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whichever_call_on_a_file_fails_nothing_answered_is_lost_and_the_next_start_finds_all_sound() {
+    let held = tempfile::tempdir().unwrap();
+    let shim = shim(held.path());
+    let mut server = Server::start();
+    // So full that a run begins the second file.
+    let before = fill_all_but(&server, PAYMENTS / 2).await;
+    server.kill();
+    let template = server.data();
+
+    let sound = run(&template, &shim, 0).await;
+    assert_eq!(sound.answered.len(), PAYMENTS);
+    let kinds = |what: &str| sound.calls.iter().filter(|call| call.contains(what)).count();
+    for what in ["open", "write", "sync", "rename", "unlink", "journal.json", ".zst", "backup.json", "sled/"] {
+        assert!(kinds(what) > 0, "no call has {what}: {:#?}", sound.calls);
+    }
+    // In CI every so manyth, another each time; FAILING_CALLS=1 goes through all of them.
+    let step: usize = std::env::var("FAILING_CALLS").map_or(6, |text| text.parse().unwrap());
+    let offset = usize::try_from(std::process::id()).unwrap() % step;
+    let calls: Vec<usize> = (1..=sound.calls.len()).filter(|call| call % step == offset).collect();
+    println!("{} of {} calls, those whose number leaves {offset} by {step}", calls.len(), sound.calls.len());
+    for fail_at in calls {
+        let Run { directory, answered, calls } = run(&template, &shim, fail_at).await;
+        println!("{} {}", calls.get(fail_at - 1).map_or("-", String::as_str), answered.len());
+        let what = calls.get(fail_at - 1).map_or("a call that was not made", String::as_str).to_owned();
+        let mut server = Server::try_start_on(directory).unwrap_or_else(|(_, said)| panic!("{what}: {said}"));
+        for (nth, body) in &answered {
+            let again = create_long(&server.url, *nth).await.unwrap();
+            assert_eq!(&again.text().await.unwrap(), body, "{what}: payment {nth}");
+        }
+        // Those that were answered, and of the others those whose fate nobody was told.
+        let list = server.request(Method::GET, "/payments?limit=1").send().await.unwrap();
+        let total = list.json::<Value>().await.unwrap()["total"].as_u64().unwrap();
+        let least = u64::try_from(before + answered.len()).unwrap();
+        assert!((least..=u64::try_from(before + PAYMENTS).unwrap()).contains(&total), "{what}: {total}, {least}");
+        let backup = server.data().join("a-backup");
+        if backup.join("backup.json").exists() {
+            let target = server.directory.path().join("from-backup");
+            let mut restore = Command::new(BINARY);
+            restore.arg("restore").arg(&backup).arg("--data-dir").arg(&target);
+            let restored = restore.output().unwrap();
+            assert!(restored.status.success(), "{what}: {}", String::from_utf8_lossy(&restored.stderr));
+        }
+        server.kill();
+        let checked = server.administer(&["check"]);
+        assert!(checked.status.success(), "{what}: {}", String::from_utf8_lossy(&checked.stdout));
+    }
+}
