@@ -31,6 +31,7 @@ pub(crate) struct Requests {
     seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pub(crate) panics: Counter,
     pub(crate) connections: Gauge,
+    pub(crate) rate_windows_evicted: Counter,
 }
 
 /// The store's commits.
@@ -120,6 +121,7 @@ impl Metrics {
             seconds: Family::new_with_constructor(seconds),
             panics: Counter::default(),
             connections: Gauge::default(),
+            rate_windows_evicted: Counter::default(),
         };
         let commits = Commits {
             changes: Histogram::new(std::iter::successors(Some(1.0), |bound| Some(bound * 2.0)).take(12)),
@@ -139,6 +141,11 @@ impl Metrics {
         registry.register_with_unit("request_duration", "Time to answer", unit.clone(), requests.seconds.clone());
         registry.register("panics", "Handlers that panicked; each was answered with 500", requests.panics.clone());
         registry.register("connections", "Connections open", requests.connections.clone());
+        registry.register(
+            "rate_windows_evicted",
+            "Rate windows dropped early because their table was full; their keys or addresses began anew",
+            requests.rate_windows_evicted.clone(),
+        );
         registry.register("commit_batch_changes", "Changes made durable by one sync", commits.changes.clone());
         registry.register_with_unit(
             "commit_sync",

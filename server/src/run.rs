@@ -144,7 +144,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         tracing::debug!(%error, "nobody reads the standard output");
     }
     let proxies = TrustedProxies::new(args.trusted_proxies);
-    let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies));
+    let evicted = &metrics.requests.rate_windows_evicted;
+    let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
     let server = Arc::new(http::Server {
         service: Arc::clone(&service),
         limits: Arc::clone(&limits),

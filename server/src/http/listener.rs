@@ -199,8 +199,8 @@ mod tests {
         let routes = panics.or(works).unify().boxed();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let address = listener.address().unwrap();
-        let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default()));
         let metrics = crate::metrics::Metrics::new().requests;
+        let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits, metrics };
         tokio::spawn(listener.serve(edge, std::future::pending()));
         address

@@ -21,6 +21,7 @@ mod payments;
 mod reply;
 mod route;
 mod webhooks;
+mod windows;
 
 use std::{convert::Infallible, sync::Arc};
 

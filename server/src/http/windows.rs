@@ -1,0 +1,211 @@
+//! A table of rate windows: constant work for each request, and a bounded number of windows.
+//!
+//! Every window lasts one minute, so windows expire in the order in which they began. A queue in that order finds the
+//! expired ones without a search. Each request removes at most [`EXPIRED_PER_TAKE`] of them and begins at most one, so
+//! the table shrinks faster than it grows.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How long a window lasts.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
+/// How many expired windows one request removes at most. Two, because one request begins at most one.
+const EXPIRED_PER_TAKE: usize = 2;
+
+/// The windows of one kind of key.
+pub(super) struct Windows<K> {
+    /// Requests for each key in one window.
+    limit: u32,
+    /// Windows kept at most.
+    capacity: usize,
+    by_key: HashMap<K, Window>,
+    /// Every window in `by_key`, oldest first. A window that began anew before its old entry was removed has two
+    /// entries; the older one no longer matches `begun`.
+    oldest_first: VecDeque<(Instant, K)>,
+}
+
+#[derive(Clone, Copy)]
+struct Window {
+    begun: Instant,
+    used: u32,
+}
+
+/// The outcome of counting one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Requests left in the window. `None`: this request is one too many.
+    pub(super) remaining: Option<u32>,
+    /// How long the window still lasts.
+    pub(super) left: Duration,
+    /// Whether a window that still lasted was dropped to make room. Its key begins anew with its next request.
+    pub(super) evicted: bool,
+    /// Entries of the queue this request looked at.
+    #[cfg(test)]
+    pub(super) examined: usize,
+}
+
+impl<K: Hash + Eq + Clone> Windows<K> {
+    /// `limit` requests for each key in a window, at most `capacity` windows.
+    pub(super) fn new(limit: u32, capacity: usize) -> Self {
+        Self { limit, capacity: capacity.max(1), by_key: HashMap::new(), oldest_first: VecDeque::new() }
+    }
+
+    /// Counts a request.
+    pub(super) fn take(&mut self, key: K, now: Instant) -> Taken {
+        #[cfg_attr(not(test), expect(unused_variables, reason = "tests bound it"))]
+        let examined = self.remove_expired(now);
+        let running = self.by_key.get(&key).copied().filter(|window| !is_over(window.begun, now));
+        let (mut window, evicted) = match running {
+            Some(window) => (window, false),
+            None => (Window { begun: now, used: 0 }, self.enqueue(key.clone(), now)),
+        };
+        let remaining = self.limit.checked_sub(window.used + 1);
+        if remaining.is_some() {
+            window.used += 1;
+        }
+        self.by_key.insert(key, window);
+        Taken {
+            remaining,
+            left: WINDOW.saturating_sub(now.duration_since(window.begun)),
+            evicted,
+            #[cfg(test)]
+            examined,
+        }
+    }
+
+    /// Removes expired windows from the front of the queue; returns how many entries it looked at.
+    fn remove_expired(&mut self, now: Instant) -> usize {
+        for examined in 0..EXPIRED_PER_TAKE {
+            match self.oldest_first.front() {
+                Some((begun, _)) if is_over(*begun, now) => self.remove_oldest(),
+                Some(_) => return examined + 1,
+                None => return examined,
+            };
+        }
+        EXPIRED_PER_TAKE
+    }
+
+    /// Appends a window to the queue. Tells whether one that still lasted had to go for it.
+    fn enqueue(&mut self, key: K, now: Instant) -> bool {
+        let is_full = self.oldest_first.len() >= self.capacity;
+        // Entries that no longer match stand before all windows that still last, so they go first.
+        let evicted = is_full && self.remove_oldest().is_some_and(|begun| !is_over(begun, now));
+        self.oldest_first.push_back((now, key));
+        evicted
+    }
+
+    /// Removes the first entry, and its window unless that began anew. Returns when the removed window began.
+    fn remove_oldest(&mut self) -> Option<Instant> {
+        let (begun, key) = self.oldest_first.pop_front()?;
+        let window = self.by_key.get(&key)?;
+        if window.begun != begun {
+            return None;
+        }
+        self.by_key.remove(&key);
+        Some(begun)
+    }
+}
+
+fn is_over(begun: Instant, now: Instant) -> bool {
+    now.duration_since(begun) >= WINDOW
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rule without any bound on work: a window begins with the first request and lasts a minute; beyond the
+    /// capacity the one that began first goes.
+    struct Model {
+        limit: u32,
+        capacity: usize,
+        /// Key, begin, used; in the order in which they began.
+        windows: Vec<(u8, Instant, u32)>,
+    }
+
+    impl Model {
+        fn take(&mut self, key: u8, now: Instant) -> (Option<u32>, Duration, bool) {
+            self.windows.retain(|(_, begun, _)| now.duration_since(*begun) < WINDOW);
+            let mut evicted = false;
+            if self.windows.iter().all(|(known, ..)| *known != key) {
+                if self.windows.len() == self.capacity {
+                    self.windows.remove(0);
+                    evicted = true;
+                }
+                self.windows.push((key, now, 0));
+            }
+            let (_, begun, used) = self.windows.iter_mut().find(|(known, ..)| *known == key).unwrap();
+            let remaining = (*used < self.limit).then(|| {
+                *used += 1;
+                self.limit - *used
+            });
+            (remaining, WINDOW - now.duration_since(*begun), evicted)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_counts_as_the_simple_rule_does(
+            requests in prop::collection::vec((0_u8..12, 0_u64..25_000), 1..200),
+            limit in 1_u32..4,
+            capacity in 1_usize..14,
+        ) {
+            let mut windows = Windows::new(limit, capacity);
+            let mut model = Model { limit, capacity, windows: Vec::new() };
+            let mut now = Instant::now();
+            for (key, millis) in requests {
+                // Most requests come close together; some come much later.
+                now += Duration::from_millis(if millis < 20_000 { millis / 100 } else { millis });
+                let taken = windows.take(key, now);
+                prop_assert_eq!((taken.remaining, taken.left, taken.evicted), model.take(key, now));
+                prop_assert!(taken.examined <= EXPIRED_PER_TAKE);
+                prop_assert!(windows.by_key.len() <= windows.oldest_first.len());
+                prop_assert!(windows.oldest_first.len() <= capacity);
+            }
+        }
+    }
+
+    #[test]
+    fn a_million_addresses_in_a_minute_cost_constant_work_each_and_bounded_memory() {
+        const CAPACITY: usize = 10_000;
+        let mut windows = Windows::new(1, CAPACITY);
+        let begun = Instant::now();
+        let mut evicted = 0;
+        for address in 0..1_000_000_u64 {
+            let taken = windows.take(address, begun + Duration::from_micros(address));
+            assert!(taken.examined <= EXPIRED_PER_TAKE, "{taken:?}");
+            evicted += usize::from(taken.evicted);
+        }
+        assert_eq!((windows.by_key.len(), windows.oldest_first.len()), (CAPACITY, CAPACITY));
+        assert_eq!(evicted, 1_000_000 - CAPACITY);
+        // A minute later half as many requests have removed all of them.
+        let later = begun + 2 * WINDOW;
+        for _ in 0..CAPACITY / 2 {
+            windows.take(u64::MAX, later);
+        }
+        assert_eq!((windows.by_key.len(), windows.oldest_first.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_oldest_window_goes_when_the_table_is_full_and_its_key_begins_anew() {
+        let mut windows = Windows::new(1, 2);
+        let now = Instant::now();
+        for (key, remaining, evicted) in [
+            ("a", Some(0), false),
+            ("b", Some(0), false),
+            ("a", None, false),
+            ("c", Some(0), true),
+            ("a", Some(0), true),
+        ] {
+            let taken = windows.take(key, now);
+            assert_eq!((taken.remaining, taken.evicted), (remaining, evicted), "{key}");
+        }
+    }
+}
