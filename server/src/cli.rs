@@ -121,10 +121,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_BACKUP_KEEP", default_value_t = 3, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) backup_keep: u16,
-    /// How many connections may be open at once; who comes after waits.
-    #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS", default_value_t = 4096, value_name = "N",
+    /// Connections open at once; the next one waits. 4096 unless given, or fewer where the limit of open files is low.
+    #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS", value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_connections: u32,
+    pub(crate) max_connections: Option<u32>,
+    /// Connections open at once from one address (of IPv6, from one /64); the next one is closed, and 0 is no limit. 256
+    /// unless given, or a quarter of all where that is less. Trusted proxies are not counted.
+    #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
+    pub(crate) max_connections_per_address: Option<u32>,
     /// How long requests under way may take to end when the server is told to stop, in seconds.
     #[arg(long, env = "PAYMENTS_DRAIN", default_value_t = 10, value_name = "SECONDS")]
     pub(crate) drain: u16,

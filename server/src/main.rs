@@ -12,6 +12,7 @@ mod books;
 mod cli;
 mod config;
 mod delivery;
+mod descriptors;
 mod file_modes;
 mod gateway;
 mod http;

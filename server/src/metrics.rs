@@ -31,6 +31,8 @@ pub(crate) struct Requests {
     seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pub(crate) panics: Counter,
     pub(crate) connections: Gauge,
+    pub(crate) connections_at_most: Gauge,
+    pub(crate) connections_closed: Counter,
     pub(crate) rate_windows_evicted: Counter,
 }
 
@@ -121,6 +123,8 @@ impl Metrics {
             seconds: Family::new_with_constructor(seconds),
             panics: Counter::default(),
             connections: Gauge::default(),
+            connections_at_most: Gauge::default(),
+            connections_closed: Counter::default(),
             rate_windows_evicted: Counter::default(),
         };
         let commits = Commits {
@@ -141,6 +145,16 @@ impl Metrics {
         registry.register_with_unit("request_duration", "Time to answer", unit.clone(), requests.seconds.clone());
         registry.register("panics", "Handlers that panicked; each was answered with 500", requests.panics.clone());
         registry.register("connections", "Connections open", requests.connections.clone());
+        registry.register(
+            "connections_at_most",
+            "Connections that may be open; the next one waits",
+            requests.connections_at_most.clone(),
+        );
+        registry.register(
+            "connections_closed",
+            "Connections closed at once because their address had as many as it may",
+            requests.connections_closed.clone(),
+        );
         registry.register(
             "rate_windows_evicted",
             "Rate windows dropped early because their table was full; their keys or addresses began anew",

@@ -23,9 +23,9 @@ use crate::{
     },
     config::Asked,
     delivery::{Dispatcher, Sender, TargetPolicy},
-    file_modes,
+    descriptors, file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
-    http::{self, Edge, Limits, Listener, RateLimits, TrustedProxies},
+    http::{self, ConnectionsByAddress, Edge, Limits, Listener, RateLimits, TrustedProxies},
     metrics::Metrics,
     service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
     store::{Store, sled::SledStore},
@@ -77,11 +77,9 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
 async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let metrics = Metrics::new();
-    let bounds = Limits {
-        connections: usize::try_from(args.max_connections)?,
-        drain: Duration::from_secs(args.drain.into()),
-        ..Limits::default()
-    };
+    let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
+    let bounds =
+        Limits { connections: shares.connections, drain: Duration::from_secs(args.drain.into()), ..Limits::default() };
     let listener = Listener::bind(args.listen, bounds)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}; choose another with --listen", args.listen))?;
@@ -114,7 +112,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         },
     });
     service.prepare_sandbox().await?;
-    let dispatcher = Dispatcher::new(Arc::clone(&store), sender, metrics.deliveries.clone());
+    let dispatcher = Dispatcher::new(Arc::clone(&store), sender, metrics.deliveries.clone(), shares.deliveries);
     let admin = admin_socket::bind(&args.data.data_dir)
         .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
 
@@ -144,6 +142,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         tracing::debug!(%error, "nobody reads the standard output");
     }
     let proxies = TrustedProxies::new(args.trusted_proxies);
+    let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
+    let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
     let evicted = &metrics.requests.rate_windows_evicted;
     let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
     let server = Arc::new(http::Server {
@@ -153,7 +153,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         metrics_from: args.metrics_from.into(),
         is_stopping: is_stopping.clone(),
     });
-    let edge = Edge { routes: http::routes(&server), ambient, limits, metrics: metrics.requests };
+    let edge = Edge { routes: http::routes(&server), ambient, limits, addresses, metrics: metrics.requests };
     drop(server);
     let mut stopped = is_stopping;
     // Deliveries under way end while requests do.

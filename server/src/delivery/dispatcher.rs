@@ -20,8 +20,6 @@ use crate::{
     store::{Change, Outgoing, Store, Write},
 };
 
-/// How many requests may be under way at once, to all endpoints together.
-const WORKERS: usize = 1024;
 /// How many to one endpoint, as long as it answers. To one that does not, one: it holds no place that others need.
 const LANE_WIDTH: usize = 8;
 /// How many deliveries a lane takes from the outbox at a time.
@@ -41,8 +39,14 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>, made: Family<DeliveryLabels, Counter>) -> Arc<Self> {
-        let (workers, closing) = (Semaphore::new(WORKERS), watch::Sender::new(false));
+    /// At most `places` requests are under way at once, to all endpoints together.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        sender: Arc<Sender>,
+        made: Family<DeliveryLabels, Counter>,
+        places: usize,
+    ) -> Arc<Self> {
+        let (workers, closing) = (Semaphore::new(places), watch::Sender::new(false));
         Arc::new(Self { store, sender, made, lanes: Lanes::new(), workers, closing })
     }
 

@@ -3,7 +3,7 @@
 //! `X-Forwarded-For` is whatever a client writes, so it counts only as far as trusted proxies vouch for it: from its
 //! right end, past the addresses of trusted proxies, to the first that is none.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use warp::http::HeaderMap;
@@ -17,7 +17,8 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of these proxies'.
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
@@ -37,6 +38,14 @@ impl TrustedProxies {
             }
         }
         client
+    }
+}
+
+/// The address that a client is counted as. Every customer of a provider has a /64 of IPv6, so a /64 counts as one.
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address => address,
     }
 }
 

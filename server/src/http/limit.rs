@@ -4,7 +4,7 @@
 
 use std::{
     hash::Hash,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Mutex, PoisonError},
 };
 
@@ -17,7 +17,7 @@ use warp::{
 };
 
 use super::{
-    client_address::TrustedProxies,
+    client_address::{TrustedProxies, network_of},
     windows::{Taken, Windows},
 };
 
@@ -48,15 +48,9 @@ impl RateLimits {
         self.take(self.counted_as(peer, headers))
     }
 
-    /// The address that a request is counted for. Of IPv6 a /64 counts as one: that much every customer of a provider has.
+    /// The address that a request is counted for.
     pub(super) fn counted_as(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        match self.proxies.client(peer, headers) {
-            IpAddr::V6(address) => match address.to_ipv4_mapped() {
-                Some(address) => address.into(),
-                None => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-            },
-            address => address,
-        }
+        network_of(self.proxies.client(peer, headers))
     }
 
     /// Counts a request for an address.

@@ -25,7 +25,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{RateLimits, Routes, incoming::Peer, limit, reply::Problem, route::template_of};
+use super::{ConnectionsByAddress, RateLimits, Routes, incoming::Peer, limit, reply::Problem, route::template_of};
 use crate::{ambient::Ambient, metrics::Requests};
 
 /// The listener's bounds.
@@ -67,6 +67,7 @@ impl Listener {
     /// Serves until `stop`, then lets the requests under way end.
     pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
         let edge = Arc::new(edge);
+        edge.metrics.connections_at_most.set(i64::try_from(self.limits.connections).unwrap_or(i64::MAX));
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
         let cut = watch::Sender::new(false);
@@ -95,6 +96,10 @@ impl Listener {
                     continue;
                 }
             };
+            let Some(admitted) = edge.addresses.admit(peer.0) else {
+                edge.metrics.connections_closed.inc();
+                continue;
+            };
             let connection = connection(&http, stream, peer, Arc::clone(&edge));
             let connection = connections.watch(connection);
             let open = edge.metrics.connections.clone();
@@ -107,7 +112,7 @@ impl Listener {
                     _ = cut.wait_for(|cut| *cut) => {}
                 }
                 open.dec();
-                drop(place);
+                drop((place, admitted));
             });
         }
         drop(self.socket);
@@ -123,6 +128,7 @@ pub(crate) struct Edge {
     pub(crate) routes: Routes,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) limits: Arc<RateLimits>,
+    pub(crate) addresses: ConnectionsByAddress,
     pub(crate) metrics: Requests,
 }
 
@@ -201,7 +207,8 @@ mod tests {
         let address = listener.address().unwrap();
         let metrics = crate::metrics::Metrics::new().requests;
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
-        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits, metrics };
+        let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
+        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits, addresses, metrics };
         tokio::spawn(listener.serve(edge, std::future::pending()));
         address
     }

@@ -6,6 +6,7 @@
 
 mod account;
 mod assets;
+mod by_address;
 mod checkout;
 mod client_address;
 mod dashboard;
@@ -29,6 +30,7 @@ use ipnet::IpNet;
 use tokio::sync::watch;
 use warp::{Filter, Rejection, filters::BoxedFilter, reply::Response};
 
+pub(crate) use by_address::ConnectionsByAddress;
 pub(crate) use client_address::TrustedProxies;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};

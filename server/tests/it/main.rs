@@ -7,6 +7,7 @@ mod backup;
 mod check;
 mod checkout;
 mod conformance;
+mod connections;
 mod delivery;
 mod disk;
 mod durability;

@@ -256,21 +256,6 @@ async fn webhook_targets_that_are_no_web_address_or_inside_a_network_are_400() {
     }
 }
 
-/// With no file descriptor left nothing can be accepted; when there are some again, everything goes on.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_out_of_file_descriptors_recovers_when_they_are_free_again() {
-    let server = Server::start_limited(64);
-    let address = server.url.strip_prefix("http://").unwrap().to_owned();
-    let held: Vec<_> = (0..100).filter_map(|_| TcpStream::connect(&address).ok()).collect();
-    crate::server::eventually("the server to run out", || async {
-        server.log().contains("a connection was not accepted").then_some(())
-    })
-    .await;
-    drop(held);
-    let answer = server.request(Method::GET, "/payments").timeout(Duration::from_secs(10)).send().await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-}
-
 /// Requests that break HTTP itself, and strings that break careless programs. Whatever is answered, the server lives.
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_on_the_wire_never_stops_the_server() {

@@ -48,12 +48,18 @@ impl Server {
 
     /// Starts a server that may have so many files and sockets open.
     pub(crate) fn start_limited(descriptors: u32) -> Self {
+        Self::start_limited_with(descriptors, &[])
+    }
+
+    /// The same with further arguments of `serve`.
+    pub(crate) fn start_limited_with(descriptors: u32, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
         let address = server.url.strip_prefix("http://").unwrap().to_owned();
         let mut command = Command::new("bash");
         command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), BINARY]);
-        (server.process, server.url) = launch(command, server.directory.path(), &address, &[]);
+        server.arguments = arguments.iter().map(ToString::to_string).collect();
+        (server.process, server.url) = launch(command, server.directory.path(), &address, &server.arguments);
         server
     }
 

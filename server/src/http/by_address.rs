@@ -1,0 +1,86 @@
+//! How many connections each address has open.
+//!
+//! Addresses are counted as the rate limits count them: a /64 of IPv6 is one. A trusted proxy carries many clients, so
+//! its connections are not counted.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::client_address::{TrustedProxies, network_of};
+
+/// The open connections of every address. Its size is bounded by the number of open connections.
+pub(crate) struct ConnectionsByAddress {
+    at_most: usize,
+    proxies: TrustedProxies,
+    open: Open,
+}
+
+/// How many connections each address has open.
+type Open = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
+impl ConnectionsByAddress {
+    /// At most `at_most` connections for each address that is no trusted proxy.
+    pub(crate) fn new(at_most: usize, proxies: TrustedProxies) -> Self {
+        Self { at_most, proxies, open: Arc::default() }
+    }
+
+    /// Counts a connection until the result is dropped. `None`: the address has as many as it may.
+    pub(super) fn admit(&self, peer: IpAddr) -> Option<Admitted> {
+        if self.proxies.trusts(peer) {
+            return Some(Admitted { counted: None });
+        }
+        let address = network_of(peer);
+        let mut open = lock(&self.open);
+        let count = open.entry(address).or_default();
+        if *count >= self.at_most {
+            return None;
+        }
+        *count += 1;
+        Some(Admitted { counted: Some((address, Arc::clone(&self.open))) })
+    }
+}
+
+/// A connection that is counted for its address.
+pub(super) struct Admitted {
+    counted: Option<(IpAddr, Open)>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let Some((address, open)) = &self.counted else { return };
+        let mut open = lock(open);
+        match open.get_mut(address) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(open.remove(address)),
+        }
+    }
+}
+
+/// No code panics while it holds the lock.
+fn lock(open: &Mutex<HashMap<IpAddr, usize>>) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_so_many_connections_and_a_closed_one_leaves_no_trace() {
+        let addresses = ConnectionsByAddress::new(2, TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]));
+        let admit = |text: &str| addresses.admit(text.parse().unwrap());
+        let first = admit("2001:db8::1").unwrap();
+        let second = admit("2001:db8::ffff").unwrap();
+        assert!(admit("2001:db8::2").is_none());
+        let other = admit("2001:db8:0:1::2").unwrap();
+        drop(first);
+        let third = admit("2001:db8::3").unwrap();
+        assert!(admit("2001:db8::2").is_none());
+        let proxies: Vec<_> = (0..5).map(|_| admit("::ffff:10.0.0.1").unwrap()).collect();
+        drop((second, third, other, proxies));
+        assert!(lock(&addresses.open).is_empty());
+    }
+}

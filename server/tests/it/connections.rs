@@ -1,0 +1,125 @@
+//! Connections and file descriptors: one client's connections never stop the others, the webhooks or the store.
+
+use std::{
+    io::{ErrorKind, Read},
+    net::{IpAddr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use reqwest::StatusCode;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{SANDBOX_KEY, Server, eventually, payment_of},
+};
+
+/// So many connections to the server from 127.0.0.1, which ask nothing.
+fn idle(server: &Server, count: usize) -> Vec<TcpStream> {
+    // Both ends of the connections are on this machine, and the test's own limit may be low.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    // Beyond its limit the server closes a connection, beyond the backlog the kernel lets one wait.
+    (0..count).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect()
+}
+
+/// Whether the server has closed a connection.
+fn is_closed(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    match (&mut &*stream).read(&mut [0]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+/// A client at another of this machine's addresses.
+fn neighbour() -> reqwest::Client {
+    let client = reqwest::Client::builder().no_proxy().local_address(IpAddr::from([127, 0, 0, 2]));
+    client.timeout(Duration::from_secs(15)).build().unwrap()
+}
+
+async fn metric(client: &reqwest::Client, server: &Server, name: &str) -> u64 {
+    let text = client.get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_idle_connections_of_one_address_stop_neither_webhooks_nor_payments() {
+    let server = Server::start_limited(1024);
+    let client = neighbour();
+    // Each payment's event goes to fifty endpoints, over fifty connections.
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    for _ in 0..50 {
+        receiver.subscribe(&server.client()).await;
+    }
+    let held = idle(&server, 1000);
+    for amount in 1..=4 {
+        let create = client.post(format!("{}/api/v1/payments", server.url)).bearer_auth(SANDBOX_KEY);
+        let answer = create.json(&payment_of(&json!(amount))).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::CREATED);
+    }
+    let list = client.get(format!("{}/api/v1/webhooks/deliveries?limit=1", server.url)).bearer_auth(SANDBOX_KEY);
+    eventually("every delivery", async || {
+        let deliveries: Value = list.try_clone().unwrap().send().await.unwrap().json().await.unwrap();
+        let made = metric(&client, &server, "payments_deliveries_total{outcome=\"Success\"}").await;
+        (deliveries["total"] == 200 && made == 200).then_some(())
+    })
+    .await;
+    assert_eq!(receiver.received().len(), 200);
+    assert!(!server.log().contains("os error 24"), "the server ran out of file descriptors");
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_its_neighbour_does() {
+    let server = Server::start_with(&["--max-connections-per-address", "3"]);
+    let client = neighbour();
+    let held = idle(&server, 10);
+    eventually("seven to be closed", async || {
+        (held.iter().filter(|stream| is_closed(stream)).count() == 7).then_some(())
+    })
+    .await;
+    assert_eq!(metric(&client, &server, "payments_connections_closed_total").await, 7);
+    assert_eq!(metric(&client, &server, "payments_connections").await, 4);
+    // Each that ends makes room for another.
+    drop(held);
+    eventually("room", async || server.keyless(reqwest::Method::GET, "/healthz").send().await.is_ok().then_some(()))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trusted_proxy_may_have_as_many_connections_as_there_are() {
+    let server = Server::start_with(&["--max-connections-per-address", "1", "--trusted-proxy", "127.0.0.1/32"]);
+    let held = idle(&server, 20);
+    let client = neighbour();
+    eventually("all to be open", async || (metric(&client, &server, "payments_connections").await == 21).then_some(()))
+        .await;
+    assert_eq!(held.iter().filter(|stream| is_closed(stream)).count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_there_are_descriptors_for_are_cut_down_with_a_warning() {
+    let server = Server::start_limited_with(1024, &["--max-connections", "5000"]);
+    assert!(server.log().contains("--max-connections is cut down"), "{}", server.log());
+    assert_eq!(metric(&neighbour(), &server, "payments_connections_at_most").await, 488);
+}
+
+/// What keeps descriptors free is not all that may run out of them: another process may lower the limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_out_of_file_descriptors_recovers_when_they_are_free_again() {
+    let server = Server::start();
+    let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
+    let few = Rlimit { current: Some(8), ..getrlimit(Resource::Nofile) };
+    let before = prlimit(process, Resource::Nofile, few).unwrap();
+    let held = idle(&server, 5);
+    eventually("the server to run out", async || server.log().contains("a connection was not accepted").then_some(()))
+        .await;
+    prlimit(process, Resource::Nofile, before).unwrap();
+    drop(held);
+    let answer =
+        server.request(reqwest::Method::GET, "/payments").timeout(Duration::from_secs(10)).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+}
