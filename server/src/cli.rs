@@ -132,6 +132,10 @@ pub(crate) struct ServeArgs {
     /// How long requests under way may take to end when the server is told to stop, in seconds.
     #[arg(long, env = "PAYMENTS_DRAIN", default_value_t = 10, value_name = "SECONDS")]
     pub(crate) drain: u16,
+    /// An address of its own for /metrics. Without one /metrics is on --listen where base URL and listener are both local,
+    /// and nowhere else.
+    #[arg(long, env = "PAYMENTS_METRICS_LISTEN", value_name = "ADDR")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// A network that may read /metrics; may be given several times. Requests that came through a proxy may not.
     #[arg(long = "metrics-from", env = "PAYMENTS_METRICS_FROM", value_delimiter = ',', value_name = "NETWORK",
         default_values = ["127.0.0.0/8", "::1/128"])]

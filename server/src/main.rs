@@ -17,6 +17,7 @@ mod file_modes;
 mod gateway;
 mod http;
 mod metrics;
+mod reach;
 mod run;
 mod service;
 mod store;

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    net::SocketAddr,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -25,8 +26,9 @@ use crate::{
     delivery::{Dispatcher, Sender, TargetPolicy},
     descriptors, file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
-    http::{self, ConnectionsByAddress, Edge, Limits, Listener, RateLimits, TrustedProxies},
+    http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, TrustedProxies},
     metrics::Metrics,
+    reach::Reach,
     service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
     store::{Store, sled::SledStore},
 };
@@ -88,6 +90,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         Some(text) => base_url(&text)?,
         None => format!("http://{address}"),
     };
+    let metrics_at = MetricsAt::of(args.metrics_listen, Reach::of(&base_url, address), bounds).await?;
     let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
 
     books::remove_left_copies(&args.data.data_dir)?;
@@ -143,6 +146,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     }
     let proxies = TrustedProxies::new(args.trusted_proxies);
     let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
+    metrics.requests.connections_at_most.set(i64::try_from(shares.connections)?);
     let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
     let evicted = &metrics.requests.rate_windows_evicted;
     let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
@@ -153,15 +157,22 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         metrics_from: args.metrics_from.into(),
         is_stopping: is_stopping.clone(),
     });
-    let edge = Edge { routes: http::routes(&server), ambient, limits, addresses, metrics: metrics.requests };
-    drop(server);
+    let edge = Edge {
+        routes: http::routes(&server, metrics_at.parts()),
+        ambient: Arc::clone(&ambient),
+        limits: Arc::clone(&limits),
+        addresses,
+        metrics: metrics.requests.clone(),
+    };
+    let watching = metrics_at.serve(&server, ambient, limits, is_stopping.clone());
     let mut stopped = is_stopping;
     // Deliveries under way end while requests do.
     let delivering = async {
         let _ = stopped.wait_for(|is_stopping| *is_stopping).await;
         dispatcher.close(bounds.drain).await;
     };
-    tokio::join!(listener.serve(edge, stop), delivering);
+    tokio::join!(listener.serve(edge, stop), watching, delivering);
+    drop(server);
 
     administering.abort();
     expiring.abort();
@@ -190,7 +201,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// The first line is for programs, the rest for whoever sees the server for the first time.
-fn greet(base_url: &str, address: std::net::SocketAddr) -> io::Result<()> {
+fn greet(base_url: &str, address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "listening on http://{address}")?;
     writeln!(

@@ -22,8 +22,13 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
         // The process is there and answers; it may still be without its store.
         watched(server, warp::path!("healthz").boxed(), async |_, _| ok()),
         watched(server, warp::path!("readyz").boxed(), ready),
-        watched(server, warp::path!("metrics").boxed(), metrics),
     ])
+}
+
+/// Behind a proxy on the same machine every peer is local, so a public server has it on a listener of its own or not at
+/// all.
+pub(super) fn metrics_route(server: &Arc<Server>) -> Routes {
+    watched(server, warp::path!("metrics").boxed(), metrics)
 }
 
 fn watched<H, F>(server: &Arc<Server>, path: BoxedFilter<()>, handler: H) -> Routes

@@ -67,7 +67,6 @@ impl Listener {
     /// Serves until `stop`, then lets the requests under way end.
     pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
         let edge = Arc::new(edge);
-        edge.metrics.connections_at_most.set(i64::try_from(self.limits.connections).unwrap_or(i64::MAX));
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
         let cut = watch::Sender::new(false);

@@ -17,6 +17,7 @@ mod health;
 mod incoming;
 mod limit;
 mod listener;
+mod metrics_at;
 mod page;
 mod payments;
 mod reply;
@@ -34,6 +35,7 @@ pub(crate) use by_address::ConnectionsByAddress;
 pub(crate) use client_address::TrustedProxies;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
+pub(crate) use metrics_at::MetricsAt;
 
 use self::incoming::{Incoming, incoming};
 use crate::{metrics::Metrics, service::Service};
@@ -52,20 +54,40 @@ pub(crate) struct Server {
     pub(crate) is_stopping: watch::Receiver<bool>,
 }
 
-/// All routes of the server.
-pub(crate) fn routes(server: &Arc<Server>) -> Routes {
-    let resources = first_of([
-        payments::routes(server),
-        webhooks::routes(server),
-        account::routes(server),
-        checkout::routes(server),
-        page::routes(server),
-        gateways::routes(server),
-        docs::routes(server),
-        dashboard::routes(),
-        health::routes(server),
-    ]);
-    resources.recover(no_such_path).unify().boxed()
+/// Which routes a listener has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// All but `/metrics`.
+    Api,
+    /// All.
+    ApiAndMetrics,
+    /// `/metrics` alone.
+    Metrics,
+}
+
+/// The routes of one listener.
+pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
+    let api = || {
+        [
+            payments::routes(server),
+            webhooks::routes(server),
+            account::routes(server),
+            checkout::routes(server),
+            page::routes(server),
+            gateways::routes(server),
+            docs::routes(server),
+            dashboard::routes(),
+            health::routes(server),
+        ]
+    };
+    let mut all = Vec::new();
+    if parts != Parts::Metrics {
+        all.extend(api());
+    }
+    if parts != Parts::Api {
+        all.push(health::metrics_route(server));
+    }
+    first_of(all).recover(no_such_path).unify().boxed()
 }
 
 /// A path, and what answers whoever asks for it. `answer` makes its future apart from the route's, so that a route whose

@@ -68,6 +68,32 @@ async fn metrics_tell_of_requests_commits_deliveries_and_payments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_public_base_url_has_metrics_on_an_address_of_their_own_or_not_at_all() {
+    // A proxy on this machine that adds no header looks like this machine.
+    let status = async |server: &Server| server.keyless(Method::GET, "/metrics").send().await.unwrap().status();
+    let public = Server::start_with(&["--base-url", "https://pay.example"]);
+    assert_eq!(status(&public).await, StatusCode::NOT_FOUND);
+    assert!(public.log().contains("/metrics is off"), "{}", public.log());
+
+    for base_url in ["https://pay.example", "http://localhost:8080"] {
+        let server = Server::start_with(&["--base-url", base_url, "--metrics-listen", "127.0.0.1:0"]);
+        assert_eq!(status(&server).await, StatusCode::NOT_FOUND, "{base_url}");
+        let log = server.log();
+        let own = log.split("/metrics is on ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+        let ask = async |path: &str| reqwest::get(format!("{own}{path}")).await.unwrap();
+        let answer = ask("/metrics").await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert!(answer.headers().contains_key("x-request-id"));
+        assert!(answer.text().await.unwrap().contains("payments_outbox_deliveries 0"));
+        for path in ["/", "/healthz", "/api/v1/payments", "/dashboard"] {
+            assert_eq!(ask(path).await.status(), StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+    let local = Server::start_with(&["--base-url", "http://localhost:8080"]);
+    assert_eq!(status(&local).await, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_log_has_each_request_by_its_id_and_no_secret_and_nobodys_data() {
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     let server = Server::start_logging("trace", &["--log-format", "json"]);
