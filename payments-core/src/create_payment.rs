@@ -160,7 +160,7 @@ fn customer(fields: &mut Fields<'_>) -> Option<Customer> {
 /// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
 fn redirect_url(fields: &mut Fields<'_>, name: &str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
-        None => Err("must be an absolute URL"),
+        None => Err(web_url_fault(text)),
         Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {
             Err("must use https in live mode (http is allowed for localhost)")
         }
@@ -173,6 +173,14 @@ pub(crate) fn web_url(text: &str) -> Option<Url> {
     let clean = !text.chars().any(|char| char.is_control() || char.is_whitespace());
     let url = Url::parse(text).ok().filter(|_| clean)?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+/// What a text must be that is no [`web_url`].
+pub(crate) fn web_url_fault(text: &str) -> &'static str {
+    match Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
+        _ => "must be an absolute URL",
+    }
 }
 
 fn is_localhost(url: &Url) -> bool {

@@ -34,6 +34,7 @@ mod environment;
 mod error_body;
 mod event;
 mod id;
+mod json_fault;
 mod ledger;
 mod mobile_number;
 mod money;

@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
+use crate::json_fault;
+
 /// What is wrong with a request: one sentence for each fault, beginning with the field's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invalid {
@@ -68,7 +70,8 @@ impl<'b> Fields<'b> {
     /// A body that is not a JSON object in UTF-8, or that gives a field twice.
     pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
         let text = std::str::from_utf8(body).map_err(|_| Invalid::new("body must be UTF-8"))?;
-        let json: &RawValue = serde_json::from_str(text).map_err(|_| Invalid::new("body must be valid JSON"))?;
+        let json: &RawValue =
+            serde_json::from_str(text).map_err(|error| Invalid::new(json_fault::describe(text, &error)))?;
         let entries = parse_object(json).ok_or_else(|| Invalid::new("body must be a JSON object"))?;
         let fields = Self { prefix: String::new(), entries, invalid: Invalid::default() };
         match fields.repeated() {
@@ -211,9 +214,8 @@ mod tests {
     #[test]
     fn a_body_that_is_no_object_says_what_it_must_be() {
         for (body, sentence) in [
-            (&b""[..], "body must be valid JSON"),
-            (b"{", "body must be valid JSON"),
-            (b"{} {}", "body must be valid JSON"),
+            (&b""[..], "body must be valid JSON; it is empty"),
+            (b"{\"a\":1,}", "body must be valid JSON; trailing comma at line 1, column 8"),
             (b"[]", "body must be a JSON object"),
             (b"null", "body must be a JSON object"),
             (b"{\"a\":\"\xff\"}", "body must be UTF-8"),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::{
     AppId, DeliveryId, DeveloperId, EventKind, RawJson, Timestamp, WebhookId,
     aliased::aliased_resource,
-    create_payment::web_url,
+    create_payment::{web_url, web_url_fault},
     open_enum::open_enum,
     validation::{Fields, Invalid},
 };
@@ -198,8 +198,7 @@ impl CreateWebhook {
     /// One sentence for each fault of the body.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(body)?;
-        let url =
-            fields.required_text("url", MAX_URL_BYTES, |text| web_url(text).map(drop).ok_or("must be an absolute URL"));
+        let url = fields.required_text("url", MAX_URL_BYTES, |text| web_url(text).map(drop).ok_or(web_url_fault(text)));
         let events = subscription(&mut fields);
         let app_id = fields.text("appId", MAX_URL_BYTES).and_then(|text| match text.parse() {
             Ok(id) => Some(id),

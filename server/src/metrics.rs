@@ -33,6 +33,7 @@ pub(crate) struct Requests {
     pub(crate) connections: Gauge,
     pub(crate) connections_at_most: Gauge,
     pub(crate) connections_closed: Counter,
+    pub(crate) unreadable: Counter,
     pub(crate) rate_windows_evicted: Counter,
 }
 
@@ -125,6 +126,7 @@ impl Metrics {
             connections: Gauge::default(),
             connections_at_most: Gauge::default(),
             connections_closed: Counter::default(),
+            unreadable: Counter::default(),
             rate_windows_evicted: Counter::default(),
         };
         let commits = Commits {
@@ -154,6 +156,11 @@ impl Metrics {
             "connections_closed",
             "Connections closed at once because their address had as many as it may",
             requests.connections_closed.clone(),
+        );
+        registry.register(
+            "unreadable_requests",
+            "Requests that were no HTTP, or whose head was too long to read; answered without a body",
+            requests.unreadable.clone(),
         );
         registry.register(
             "rate_windows_evicted",

@@ -3,7 +3,7 @@
 //! `X-Forwarded-For` is whatever a client writes, so it counts only as far as trusted proxies vouch for it: from its
 //! right end, past the addresses of trusted proxies, to the first that is none.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 use warp::http::HeaderMap;
@@ -31,7 +31,7 @@ impl TrustedProxies {
         let listed: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
         let mut client = peer;
         for text in listed.into_iter().rev() {
-            let Ok(address) = text.parse() else { break };
+            let Some(address) = address(text) else { break };
             client = address;
             if !self.trusts(address) {
                 break;
@@ -39,6 +39,15 @@ impl TrustedProxies {
         }
         client
     }
+}
+
+/// An address as proxies write it: with or without a port, of IPv6 in brackets or not, in quotes or not.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let bare = || text.parse().ok();
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    bare().or_else(with_port).or_else(in_brackets)
 }
 
 /// The address that a client is counted as. Every customer of a provider has a /64 of IPv6, so a /64 counts as one.
@@ -64,6 +73,18 @@ mod tests {
             ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),
             ("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
             ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("10.0.0.1", "1.1.1.1:5678", "1.1.1.1"),
+            ("10.0.0.1", "6.6.6.6, 1.1.1.1:5678, 10.0.0.2:80", "1.1.1.1"),
+            ("10.0.0.1", "2001:db8::1", "2001:db8::1"),
+            ("10.0.0.1", "[2001:db8::1]", "2001:db8::1"),
+            ("10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+            ("10.0.0.1", "\"[2001:db8::1]\"", "2001:db8::1"),
+            ("10.0.0.1", "\"[2001:db8::1]:443\",10.0.0.2", "2001:db8::1"),
+            ("10.0.0.1", "\"1.1.1.1:80\"", "1.1.1.1"),
+            ("10.0.0.1", "[1.1.1.1]", "10.0.0.1"),
+            ("10.0.0.1", "1.1.1.1:99999", "10.0.0.1"),
+            ("10.0.0.1", "\"", "10.0.0.1"),
+            ("10.0.0.1", "unknown", "10.0.0.1"),
             ("10.0.0.1", "1.1.1.1, nonsense", "10.0.0.1"),
             ("10.0.0.1", "1.1.1.1, nonsense, 10.0.0.2", "10.0.0.2"),
         ] {

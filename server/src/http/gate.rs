@@ -138,12 +138,13 @@ where
     Ok(reply::answer(success, handler(caller, body, request).await?))
 }
 
-/// The key is a Bearer token, or the value of `x-api-key` (API specification, "Authentication").
+/// The key is a Bearer token, or the value of `x-api-key` (API specification, "Authentication"). An `Authorization` of
+/// another scheme is for somebody else, such as a proxy's Basic.
 async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let key = match headers.get(header::AUTHORIZATION) {
-        Some(value) => value.to_str().ok().and_then(bearer_token),
-        None => headers.get("x-api-key").and_then(|value| value.to_str().ok()),
-    };
+    let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
+    let key = authorizations
+        .find_map(bearer_token)
+        .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
     let key = key.ok_or(Problem::Unauthorized(
         "an API key is needed: send it as Authorization: Bearer <key>, or as x-api-key: <key>",
     ))?;

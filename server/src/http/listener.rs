@@ -21,11 +21,14 @@ use tokio::{
 use tower_service::Service as _;
 use tracing::Instrument;
 use warp::{
-    http::{HeaderValue, Request, StatusCode},
+    http::{HeaderValue, Request, StatusCode, header},
     reply::Response,
 };
 
-use super::{ConnectionsByAddress, RateLimits, Routes, incoming::Peer, limit, reply::Problem, route::template_of};
+use super::{
+    ConnectionsByAddress, RateLimits, Routes, head, incoming::Peer, limit, lingering::Lingering, reply::Problem,
+    route::template_of,
+};
 use crate::{ambient::Ambient, metrics::Requests};
 
 /// The listener's bounds.
@@ -35,15 +38,13 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// How long a connection may take to send a request's head, and how long it may idle between two.
     pub(crate) head: Duration,
-    /// How many header fields a request may have.
-    pub(crate) header_fields: usize,
     /// How long requests under way may take to end when the server shuts down.
     pub(crate) drain: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 4096, head: Duration::from_secs(20), header_fields: 64, drain: Duration::from_secs(10) }
+        Self { connections: 4096, head: Duration::from_secs(20), drain: Duration::from_secs(10) }
     }
 }
 
@@ -71,10 +72,8 @@ impl Listener {
         let connections = GracefulShutdown::new();
         let cut = watch::Sender::new(false);
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(self.limits.head)
-            .max_headers(self.limits.header_fields)
-            .keep_alive(true);
+        http.timer(TokioTimer::new()).header_read_timeout(self.limits.head).keep_alive(true);
+        head::bound(&mut http);
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = async {
@@ -104,10 +103,15 @@ impl Listener {
             let open = edge.metrics.connections.clone();
             open.inc();
             let mut cut = cut.subscribe();
+            let unreadable = edge.metrics.unreadable.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     // A connection that breaks is the peer's affair; what it asked for was answered or was not.
-                    _ = connection => {}
+                    ended = connection => {
+                        if ended.is_err_and(|error| error.is_parse()) {
+                            unreadable.inc();
+                        }
+                    }
                     _ = cut.wait_for(|cut| *cut) => {}
                 }
                 open.dec();
@@ -157,9 +161,9 @@ impl Edge {
         let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
         request.extensions_mut().insert(peer);
         let counted_as = self.limits.counted_as(peer.0, request.headers());
-        let handled = AssertUnwindSafe(warp::service(self.routes.clone()).call(request)).catch_unwind();
+        let handled = AssertUnwindSafe(self.handle(request)).catch_unwind();
         let mut response = match handled.instrument(span.clone()).await {
-            Ok(Ok(response)) => response,
+            Ok(response) => response,
             Err(_) => {
                 self.metrics.panics.inc();
                 span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response())
@@ -180,6 +184,19 @@ impl Edge {
             response.headers_mut().insert("x-request-id", id);
         }
         Ok(response)
+    }
+
+    /// Refuses a head that is too long; has the routes answer the rest.
+    async fn handle(&self, request: Request<body::Incoming>) -> Response {
+        let waits = request.headers().contains_key(header::EXPECT);
+        let request = request.map(|body| Lingering::new(body, waits));
+        if let Err(problem) = head::check(&request) {
+            return problem.into_response();
+        }
+        match warp::service(self.routes.clone()).call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
     }
 }
 

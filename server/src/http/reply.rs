@@ -7,6 +7,7 @@ use warp::{
     reply::Response,
 };
 
+use super::head::{MAX_FIELDS, MAX_HEAD_BYTES, MAX_URI_BYTES};
 use crate::{
     gateway::GatewayError,
     service::{Answer, Refused},
@@ -59,10 +60,14 @@ pub(super) enum Problem {
     Conflict(String),
     /// 413.
     BodyTooLarge,
+    /// 414.
+    UriTooLong,
     /// 422.
     Unprocessable(String),
     /// 429, with the seconds to wait. The gate writes the headers.
     TooManyRequests(u64),
+    /// 431.
+    HeadTooLarge,
     /// 500. The text is for the log, not for the caller.
     Internal(String),
     /// 503, to be tried again.
@@ -91,6 +96,16 @@ impl Problem {
             Self::Conflict(message) => (StatusCode::CONFLICT, Message::One(message)),
             Self::BodyTooLarge => {
                 (StatusCode::PAYLOAD_TOO_LARGE, Message::One("the body must be at most 65536 bytes".into()))
+            }
+            Self::UriTooLong => {
+                let message = format!("the path and query must be at most {MAX_URI_BYTES} bytes");
+                (StatusCode::URI_TOO_LONG, Message::One(message))
+            }
+            Self::HeadTooLarge => {
+                let message = format!(
+                    "the request's head must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} header fields"
+                );
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Message::One(message))
             }
             Self::Unprocessable(message) => (StatusCode::UNPROCESSABLE_ENTITY, Message::One(message)),
             Self::TooManyRequests(seconds) => {

@@ -34,3 +34,4 @@ mod refusals;
 mod server;
 mod story;
 mod webhooks;
+mod wire;

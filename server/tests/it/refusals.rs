@@ -50,8 +50,8 @@ async fn a_body_that_is_no_json_object_is_400() {
     let server = Server::start();
     let deep = format!("{{\"metadata\":{}1{}}}", "{\"a\":".repeat(9000), "}".repeat(9000));
     for (body, sentence) in [
-        (&b"{"[..], "body must be valid JSON"),
-        (b"", "body must be valid JSON"),
+        (&b"{"[..], "body must be valid JSON; it ends too early at line 1, column 1"),
+        (b"", "body must be valid JSON; it is empty"),
         (b"[]", "body must be a JSON object"),
         (b"{\"amount\":\"\xff\"}", "body must be UTF-8"),
         (b"{\"amount\":1,\"amount\":2}", "amount must be given once"),
@@ -246,7 +246,7 @@ async fn webhook_targets_that_are_no_web_address_or_inside_a_network_are_400() {
     let server = Server::start();
     for (url, sentence) in [
         ("nonsense", "url must be an absolute URL"),
-        ("ftp://a.example/", "url must be an absolute URL"),
+        ("ftp://a.example/", "url must begin with http:// or https://"),
         ("http://169.254.169.254/latest/meta-data", "url must lead to a public address"),
         ("https://user:secret@a.example/", "url must not hold a user name or password"),
     ] {
