@@ -23,7 +23,11 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
     let description = gate::keyless(server, warp::path!("api" / "v1" / "openapi.json"), async |_, incoming| {
         get(&incoming)?;
         let mut response = Response::new(DESCRIPTION.into());
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Pages of other origins may read the description, and nothing else: everything else needs a secret key, which
+        // never belongs in a browser, or is for our own pages.
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         Ok(response)
     });
     // Rendered once: it changes with the program only.

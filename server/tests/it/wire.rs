@@ -211,3 +211,31 @@ async fn a_redirect_address_of_another_scheme_is_told_that_http_or_https_is_need
         ["success_url must begin with http:// or https://", "cancel_url must begin with http:// or https://"];
     assert_eq!(told["message"], json!(sentences));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_of_other_origins_may_read_the_description_and_nothing_else() {
+    const ALLOWS: &str = "access-control-allow-origin";
+    let server = Server::start();
+    let payment = server.create(&payment_of(&json!(1))).await;
+    let id = payment["id"].as_str().unwrap();
+    let ask = async |method: Method, path: &str| {
+        let request = server.keyless(method, path).header("origin", "https://shop.example").bearer_auth(SANDBOX_KEY);
+        request.header("access-control-request-method", "POST").send().await.unwrap()
+    };
+    let description = ask(Method::GET, "/api/v1/openapi.json").await;
+    assert_eq!((description.status(), &description.headers()[ALLOWS]), (StatusCode::OK, &"*".parse().unwrap()));
+    let document: Value = description.json().await.unwrap();
+    assert!(document["info"]["description"].as_str().unwrap().contains("Access-Control-Allow-Origin"));
+    let reference = ask(Method::GET, "/docs").await.text().await.unwrap();
+    assert!(reference.contains("Access-Control-Allow-Origin"));
+
+    let others = ["/docs", "/dashboard", "/checkout/{id}", "/healthz", "/readyz", "/metrics", "/nothing"];
+    let described = document["paths"].as_object().unwrap().keys().map(String::as_str);
+    for path in described.filter(|path| *path != "/api/v1/openapi.json").chain(others) {
+        for method in [Method::OPTIONS, Method::GET, Method::POST] {
+            let answer = ask(method.clone(), &path.replace("{id}", id)).await;
+            let names = answer.headers().keys().filter(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(names.count(), 0, "{method} {path} {}", answer.status());
+        }
+    }
+}
