@@ -178,11 +178,15 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
     Decision { payment, postings: Vec::new(), event: Some(EventKind::PaymentCreated) }
 }
 
-/// Moves a payment.
+/// Moves a payment, at `now` or one millisecond after its last move, whichever is later.
+///
+/// So the times of one payment strictly increase, though two moves fall into one millisecond or the clock steps back.
+/// Identifiers of events and deliveries begin with these times; therefore they sort in the order of the moves.
 ///
 /// # Errors
 /// A [`Refusal`] for whatever the table does not have; the payment is then as it was.
 pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decision, Refusal> {
+    let now = now.max(payment.updated_at.plus_millis(1));
     let raw_status = transition(&payment.raw_status, payment.environment, &cause)?;
     let mut moved = payment.clone();
     moved.status = raw_status.public();
@@ -212,11 +216,12 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
 }
 
 /// Records that a person has sent a refund's money back. The payment stays `refunded`; nothing new is posted, since the
-/// refund itself posted what there was.
+/// refund itself posted what there was. The payment's times increase as in [`decide`].
 ///
 /// # Errors
 /// [`Refusal::NothingToSettle`] unless the refund waits for it.
 pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refusal> {
+    let now = now.max(payment.updated_at.plus_millis(1));
     let mut settled = payment.clone();
     match &mut settled.refund {
         Some(refund) if refund.status == RefundStatus::PendingSettlement => {
@@ -401,6 +406,25 @@ mod tests {
             prop_assert_eq!(serde_json::to_string(&back).unwrap(), json);
             prop_assert_eq!(back, payment);
         }
+
+        #[test]
+        fn each_move_of_a_payment_is_later_than_the_one_before_however_the_clock_steps(
+            live in any::<bool>(),
+            moves in prop::collection::vec((0..9_usize, -5_000..5_000_i64), 1..12),
+        ) {
+            let environment = if live { Environment::Live } else { Environment::Test };
+            let mut payment = payment(environment, 75_000, 500);
+            for (index, step) in moves {
+                let clock = Timestamp::from_millis(now().as_millis() + step).unwrap();
+                let Ok(decision) = decide(&payment, causes().swap_remove(index), clock) else { continue };
+                prop_assert!(decision.payment.updated_at > payment.updated_at);
+                prop_assert!(decision.payment.updated_at >= clock);
+                payment = decision.payment;
+                if let Ok(settled) = settle_refund(&payment, clock) {
+                    prop_assert!(settled.updated_at > payment.updated_at);
+                }
+            }
+        }
     }
 
     #[test]
@@ -417,7 +441,7 @@ mod tests {
         let settled = settle_refund(&refunded, now()).unwrap();
         assert_eq!(settled.raw_status, RawStatus::Refunded);
         let refund = settled.refund.clone().unwrap();
-        assert_eq!((refund.status, refund.settled_at), (RefundStatus::Succeeded, Some(now())));
+        assert_eq!((refund.status, refund.settled_at), (RefundStatus::Succeeded, Some(settled.updated_at)));
         assert_eq!(settle_refund(&settled, now()), Err(Refusal::NothingToSettle));
 
         // The processor sends a card's money back itself.

@@ -20,6 +20,12 @@ fn unique(now: Timestamp, random: [u8; RANDOM_BYTES]) -> uuid::fmt::Simple {
     uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().simple()
 }
 
+fn created_at(id: &str) -> Option<Timestamp> {
+    let number = uuid::Uuid::try_parse(id.rsplit('_').next()?).ok()?;
+    let (seconds, nanos) = number.get_timestamp()?.to_unix();
+    Timestamp::from_millis(i64::try_from(seconds).ok()? * 1000 + i64::from(nanos / 1_000_000)).ok()
+}
+
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident = $prefix:literal) => {
         $(#[$meta])*
@@ -34,6 +40,12 @@ macro_rules! id {
             #[must_use]
             pub fn new(now: Timestamp, random: [u8; RANDOM_BYTES]) -> Self {
                 Self(format!("{}{}", Self::PREFIX, unique(now, random)).into())
+            }
+
+            /// The time that the id was made with; `None` for a text that [`new`](Self::new) does not make.
+            #[must_use]
+            pub fn created_at(&self) -> Option<Timestamp> {
+                created_at(&self.0)
             }
 
             /// The id as text.
@@ -153,6 +165,13 @@ mod tests {
         let earlier = EventId::new(at(1_700_000_000_000), [0xff; RANDOM_BYTES]);
         let later = EventId::new(at(1_700_000_000_001), [0; RANDOM_BYTES]);
         assert!(earlier < later);
+    }
+
+    #[test]
+    fn an_id_tells_when_it_was_made() {
+        let now = at(1_700_000_000_007);
+        assert_eq!(DeliveryId::new(now, [0xff; RANDOM_BYTES]).created_at(), Some(now));
+        assert_eq!("del_1".parse::<DeliveryId>().unwrap().created_at(), None);
     }
 
     #[test]

@@ -38,6 +38,12 @@ impl Timestamp {
         u64::try_from(self.0.as_second()).unwrap_or(0)
     }
 
+    /// The moment so many milliseconds later, or the last one that can be written.
+    #[must_use]
+    pub fn plus_millis(self, millis: u32) -> Self {
+        self.0.checked_add(jiff::SignedDuration::from_millis(millis.into())).map_or(Self(jiff::Timestamp::MAX), Self)
+    }
+
     /// The moment so many seconds later, or the last one that can be written.
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {

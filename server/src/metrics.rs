@@ -15,7 +15,7 @@ use prometheus_client::{
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
     pub(crate) commits: Commits,
-    pub(crate) deliveries: Family<DeliveryLabels, Counter>,
+    pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
     payments: Family<PaymentLabels, Gauge>,
     oldest_in_outbox: Gauge,
@@ -43,6 +43,21 @@ pub(crate) struct Commits {
     changes: Histogram,
     seconds: Histogram,
     pub(crate) outbox: Gauge,
+}
+
+/// Deliveries of webhooks.
+#[derive(Clone, Default)]
+pub(crate) struct Deliveries {
+    pub(crate) made: Family<DeliveryLabels, Counter>,
+    pub(crate) places: PlaceGauges,
+}
+
+/// The dispatcher's places.
+#[derive(Clone, Default)]
+pub(crate) struct PlaceGauges {
+    pub(crate) held: Gauge,
+    pub(crate) waiting: Gauge,
+    pub(crate) kib: Gauge,
 }
 
 /// Calls to payment gateways.
@@ -139,7 +154,7 @@ impl Metrics {
             seconds: Family::new_with_constructor(seconds),
             held_back: Family::default(),
         };
-        let deliveries = Family::<DeliveryLabels, Counter>::default();
+        let deliveries = Deliveries::default();
         let (payments, oldest_in_outbox) = (Family::<PaymentLabels, Gauge>::default(), Gauge::default());
         let (reviews, unsettled_refunds) = (Gauge::default(), Gauge::default());
         let unit = Unit::Seconds;
@@ -181,7 +196,11 @@ impl Metrics {
             unit.clone(),
             oldest_in_outbox.clone(),
         );
-        registry.register("deliveries", "Deliveries made, by outcome", deliveries.clone());
+        registry.register("deliveries", "Deliveries made, by outcome", deliveries.made.clone());
+        let places = &deliveries.places;
+        registry.register("delivery_places_held", "Deliveries that hold a place to be sent", places.held.clone());
+        registry.register("delivery_places_waiting", "Endpoints that wait for a place", places.waiting.clone());
+        registry.register("delivery_loaded_kibibytes", "Memory set aside for deliveries in flight", places.kib.clone());
         registry.register("payments", "Payments by public status", payments.clone());
         registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
         registry.register_with_unit(

@@ -1,8 +1,11 @@
 //! Which endpoints have a lane at work: one at most for each, and one for each that is owed something.
 
-use std::collections::{HashMap, hash_map::Entry};
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use payments_core::WebhookId;
 // In tests, so that every order of the threads can be tried.
@@ -10,7 +13,7 @@ use payments_core::WebhookId;
 use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(test)]
 use std::sync::PoisonError;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The lanes that are at work.
 pub(super) struct Lanes {
@@ -19,33 +22,43 @@ pub(super) struct Lanes {
 }
 
 /// A lane that is at work.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// It will end when it finds the outbox empty.
-    Busy,
-    /// Something was put into the outbox since it last looked.
-    Woken,
+struct Lane {
+    /// Whether something was put into the outbox since it last looked.
+    is_woken: bool,
+    bell: Bell,
 }
+
+/// Rings when [`Lanes::look_again`] may have something to say.
+pub(super) type Bell = Arc<Notify>;
 
 impl Lanes {
     pub(super) fn new() -> Self {
         Self { at_work: Mutex::new(HashMap::new()), idle: watch::Sender::new(true) }
     }
 
-    /// An endpoint is owed something. True if a lane must be set to work; else the one at work will look again.
+    /// Something was put into an endpoint's outbox. The bell of a lane that must be set to work; `None` where the one at
+    /// work will look again.
     #[must_use]
-    pub(super) fn wake(&self, endpoint: &WebhookId) -> bool {
+    pub(super) fn wake(&self, endpoint: &WebhookId) -> Option<Bell> {
         match self.lock().entry(endpoint.clone()) {
             Entry::Occupied(mut lane) => {
-                lane.insert(Lane::Woken);
-                false
+                lane.get_mut().is_woken = true;
+                lane.get().bell.notify_one();
+                None
             }
             Entry::Vacant(lane) => {
-                lane.insert(Lane::Busy);
+                let bell = Bell::default();
+                lane.insert(Lane { is_woken: false, bell: Arc::clone(&bell) });
                 self.idle.send_replace(false);
-                true
+                Some(bell)
             }
         }
+    }
+
+    /// A lane is about to look into its outbox. True if something was put into it since it last looked.
+    #[must_use]
+    pub(super) fn look_again(&self, endpoint: &WebhookId) -> bool {
+        self.lock().get_mut(endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_woken))
     }
 
     /// A lane found its outbox empty. True if it has ended; false if something came since it looked, so that it must
@@ -54,8 +67,7 @@ impl Lanes {
     pub(super) fn end_unless_woken(&self, endpoint: &WebhookId) -> bool {
         // Under one lock, so that whoever wakes the lane now either is seen or sets a new one to work.
         let mut at_work = self.lock();
-        if at_work.get(endpoint) == Some(&Lane::Woken) {
-            at_work.insert(endpoint.clone(), Lane::Busy);
+        if at_work.get_mut(endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_woken)) {
             return false;
         }
         self.remove(at_work, endpoint);
@@ -109,6 +121,8 @@ mod tests {
             move || {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "two lanes for one endpoint");
                 loop {
+                    // As a lane does while it has requests in flight.
+                    let _ = lanes.look_again(&endpoint);
                     match owed.swap(0, Ordering::SeqCst) {
                         0 => {
                             // The new lane may begin before this one returns, but not before it has ended.
@@ -131,7 +145,7 @@ mod tests {
                     let mut lane = Vec::new();
                     for _ in 0..2 {
                         owed.fetch_add(1, Ordering::SeqCst);
-                        if lanes.wake(&endpoint) {
+                        if lanes.wake(&endpoint).is_some() {
                             lane.push(thread::spawn(work.clone()));
                         }
                     }

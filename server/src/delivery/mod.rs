@@ -1,9 +1,14 @@
 //! Sending events to the merchants' endpoints, apart from any request.
 
+mod backlog;
 mod dispatcher;
+mod lane;
 mod lanes;
+mod places;
 mod sender;
+mod shares;
 mod target;
+mod width;
 
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use sender::Sender;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment, PaymentId, Status,
-    Timestamp, WebhookEndpoint, WebhookId,
+    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment, PaymentId,
+    Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,8 +96,11 @@ pub(crate) trait Store: Send + Sync + 'static {
         page: PageRequest,
     ) -> Result<Page<Delivery>, StoreError>;
 
-    /// The oldest deliveries that an endpoint is still owed.
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<Outgoing>, StoreError>;
+    /// The oldest deliveries in an endpoint's outbox: at most `at_most`, by their ids and in the order of these. Where
+    /// it names one, it names every delivery with a smaller id that became durable before that one.
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError>;
+    /// A delivery by its id.
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError>;
     /// Every endpoint that is owed a delivery.
     async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError>;
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventKind, KeyId, Payment, RawJson, RefundId,
-    Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
+    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventKind, KeyId, Payment, PaymentId, RawJson,
+    RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
     aliased::{Brief, UnknownFields},
 };
 use serde::{Deserialize, Serialize};
@@ -230,6 +230,9 @@ impl Endpoint {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
     pub(crate) environment: Environment,
+    /// The payment whose event it is. A ping has none; nor has a delivery that an earlier version stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payment: Option<PaymentId>,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) delivery: Delivery,
 }
@@ -246,6 +249,7 @@ impl Outgoing {
     ) -> Self {
         Self {
             environment: scope.environment,
+            payment: None,
             delivery: Delivery {
                 id,
                 webhook_id: endpoint.clone(),

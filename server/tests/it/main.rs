@@ -18,6 +18,7 @@ mod full_disk;
 mod gateway_chaos;
 mod gateways;
 mod idempotency;
+mod lanes;
 mod limits;
 mod lists;
 mod live;

@@ -93,7 +93,8 @@ fn tell_one(
         let known: Option<Endpoint> = view.read(&keys::endpoint(&endpoint))?;
         if known.is_some_and(|known| known.endpoint.is_active && known.endpoint.events.wants(&event.event)) {
             let delivery = DeliveryId::new(event.created_at, ambient.id_bytes());
-            let outgoing = Outgoing::new(delivery, &scope, &endpoint, &event.event, envelope.clone(), event.created_at);
+            let of = Outgoing::new(delivery, &scope, &endpoint, &event.event, envelope.clone(), event.created_at);
+            let outgoing = Outgoing { payment: Some(payment.clone()), ..of };
             view.delivery(&outgoing)?;
             owed.push(endpoint.clone());
         }

@@ -1,0 +1,142 @@
+//! Lanes of deliveries: many requests at once to one endpoint, in the order of each payment's events.
+
+use std::{
+    collections::HashMap,
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use payments_client::{CreateWebhook, Subscription};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, time::sleep};
+use warp::{Filter, http::StatusCode};
+
+use crate::server::{Server, eventually, payment_of};
+
+/// Subscribes an endpoint that answers as `answer` says.
+async fn endpoint<F: Future<Output = ()> + Send>(
+    server: &Server,
+    answer: impl Fn(Value) -> F + Clone + Send + Sync + 'static,
+) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let route = warp::body::json().then(move |event: Value| {
+        let answered = answer(event);
+        async move {
+            answered.await;
+            StatusCode::OK
+        }
+    });
+    tokio::spawn(warp::serve(route).incoming(listener).run());
+    server.client().webhooks().create(CreateWebhook::new(url, Subscription::All)).await.unwrap();
+}
+
+async fn with_status(server: &Server, status: &str) -> usize {
+    let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
+    let log: Value = log.json().await.unwrap();
+    log["items"].as_array().unwrap().iter().filter(|delivery| delivery["status"] == status).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_answer_that_does_not_come_holds_up_none_of_its_endpoints_other_deliveries() {
+    let server = Server::start();
+    let count = Arc::<AtomicUsize>::default();
+    endpoint(&server, {
+        let count = Arc::clone(&count);
+        move |_| {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if number == 0 {
+                    pending::<()>().await;
+                }
+            }
+        }
+    })
+    .await;
+    for _ in 0..64 {
+        server.create(&payment_of(&json!(5))).await;
+    }
+    eventually("the others", async || (with_status(&server, "pending").await <= 1).then_some(())).await;
+    assert_eq!(with_status(&server, "success").await, 63);
+    assert_eq!(with_status(&server, "failed").await, 0, "the first one is still in flight");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_not_sent_before_an_earlier_one_of_its_payment_is_answered() {
+    const PAYMENTS: usize = 40;
+    let server = Server::start();
+    let (order, in_flight) =
+        (Arc::<Mutex<HashMap<String, Vec<String>>>>::default(), Arc::<Mutex<Vec<String>>>::default());
+    let (most, overtaken) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    endpoint(&server, {
+        let (order, in_flight) = (Arc::clone(&order), Arc::clone(&in_flight));
+        let (most, overtaken) = (Arc::clone(&most), Arc::clone(&overtaken));
+        move |event| {
+            let payment = event["data"]["id"].as_str().unwrap().to_owned();
+            let event = event["event"].as_str().unwrap().to_owned();
+            let (order, in_flight) = (Arc::clone(&order), Arc::clone(&in_flight));
+            let (most, overtaken) = (Arc::clone(&most), Arc::clone(&overtaken));
+            async move {
+                order.lock().unwrap().entry(payment.clone()).or_default().push(event);
+                {
+                    let mut in_flight = in_flight.lock().unwrap();
+                    overtaken.fetch_add(usize::from(in_flight.contains(&payment)), Ordering::SeqCst);
+                    in_flight.push(payment.clone());
+                    most.fetch_max(in_flight.len(), Ordering::SeqCst);
+                }
+                sleep(Duration::from_millis(20)).await;
+                in_flight.lock().unwrap().retain(|other| *other != payment);
+            }
+        }
+    })
+    .await;
+    for _ in 0..PAYMENTS {
+        let payment = server.create(&payment_of(&json!(5))).await;
+        let path = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+        let paid = server.keyless(Method::POST, &path).json(&json!({"status": "completed"})).send().await.unwrap();
+        assert_eq!(paid.status(), StatusCode::OK);
+    }
+    eventually("all events", async || (with_status(&server, "success").await == 2 * PAYMENTS).then_some(())).await;
+    assert_eq!(overtaken.load(Ordering::SeqCst), 0);
+    assert!(order.lock().unwrap().values().all(|events| *events == ["payment.created", "payment.completed"]));
+    assert!(most.load(Ordering::SeqCst) > 1, "events of different payments are in flight at once");
+}
+
+/// The value of a metric without labels.
+async fn metric(server: &Server, name: &str) -> usize {
+    let text = server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("there is no {name}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_a_delivery_is_in_memory_only_while_it_is_in_flight() {
+    const ENDPOINTS: usize = 60;
+    const PAYMENTS: usize = 12;
+    const METADATA_KIB: usize = 15;
+    let mut server = Server::start();
+    for _ in 0..ENDPOINTS {
+        endpoint(&server, |_| pending()).await;
+    }
+    let mut payment = payment_of(&json!(5));
+    payment["metadata"] = json!({"text": "x".repeat(METADATA_KIB * 1024)});
+    for _ in 0..PAYMENTS {
+        server.create(&payment).await;
+    }
+    server.crash_and_restart();
+    let all = ENDPOINTS * PAYMENTS;
+    eventually("every lane to be at work", async || {
+        (metric(&server, "payments_delivery_places_held").await >= ENDPOINTS).then_some(())
+    })
+    .await;
+    let held = metric(&server, "payments_delivery_places_held").await;
+    let loaded = metric(&server, "payments_delivery_loaded_kibibytes").await;
+    assert_eq!(metric(&server, "payments_outbox_deliveries").await, all);
+    assert!(held <= ENDPOINTS * 4, "a lane begins narrow: {held} places");
+    assert!((held * METADATA_KIB..=held * 2 * (METADATA_KIB + 4)).contains(&loaded), "{loaded} KiB in {held} places");
+}
