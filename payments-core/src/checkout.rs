@@ -90,7 +90,7 @@ impl Simulate {
             return Ok(Self::default());
         }
         let mut fields = Fields::of_body(body)?;
-        let mut word = |name, words: [&str; 3]| {
+        let mut word = |name: &'static str, words: [&str; 3]| {
             let json = fields.raw(name)?;
             let text: Option<String> = serde_json::from_str(json).ok();
             let place = text.and_then(|text| words.iter().position(|word| **word == text));
@@ -186,7 +186,7 @@ impl DemoSession {
     /// # Errors
     /// One sentence for each field that is wrong.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?;
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let amount = match fields.raw("amount") {
             None => Amount::from_minor(10_000),
             Some(_) => create_payment::amount(&mut fields),

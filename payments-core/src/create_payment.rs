@@ -103,12 +103,13 @@ impl CreatePayment {
         self
     }
 
-    /// Reads and validates the body of a request. Fields it does not know are ignored.
+    /// Reads and validates the body of a request. Fields it does not know are ignored, unless they are slips of fields
+    /// that it knows.
     ///
     /// # Errors
     /// One sentence for each fault of the body.
     pub fn from_json(body: &[u8], environment: Environment) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(body)?.refusing_near_misses();
         let params = Self {
             amount: amount(&mut fields),
             success_url: redirect_url(&mut fields, "success_url", environment),
@@ -148,17 +149,32 @@ fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     Metadata::new(json).map(Some).unwrap_or_else(|error| fields.fault("metadata", error, None))
 }
 
+/// Who pays: the entries of `customer`, and the flat names that a payment has beside them.
 fn customer(fields: &mut Fields<'_>) -> Option<Customer> {
-    fields.raw("customer")?;
-    Some(fields.nested("customer", |customer| Customer {
+    let mut customer = fields.nested("customer", |customer| Customer {
         name: customer.text("name", MAX_CUSTOMER_BYTES),
         email: customer.text("email", MAX_CUSTOMER_BYTES),
         phone: customer.text("phone", MAX_CUSTOMER_BYTES),
-    }))
+    });
+    for (flat, nested, entry) in [
+        ("customerName", "customer.name", &mut customer.name),
+        ("customerEmail", "customer.email", &mut customer.email),
+        ("customerPhone", "customer.phone", &mut customer.phone),
+    ] {
+        let given = fields.text(flat, MAX_CUSTOMER_BYTES);
+        match entry {
+            Some(known) if given.as_ref().is_some_and(|given| given != known) => {
+                fields.fault(flat, format_args!("and {nested} disagree; give one of them, or the same in both"), ());
+            }
+            Some(_) => {}
+            None => *entry = given,
+        }
+    }
+    (fields.raw("customer").is_some() || customer != Customer::default()).then_some(customer)
 }
 
 /// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
-fn redirect_url(fields: &mut Fields<'_>, name: &str, environment: Environment) -> String {
+fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
         None => Err(web_url_fault(text)),
         Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {

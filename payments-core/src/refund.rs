@@ -3,6 +3,7 @@
 use crate::{
     Amount, Currency, RefundId, Timestamp,
     aliased::aliased_resource,
+    create_payment,
     open_enum::open_enum,
     validation::{Fields, Invalid},
 };
@@ -29,15 +30,39 @@ aliased_resource! {
     }
 }
 
-impl Refund {
-    /// Reads `reason` (optional, at most 2000 bytes) from the body of a request; there may be no body.
+/// The parameters of a refund.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CreateRefund {
+    /// Why, in the merchant's words.
+    pub reason: Option<String>,
+    /// What is to go back; the whole of the payment unless said otherwise.
+    pub amount: Option<Amount>,
+}
+
+impl CreateRefund {
+    /// Reads `reason` (optional, at most 2000 bytes) and `amount` (optional) from the body of a request; there may be no
+    /// body.
     ///
     /// # Errors
-    /// A reason that is no text, or too long a one.
-    pub fn reason_from_json(body: &[u8]) -> Result<Option<String>, Invalid> {
-        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?;
+    /// One sentence for each fault of the body.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let reason = fields.text("reason", 2000);
-        fields.finish(reason)
+        let amount = fields.raw("amount").map(|_| create_payment::amount(&mut fields));
+        fields.finish(Self { reason, amount })
+    }
+
+    /// Whether this much may go back of a payment. Only the whole may: partial refunds are not offered yet.
+    ///
+    /// # Errors
+    /// The whole, and that a part cannot be asked for.
+    pub fn check_against(&self, whole: Amount) -> Result<(), Invalid> {
+        if self.amount.is_none_or(|amount| amount == whole) {
+            return Ok(());
+        }
+        Err(Invalid::new(format!(
+            "amount must be the whole of the payment, {whole}, or be left out: partial refunds are not offered yet"
+        )))
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
 use crate::json_fault;
+use crate::near_miss::is_near_miss;
 
 /// What is wrong with a request: one sentence for each fault, beginning with the field's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,6 +61,9 @@ pub struct Fields<'b> {
     /// `customer.` while the entries of `customer` are read.
     prefix: String,
     entries: Vec<(Cow<'b, str>, &'b RawValue)>,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
+    refuses_near_misses: bool,
     invalid: Invalid,
 }
 
@@ -73,11 +77,25 @@ impl<'b> Fields<'b> {
         let json: &RawValue =
             serde_json::from_str(text).map_err(|error| Invalid::new(json_fault::describe(text, &error)))?;
         let entries = parse_object(json).ok_or_else(|| Invalid::new("body must be a JSON object"))?;
-        let fields = Self { prefix: String::new(), entries, invalid: Invalid::default() };
+        let fields = Self {
+            prefix: String::new(),
+            entries,
+            known: Vec::new(),
+            refuses_near_misses: false,
+            invalid: Invalid::default(),
+        };
         match fields.repeated() {
             Some(name) => Err(Invalid::new(format!("{name} must be given once"))),
             None => Ok(fields),
         }
+    }
+
+    /// Also notes every field that nobody asks for and whose name is a slip away from one that somebody asks for. For
+    /// requests that move money: a misspelt `currency` must not mean the default currency.
+    #[must_use]
+    pub fn refusing_near_misses(mut self) -> Self {
+        self.refuses_near_misses = true;
+        self
     }
 
     fn repeated(&self) -> Option<&str> {
@@ -87,7 +105,8 @@ impl<'b> Fields<'b> {
     }
 
     /// The JSON text of a field, or `None` if it is missing or `null`.
-    pub fn raw(&self, name: &str) -> Option<&'b str> {
+    pub fn raw(&mut self, name: &'static str) -> Option<&'b str> {
+        self.known.push(name);
         let (_, value) = self.entries.iter().find(|(known, _)| known == name)?;
         (value.get() != "null").then(|| value.get())
     }
@@ -99,7 +118,7 @@ impl<'b> Fields<'b> {
     }
 
     /// A text of at most so many bytes, or `None` if it was not given.
-    pub fn text(&mut self, name: &str, max_bytes: usize) -> Option<String> {
+    pub fn text(&mut self, name: &'static str, max_bytes: usize) -> Option<String> {
         let json = self.raw(name)?;
         match serde_json::from_str::<String>(json) {
             Ok(text) if text.len() <= max_bytes => Some(text),
@@ -111,7 +130,7 @@ impl<'b> Fields<'b> {
     /// A text that must be given and pass a check, which says what it must be otherwise.
     pub fn required_text(
         &mut self,
-        name: &str,
+        name: &'static str,
         max_bytes: usize,
         check: impl FnOnce(&str) -> Result<(), &'static str>,
     ) -> String {
@@ -126,7 +145,7 @@ impl<'b> Fields<'b> {
     }
 
     /// Reads the entries of a nested object, naming them `outer.entry`. A missing one has no entries.
-    pub fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn nested<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
         let entries = match self.raw(name) {
             None => Vec::new(),
             Some(_) => {
@@ -137,9 +156,15 @@ impl<'b> Fields<'b> {
                 }
             }
         };
-        let mut inner =
-            Fields { prefix: format!("{}{name}.", self.prefix), entries, invalid: std::mem::take(&mut self.invalid) };
+        let mut inner = Fields {
+            prefix: format!("{}{name}.", self.prefix),
+            entries,
+            known: Vec::new(),
+            refuses_near_misses: self.refuses_near_misses,
+            invalid: std::mem::take(&mut self.invalid),
+        };
         let value = read(&mut inner);
+        inner.note_near_misses();
         self.invalid = inner.invalid;
         value
     }
@@ -148,8 +173,22 @@ impl<'b> Fields<'b> {
     ///
     /// # Errors
     /// Everything that was wrong, in the order in which it was read.
-    pub fn finish<T>(self, value: T) -> Result<T, Invalid> {
+    pub fn finish<T>(mut self, value: T) -> Result<T, Invalid> {
+        self.note_near_misses();
         self.invalid.or(value)
+    }
+
+    fn note_near_misses(&mut self) {
+        let Self { prefix, entries, known, refuses_near_misses: true, invalid } = self else { return };
+        for (name, _) in entries.iter().filter(|(name, _)| !known.iter().any(|known| known == name)) {
+            if let Some(meant) = known.iter().find(|known| is_near_miss(name, known)) {
+                invalid.add(
+                    format_args!("{prefix}{name}"),
+                    format_args!("is not a field; did you mean {prefix}{meant}?"),
+                    (),
+                );
+            }
+        }
     }
 }
 
@@ -207,6 +246,26 @@ mod tests {
                 "c.d must be a string",
                 "e must be given",
                 "b must be short"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_that_nobody_asks_for_is_refused_only_where_it_is_a_slip_of_one_that_is_asked_for() {
+        let body = br#"{"amout":1,"Customer":{},"other":2,"customer":{"emial":"a","free":1,"bag":{"amout":1}}}"#;
+        let read = |mut fields: Fields<'_>| {
+            fields.raw("amount");
+            fields.nested("customer", |customer| (customer.raw("email"), customer.raw("bag")));
+            fields.finish(())
+        };
+        assert_eq!(read(Fields::of_body(body).unwrap()), Ok(()));
+        let sentences = read(Fields::of_body(body).unwrap().refusing_near_misses()).unwrap_err().into_sentences();
+        assert_eq!(
+            sentences,
+            [
+                "customer.emial is not a field; did you mean customer.email?",
+                "amout is not a field; did you mean amount?",
+                "Customer is not a field; did you mean customer?",
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{CreatePayment, Invalid, PageRequest, Refund, Status};
+use payments_core::{CreatePayment, CreateRefund, Invalid, PageRequest, Status};
 use warp::{
     http::{Method, StatusCode},
     reply::Response,
@@ -44,8 +44,8 @@ async fn refund(service: Arc<Service>, caller: Caller, id: String, incoming: Inc
     }
     let (service, id) = (&*service, &*id);
     gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, body, request| async move {
-        let reason = Refund::reason_from_json(&body)?;
-        service.refund_payment(&caller, id, reason, request.as_ref()).await
+        let params = CreateRefund::from_json(&body)?;
+        service.refund_payment(&caller, id, params, request.as_ref()).await
     })
     .await
 }

@@ -3,7 +3,7 @@
 //! A gateway is asked under the refund's id, which was committed before. So whatever is lost, the same refund is asked
 //! for again, by the merchant's retry or by the reconciler, and it happens once.
 
-use payments_core::{Cause, Payment, PaymentId, RawJson, RefundId};
+use payments_core::{Cause, CreateRefund, Payment, PaymentId, RawJson, RefundId};
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
@@ -26,7 +26,7 @@ impl Service {
         &self,
         caller: &Caller,
         id: &str,
-        reason: Option<String>,
+        params: CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         loop {
@@ -34,23 +34,24 @@ impl Service {
             if session.scope() != caller.scope {
                 return Err(NO_PAYMENT);
             }
+            params.check_against(session.payment.amount)?;
             if let Some(asked) = &session.refund_asked {
                 let is_this = request.map(IdempotentRequest::to_parts).is_some_and(|this| asked.request == Some(this));
                 return if is_this { self.see_refund_through(id).await } else { Err(Refused::RefundUnderWay) };
             }
             let now = self.ambient.now();
             let refund = RefundId::new(now, self.ambient.id_bytes());
-            let cause = Cause::Refunded { id: refund.clone(), reason: reason.clone() };
+            let cause = Cause::Refunded { id: refund.clone(), reason: params.reason.clone() };
             let decision = payments_core::decide(&session.payment, cause, now)?;
             let outcome = if self.refund_way(&session) == RefundWay::ByHand {
                 let was = Some(session.payment.status.clone());
-                let data = EventData::Refund { reason: reason.clone() };
+                let data = EventData::Refund { reason: params.reason.clone() };
                 let Moved { change, body, .. } = self.change_for(decision, session.next(), was, data, request).await?;
                 self.commit_once(change, body, request).await
             } else {
                 let mut next = session.next();
                 let request = request.map(IdempotentRequest::to_parts);
-                next.refund_asked = Some(RefundAsked { id: refund, reason: reason.clone(), request, tries: 0 });
+                next.refund_asked = Some(RefundAsked { id: refund, reason: params.reason.clone(), request, tries: 0 });
                 next.check_at = Some(now.plus_seconds(LEFT_TO_ITS_REQUEST_SECONDS));
                 match self.commit_beside(next).await {
                     Ok(()) => self.see_refund_through(id).await,

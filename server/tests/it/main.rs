@@ -23,6 +23,7 @@ mod limits;
 mod lists;
 mod live;
 mod lost_files;
+mod misspelt;
 mod model;
 mod openapi;
 mod operations;
