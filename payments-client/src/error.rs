@@ -178,6 +178,7 @@ impl Error {
     }
 
     /// What the payment is forbids it (409): a refund of what is not paid, a session that is over. Read the payment again.
+    /// Of a new webhook endpoint: there are as many as there may be.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)

@@ -24,6 +24,9 @@ impl<'c> Webhooks<'c> {
 
     /// Subscribes an endpoint. The answer holds its signing secret.
     ///
+    /// A developer may have so many in an environment, 100 unless the server's operator chose otherwise; one more is
+    /// refused with 409 ([`Error::is_conflict`](crate::Error::is_conflict)), whose message says so.
+    ///
     /// ```no_run
     /// # use payments_client::{Client, CreateWebhook, Subscription};
     /// # async fn subscribe(client: Client) -> Result<(), payments_client::Error> {

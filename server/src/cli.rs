@@ -106,6 +106,10 @@ pub(crate) struct ServeArgs {
     /// Allow webhooks to http:// and to this machine, which a server that listens on loopback does anyway.
     #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
     pub(crate) allow_local_targets: bool,
+    /// How many webhook endpoints a developer may have in each environment; a new one beyond that is refused with 409.
+    #[arg(long, env = "PAYMENTS_MAX_WEBHOOK_ENDPOINTS", default_value_t = 100, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) max_webhook_endpoints: u16,
     /// How long one call to a payment gateway may take, in seconds.
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]

@@ -112,6 +112,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
             delivery_body_days: args.delivery_body_days,
             fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
             targets,
+            max_webhook_endpoints: args.max_webhook_endpoints.into(),
         },
     });
     service.prepare_sandbox().await?;
@@ -296,6 +297,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
             delivery_body_days: None,
             fee_rate: FeeRate::from_basis_points(0)?,
             targets,
+            max_webhook_endpoints: 0,
         },
     };
     let reply = service.administer(request).await;

@@ -144,7 +144,9 @@ impl From<Refused> for Problem {
             Refused::Invalid(invalid) => Self::Invalid(invalid),
             Refused::NotFound { .. } => Self::NotFound(message),
             Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
-            Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay => Self::Conflict(message),
+            Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay | Refused::TooManyEndpoints { .. } => {
+                Self::Conflict(message)
+            }
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) => Self::Unprocessable(message),
             Refused::Gateway(GatewayError::Refused { .. }) => Self::Unprocessable(message),
             Refused::Gateway(_) => Self::Unavailable(message),

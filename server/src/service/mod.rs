@@ -49,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) fee_rate: FeeRate,
     /// Which addresses webhooks may be sent to.
     pub(crate) targets: TargetPolicy,
+    /// How many webhook endpoints a developer may have in an environment.
+    pub(crate) max_webhook_endpoints: usize,
 }
 
 /// The server apart from its door and its disk.
@@ -89,6 +91,12 @@ pub(crate) enum Refused {
     /// The gateway has not yet answered an earlier request for the same refund.
     #[error("a refund of this payment is under way; the server sees it through, read the payment again in a moment")]
     RefundUnderWay,
+    /// The developer has as many endpoints as the operator allows.
+    #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
+    TooManyEndpoints {
+        /// How many a developer may have.
+        at_most: usize,
+    },
     /// Someone else moved the payment first. Use cases decide anew; no caller sees this.
     #[error("the payment has moved meanwhile; try again")]
     Moved,
@@ -109,6 +117,7 @@ impl From<CommitError> for Refused {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
             CommitError::Conflict(Conflict::PaymentMoved) => Self::Moved,
+            CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }
 }

@@ -32,7 +32,8 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let body = RawJson::of(&endpoint).map_err(StoreError::engine)?;
-        let write = Write::Endpoint(Box::new(Endpoint { environment: caller.scope.environment, endpoint }));
+        let endpoint = Box::new(Endpoint { environment: caller.scope.environment, endpoint });
+        let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
         let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
         let change = Change { idempotency, writes: vec![write] };
         self.commit_once(change, body, request).await

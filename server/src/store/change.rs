@@ -53,8 +53,13 @@ pub(crate) enum Write {
     Payment(Box<PaymentWrite>),
     /// A delivery that was made before it is logged.
     Delivery(Box<Outgoing>),
-    /// A webhook endpoint, new or changed.
-    Endpoint(Box<Endpoint>),
+    /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
+    EndpointAdded {
+        /// The endpoint.
+        endpoint: Box<Endpoint>,
+        /// How many endpoints its scope may have.
+        at_most: usize,
+    },
     /// A webhook endpoint is no more. What it is still owed is given up when its turn comes.
     EndpointRemoved(Box<Endpoint>),
     /// A developer's app, new or changed.
@@ -111,4 +116,10 @@ pub(crate) enum Conflict {
     /// The payment has moved since this change was decided. Read it again and decide again.
     #[error("the payment has moved meanwhile")]
     PaymentMoved,
+    /// The scope has as many webhook endpoints as it may have.
+    #[error("the webhook endpoint limit of {at_most} is reached")]
+    TooManyEndpoints {
+        /// How many it may have.
+        at_most: usize,
+    },
 }

@@ -112,7 +112,7 @@ async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_owed_to_each_endpoint_once_though_the_server_is_killed_while_it_is_told() {
     const ENDPOINTS: usize = 150;
-    let mut server = Server::start();
+    let mut server = Server::start_with(&["--max-webhook-endpoints", "150"]);
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     for _ in 0..ENDPOINTS {
         receiver.subscribe(&server.client()).await;

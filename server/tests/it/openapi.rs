@@ -80,7 +80,8 @@ const ELSEWHERE: [&str; 4] = ["408", "429", "500", "503"];
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_described_and_every_description_is_answered() {
     // The headers of the limits are there only where there are limits.
-    let limits = ["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
+    let mut limits = vec!["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
+    limits.extend(["--max-webhook-endpoints", "1"]);
     let live = Live::start_with("gateway-timeout = 1", &limits).await;
     let server = &live.server;
     let document: Value =
@@ -138,6 +139,7 @@ async fn every_answer_is_as_described_and_every_description_is_answered() {
     let hook = json!({"url": "http://127.0.0.1:9/hook", "events": "*", "appId": apps[0]["id"]});
     let endpoint = d.check("createWebhook", 201, hooks().header("idempotency-key", "w-1").json(&hook)).await;
     d.check("createWebhook", 422, hooks().header("idempotency-key", "w-1").json(&json!({}))).await;
+    d.check("createWebhook", 409, hooks().json(&hook)).await;
     d.check("createWebhook", 400, hooks().json(&json!({"url": "x"}))).await;
     d.check("createWebhook", 413, hooks().header("content-type", "application/json").body(too_large.clone())).await;
     d.check("listWebhooks", 200, keyed(get.clone(), "/webhooks")).await;

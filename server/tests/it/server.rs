@@ -96,6 +96,12 @@ impl Server {
         (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);
     }
 
+    /// A start on the same data and port, with other arguments.
+    pub(crate) fn restart_with(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self.restart();
+    }
+
     /// SIGTERM, and how the process ended.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         Command::new("kill").arg(self.process.id().to_string()).status().unwrap();

@@ -196,7 +196,10 @@ impl<'r> View<'r> {
             }
             Write::Payment(write) => self.payment(*write)?,
             Write::Delivery(outgoing) => self.delivery(&outgoing)?,
-            Write::Endpoint(endpoint) => {
+            Write::EndpointAdded { endpoint, at_most } => {
+                if self.has(&keys::endpoints_of(&endpoint.scope()), at_most)? {
+                    return Err(Conflict::TooManyEndpoints { at_most }.into());
+                }
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
                 self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
             }
@@ -341,6 +344,24 @@ impl<'r> View<'r> {
             return Ok(true);
         }
         Ok(self.records.under(&all).next().transpose()?.is_some())
+    }
+
+    /// Whether at least `count` records have this prefix. Reads at most `count` of them beyond those that the batch
+    /// writes.
+    fn has(&self, prefix: &[u8], count: usize) -> Result<bool, StoreError> {
+        let mut written: BTreeMap<&[u8], bool> = BTreeMap::new();
+        for (key, value) in journal::under(&self.batch, prefix).chain(journal::under(&self.change, prefix)) {
+            written.insert(key, value.is_some());
+        }
+        let mut missing = count.saturating_sub(written.values().filter(|is_there| **is_there).count());
+        for entry in self.records.under(prefix) {
+            if missing == 0 {
+                break;
+            }
+            let (key, _) = entry?;
+            missing -= usize::from(!written.contains_key(&*key));
+        }
+        Ok(missing == 0)
     }
 
     /// A delivery that is owed, or was made before it is logged.
