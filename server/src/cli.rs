@@ -79,6 +79,10 @@ pub(crate) struct ServeArgs {
     /// Where customers reach this server; the listening address unless given.
     #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Open the sandbox, its public key and demo sessions, to whoever reaches this server. It is open anyway where both
+    /// the listening address and the base URL are this machine's own.
+    #[arg(long, env = "PAYMENTS_SANDBOX")]
+    pub(crate) sandbox: bool,
     /// The word in the webhooks' header names, X-WORD-Signature.
     #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
     pub(crate) header_word: String,

@@ -15,6 +15,7 @@ mod delivery;
 mod descriptors;
 mod file_modes;
 mod gateway;
+mod greeting;
 mod http;
 mod metrics;
 mod reach;

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Write},
-    net::SocketAddr,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -26,10 +25,11 @@ use crate::{
     delivery::{Dispatcher, Sender, TargetPolicy},
     descriptors, file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
+    greeting::greeting,
     http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, TrustedProxies},
     metrics::Metrics,
     reach::Reach,
-    service::{AdminReply, AdminRequest, SANDBOX_KEY, Service, Settings},
+    service::{AdminReply, AdminRequest, Service, Settings},
     store::{Store, sled::SledStore},
 };
 
@@ -90,7 +90,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         Some(text) => base_url(&text)?,
         None => format!("http://{address}"),
     };
-    let metrics_at = MetricsAt::of(args.metrics_listen, Reach::of(&base_url, address), bounds).await?;
+    let reach = Reach::of(&base_url, address);
+    let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
     let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
 
     books::remove_left_copies(&args.data.data_dir)?;
@@ -112,6 +113,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
             delivery_body_days: args.delivery_body_days,
             fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
             targets,
+            has_sandbox: args.sandbox || reach == Reach::Local,
             max_webhook_endpoints: args.max_webhook_endpoints.into(),
         },
     });
@@ -141,7 +143,9 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         tokio::spawn(books::back_up_regularly(Arc::clone(&store), Arc::clone(&ambient), schedule))
     });
     let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
-    if let Err(error) = greet(&service.settings.base_url, address) {
+    let greeting = greeting(&service.settings.base_url, address, service.offered_key().await);
+    let mut out = io::stdout();
+    if let Err(error) = out.write_all(greeting.as_bytes()).and_then(|()| out.flush()) {
         // Whoever started the server may have closed its output; that is no reason not to serve.
         tracing::debug!(%error, "nobody reads the standard output");
     }
@@ -200,25 +204,6 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
 
 /// How long the store may take to close when nothing asks anything of it any more.
 const CLOSING: Duration = Duration::from_secs(5);
-
-/// The first line is for programs, the rest for whoever sees the server for the first time.
-fn greet(base_url: &str, address: SocketAddr) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "listening on http://{address}")?;
-    writeln!(
-        out,
-        "
-The sandbox is ready; its key moves no money. Make a payment, open its checkoutUrl, and read it again:
-
-  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {SANDBOX_KEY}' \\
-    -H 'Content-Type: application/json' \\
-    -d '{{\"amount\": 750, \"success_url\": \"https://shop.example/paid\", \"cancel_url\": \"https://shop.example/cart\"}}'
-
-  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {SANDBOX_KEY}'
-"
-    )?;
-    out.flush()
-}
 
 /// An absolute http(s) address, without the slash at its end.
 fn base_url(text: &str) -> Result<String, Failure> {
@@ -297,6 +282,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
             delivery_body_days: None,
             fee_rate: FeeRate::from_basis_points(0)?,
             targets,
+            has_sandbox: false,
             max_webhook_endpoints: 0,
         },
     };

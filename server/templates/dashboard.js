@@ -4,6 +4,7 @@
   const main = document.getElementById("main");
   const nav = document.getElementById("nav");
   const said = document.getElementById("said");
+  // Undefined where the sandbox is off.
   const SANDBOX_KEY = document.body.dataset.sandboxKey;
   const KEY = "payments-key";
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
@@ -207,7 +208,7 @@
       form([
         field("API key", { name: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true }, "Begins with sk_test_ or sk_live_."),
         h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Sign in"),
-          h("button", { type: "button", onclick: () => enter(SANDBOX_KEY).catch((error) => say(error.message)) }, "Use the sandbox key")),
+          SANDBOX_KEY && h("button", { type: "button", onclick: () => enter(SANDBOX_KEY).catch((error) => say(error.message)) }, "Use the sandbox key")),
       ], (values) => enter(values.key))));
   };
 
@@ -378,6 +379,11 @@
     },
 
     async simulator() {
+      if (!SANDBOX_KEY) {
+        show("Simulator", h("section", { class: "card" },
+          h("p", {}, "The sandbox is off on this server, so there are no demo sessions. Create a payment with a test key and open its checkoutUrl.")));
+        return;
+      }
       const result = h("div", {});
       const made = (session) => {
         const state = h("span", {}, badge(session.status));

@@ -1,7 +1,7 @@
 //! `/dashboard`: a console for developers. The page is the same for everybody; the key that is typed into it stays in the
 //! browser's session and goes only to this server's API.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 use warp::{
@@ -10,8 +10,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{Routes, assets::Asset, at, first_of, limit::Verdict, reply::Problem};
-use crate::service::SANDBOX_KEY;
+use super::{Routes, Server, assets::Asset, at, first_of, limit::Verdict, reply::Problem};
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("dashboard.css", "text/css; charset=utf-8", include_str!("../../templates/dashboard.css"))
@@ -28,24 +27,29 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 struct Dashboard {
     style: &'static str,
     script: &'static str,
-    sandbox_key: &'static str,
+    /// Where it may be used.
+    sandbox_key: Option<&'static str>,
 }
 
-pub(super) fn routes() -> Routes {
-    let page = at(warp::path!("dashboard").map(|| ()), async |(), incoming| {
-        let outcome = match incoming.method {
-            Method::GET => document(),
-            _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
-        };
-        let mut response = outcome.unwrap_or_else(Problem::into_response);
-        Verdict::UNLIMITED.write(&mut response);
-        response
+pub(super) fn routes(server: &Arc<Server>) -> Routes {
+    let service = Arc::clone(&server.service);
+    let page = at(warp::path!("dashboard").map(|| ()), move |(), incoming| {
+        let service = Arc::clone(&service);
+        async move {
+            let outcome = match incoming.method {
+                Method::GET => document(service.offered_key().await),
+                _ => Err(Problem::MethodNotAllowed("GET, HEAD")),
+            };
+            let mut response = outcome.unwrap_or_else(Problem::into_response);
+            Verdict::UNLIMITED.write(&mut response);
+            response
+        }
     });
     first_of([page, STYLE.route(), SCRIPT.route()])
 }
 
-fn document() -> Result<Response, Problem> {
-    let page = Dashboard { style: STYLE.address(), script: SCRIPT.address(), sandbox_key: SANDBOX_KEY };
+fn document(sandbox_key: Option<&'static str>) -> Result<Response, Problem> {
+    let page = Dashboard { style: STYLE.address(), script: SCRIPT.address(), sandbox_key };
     let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
     let mut response = Response::new(html.into());
     for (name, value) in [

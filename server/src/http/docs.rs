@@ -13,6 +13,9 @@ use warp::{
 use super::{Routes, Server, assets::Asset, at, first_of, gate, incoming::Incoming, limit::Verdict, reply::Problem};
 use crate::service::SANDBOX_KEY;
 
+/// Stands for a key where none is offered.
+const ANY_KEY: &str = "sk_test_...";
+
 /// The description. A test holds every answer of the server against it.
 const DESCRIPTION: &str = include_str!("../../openapi.json");
 
@@ -30,15 +33,20 @@ pub(super) fn routes(server: &Arc<Server>) -> Routes {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         Ok(response)
     });
-    // Rendered once: it changes with the program only.
-    let page = render(&server.service.settings.base_url).unwrap_or_else(|fault| {
-        tracing::error!(fault, "the API's reference could not be rendered");
-        String::new()
-    });
-    let page = bytes::Bytes::from(page);
+    // Rendered once with the sandbox's key in its examples and once without: the rest changes with the program only.
+    let rendered = |key| {
+        let page = render(&server.service.settings.base_url, key).unwrap_or_else(|fault| {
+            tracing::error!(fault, "the API's reference could not be rendered");
+            String::new()
+        });
+        bytes::Bytes::from(page)
+    };
+    let (with_sandbox, without) = (rendered(SANDBOX_KEY), rendered(ANY_KEY));
+    let service = Arc::clone(&server.service);
     let reference = at(warp::path!("docs").map(|| ()), move |(), incoming| {
-        let page = page.clone();
+        let (service, with_sandbox, without) = (Arc::clone(&service), with_sandbox.clone(), without.clone());
         async move {
+            let page = if service.offered_key().await.is_some() { with_sandbox } else { without };
             let mut response = get(&incoming).map_or_else(Problem::into_response, |()| document(page));
             Verdict::UNLIMITED.write(&mut response);
             response
@@ -121,9 +129,9 @@ struct Field {
     description: String,
 }
 
-fn render(base_url: &str) -> Result<String, String> {
+fn render(base_url: &str, key: &'static str) -> Result<String, String> {
     let description: Value = serde_json::from_str(DESCRIPTION).map_err(|error| error.to_string())?;
-    let docs = Docs { description: &description };
+    let docs = Docs { description: &description, key };
     docs.page(base_url).render().map_err(|error| error.to_string())
 }
 
@@ -131,6 +139,8 @@ fn render(base_url: &str) -> Result<String, String> {
 /// anything is.
 struct Docs<'d> {
     description: &'d Value,
+    /// The key of the examples.
+    key: &'static str,
 }
 
 impl<'d> Docs<'d> {
@@ -170,7 +180,7 @@ impl<'d> Docs<'d> {
                 })
                 .collect(),
             base_url: base_url.to_owned(),
-            key: SANDBOX_KEY,
+            key: self.key,
             style: STYLE.address(),
         }
     }
@@ -209,7 +219,7 @@ impl<'d> Docs<'d> {
             method => vec![format!("curl -X {} \"{base_url}{path}\"", method.to_uppercase())],
         };
         if needs_key {
-            lines.push(format!("-H 'Authorization: Bearer {SANDBOX_KEY}'"));
+            lines.push(format!("-H 'Authorization: Bearer {}'", self.key));
         }
         if let Some(name) = name_of(schema) {
             let schema = &self.description["components"]["schemas"][name];
@@ -353,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_reference_shows_every_operation_and_every_field() {
-        let page = render("https://pay.example").unwrap();
+        let page = render("https://pay.example", SANDBOX_KEY).unwrap();
         let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
         for (path, methods) in object(&description["paths"]) {
             for (_, operation) in object(methods) {

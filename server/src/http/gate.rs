@@ -149,7 +149,9 @@ async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, 
         "an API key is needed: send it as Authorization: Bearer <key>, or as x-api-key: <key>",
     ))?;
     let caller = service.caller(key.trim()).await?;
-    caller.ok_or(Problem::Unauthorized("this API key is not valid: it is unknown, malformed or revoked"))
+    caller.ok_or(Problem::Unauthorized(
+        "this API key is not valid: it is unknown, malformed or revoked, or the sandbox's where that is off",
+    ))
 }
 
 /// The scheme's name is not case-sensitive (RFC 9110, section 11.1).

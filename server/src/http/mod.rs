@@ -78,7 +78,7 @@ pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
             page::routes(server),
             gateways::routes(server),
             docs::routes(server),
-            dashboard::routes(),
+            dashboard::routes(server),
             health::routes(server),
         ]
     };

@@ -142,7 +142,7 @@ impl From<Refused> for Problem {
         let message = refused.to_string();
         match refused {
             Refused::Invalid(invalid) => Self::Invalid(invalid),
-            Refused::NotFound { .. } => Self::NotFound(message),
+            Refused::NotFound { .. } | Refused::NoSandbox(_) => Self::NotFound(message),
             Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
             Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay | Refused::TooManyEndpoints { .. } => {
                 Self::Conflict(message)

@@ -6,7 +6,7 @@ use payments_core::{
 };
 
 use super::{
-    Refused, SANDBOX_KEY, Service,
+    Refused, Service,
     payments::{EventData, Moved},
 };
 use crate::store::{Session, StoreError};
@@ -76,7 +76,7 @@ impl Service {
 
     /// Makes a test session in the sandbox workspace, for whoever wants to see how it goes.
     pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
-        let sandbox = self.caller(SANDBOX_KEY).await?.ok_or(Refused::NotFound { what: "sandbox" })?;
+        let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
         let id: PaymentId = format!("test_{id}").parse().map_err(StoreError::engine)?;

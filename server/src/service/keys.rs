@@ -1,12 +1,10 @@
-//! API keys: who is calling, and the sandbox that everyone may use.
+//! API keys: who is calling.
 
 use payments_core::{DeveloperId, Environment, KeyId, WorkspaceId};
 
-use super::{Refused, Service};
-use crate::store::{ApiKey, Change, KeyHash, Scope, Workspace, Write};
+use super::{Refused, SANDBOX_KEY, Service};
+use crate::store::{ApiKey, KeyHash, Scope, Workspace, Write};
 
-/// The public key of the sandbox workspace. It exists from the first start and can be used for nothing live.
-pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 /// Longer than any key of ours; what is longer is not hashed.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
@@ -20,25 +18,17 @@ pub(crate) struct Caller {
 }
 
 impl Service {
-    /// The owner of a key, or `None` if there is no such key or it was revoked.
+    /// The owner of a key, or `None` if there is no such key, it was revoked, or it is the sandbox's and that is off.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>, Refused> {
+        if key == SANDBOX_KEY && !self.settings.has_sandbox {
+            return Ok(None);
+        }
         let Some(environment) = Environment::of_key(key).filter(|_| key.len() <= MAX_KEY_BYTES) else {
             return Ok(None);
         };
         let key = self.store.api_key(&KeyHash::of(key)).await?;
         let valid = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment);
         Ok(valid.map(|key| Caller { scope: key.scope, key_id: key.id, workspace_id: key.workspace_id }))
-    }
-
-    /// Makes the sandbox workspace and its key, unless they are there.
-    pub(crate) async fn prepare_sandbox(&self) -> Result<(), Refused> {
-        if self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?.is_some() {
-            return Ok(());
-        }
-        let workspace = self.new_workspace("Sandbox", "sandbox");
-        let key = self.new_api_key(&workspace, Environment::Test, SANDBOX_KEY);
-        let writes = vec![Write::Workspace(workspace), key];
-        Ok(self.store.commit(Change { idempotency: None, writes }).await?)
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {

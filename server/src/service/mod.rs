@@ -11,6 +11,7 @@ mod pay;
 mod payments;
 mod reconcile;
 mod refund;
+mod sandbox;
 mod settle;
 mod settlement;
 mod tidying;
@@ -30,8 +31,9 @@ use crate::{
 pub(crate) use admin::{AdminReply, AdminRequest};
 pub(crate) use checkout::CheckoutView;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
-pub(crate) use keys::{Caller, SANDBOX_KEY};
+pub(crate) use keys::Caller;
 pub(crate) use pay::Paying;
+pub(crate) use sandbox::SANDBOX_KEY;
 pub(crate) use settle::Hint;
 pub(crate) use settlement::Ending;
 pub(crate) use webhooks::{SignatureCheck, verify_signature};
@@ -49,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) fee_rate: FeeRate,
     /// Which addresses webhooks may be sent to.
     pub(crate) targets: TargetPolicy,
+    /// Whether the public sandbox key and demo sessions can be used.
+    pub(crate) has_sandbox: bool,
     /// How many webhook endpoints a developer may have in an environment.
     pub(crate) max_webhook_endpoints: usize,
 }
@@ -77,6 +81,9 @@ pub(crate) enum Refused {
     /// The state of the payment forbids it.
     #[error(transparent)]
     Payment(#[from] Refusal),
+    /// Nobody can use the sandbox here.
+    #[error("the sandbox is {0}")]
+    NoSandbox(&'static str),
     /// The idempotency key belongs to another request.
     #[error(
         "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"

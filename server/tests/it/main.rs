@@ -34,6 +34,7 @@ mod readme;
 mod receiver;
 mod recovery;
 mod refusals;
+mod sandbox;
 mod server;
 mod story;
 mod webhooks;

@@ -241,6 +241,13 @@ async fn every_answer_is_as_described_and_every_description_is_answered() {
         }
     }
 
+    // Without its key there is no sandbox.
+    let keys: Value = serde_json::from_str(&live.administer(&["keys", "list", "--json"])).unwrap();
+    let mut keys = keys["keys"].as_array().unwrap().iter();
+    let sandbox = keys.find(|key| key["workspace"] == workspace.as_str()).unwrap();
+    live.administer(&["keys", "revoke", sandbox["id"].as_str().unwrap()]);
+    d.check("createDemoSession", 404, demo(&json!({}))).await;
+
     let described = d.operations().into_iter().flat_map(|(_, _, operation)| {
         let id = operation["operationId"].as_str().unwrap().to_owned();
         let statuses: Vec<String> = operation["responses"].as_object().unwrap().keys().cloned().collect();

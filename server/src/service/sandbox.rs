@@ -1,0 +1,37 @@
+//! The sandbox: a workspace that everybody may use, by a key that is public. It is on where only this machine reaches the
+//! server; elsewhere its operator turns it on, because whoever reaches the server can then store payments and endpoints.
+
+use payments_core::Environment;
+
+use super::{Caller, Refused, Service};
+use crate::store::{Change, KeyHash, Write};
+
+/// The public key of the sandbox workspace. It can be used for nothing live.
+pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
+
+impl Service {
+    /// Whoever uses the sandbox.
+    pub(crate) async fn sandbox(&self) -> Result<Caller, Refused> {
+        if !self.settings.has_sandbox {
+            return Err(Refused::NoSandbox("off on this server; its operator turns it on with --sandbox"));
+        }
+        let caller = self.caller(SANDBOX_KEY).await?;
+        caller.ok_or(Refused::NoSandbox("closed on this server: its key was revoked"))
+    }
+
+    /// The sandbox's key, where it is to be offered to visitors because it works.
+    pub(crate) async fn offered_key(&self) -> Option<&'static str> {
+        self.sandbox().await.ok().map(|_| SANDBOX_KEY)
+    }
+
+    /// Makes the sandbox workspace and its key where the sandbox is on, unless they are there.
+    pub(crate) async fn prepare_sandbox(&self) -> Result<(), Refused> {
+        if !self.settings.has_sandbox || self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?.is_some() {
+            return Ok(());
+        }
+        let workspace = self.new_workspace("Sandbox", "sandbox");
+        let key = self.new_api_key(&workspace, Environment::Test, SANDBOX_KEY);
+        let writes = vec![Write::Workspace(workspace), key];
+        Ok(self.store.commit(Change { idempotency: None, writes }).await?)
+    }
+}

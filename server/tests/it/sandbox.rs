@@ -1,0 +1,79 @@
+//! The sandbox: everybody's on a developer's own machine, and nobody's on a server that the world reaches, unless its
+//! operator opens it.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::server::{SANDBOX_KEY, Server, payment_of};
+
+const PUBLIC: [&str; 2] = ["--base-url", "https://pay.example"];
+/// Everywhere that a visitor is offered the key.
+const PAGES: [&str; 3] = ["/docs", "/dashboard", "/api/v1/openapi.json"];
+
+async fn demo_session(server: &Server) -> (StatusCode, Value) {
+    let answer = server.keyless(Method::POST, "/api/v1/checkout/demo-session").send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+async fn account(server: &Server) -> StatusCode {
+    server.request(Method::GET, "/account").send().await.unwrap().status()
+}
+
+async fn text(server: &Server, path: &str) -> String {
+    let answer = server.keyless(Method::GET, path).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    answer.text().await.unwrap()
+}
+
+fn keys(server: &Server) -> Value {
+    let listed = server.administer(&["keys", "list", "--json"]).stdout;
+    serde_json::from_slice::<Value>(&listed).unwrap()["keys"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_public_base_url_has_no_sandbox_and_says_so() {
+    let server = Server::start_with(&PUBLIC);
+    assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
+    let (status, body) = demo_session(&server).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(body["message"], "the sandbox is off on this server; its operator turns it on with --sandbox");
+    for page in PAGES {
+        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+    }
+    assert!(text(&server, "/docs").await.contains("Bearer sk_test_..."));
+    assert_eq!(keys(&server), json!([]), "no sandbox workspace is made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_sandbox_key_is_refused_when_the_server_becomes_public_and_the_flag_opens_it() {
+    let mut server = Server::start();
+    server.create(&payment_of(&json!(5))).await;
+    server.kill();
+    server.restart_with(&PUBLIC);
+    assert_eq!(keys(&server).as_array().unwrap().len(), 1, "the record is still there");
+    assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(demo_session(&server).await.0, StatusCode::NOT_FOUND);
+
+    server.kill();
+    server.restart_with(&[&PUBLIC[..], &["--sandbox"]].concat());
+    assert_eq!(account(&server).await, StatusCode::OK);
+    assert_eq!(demo_session(&server).await.0, StatusCode::CREATED);
+    for page in &PAGES[..2] {
+        assert!(text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_key_that_was_revoked_is_offered_to_nobody() {
+    let server = Server::start();
+    assert!(text(&server, "/docs").await.contains(SANDBOX_KEY));
+    let id = keys(&server)[0]["id"].as_str().unwrap().to_owned();
+    assert!(server.administer(&["keys", "revoke", &id]).status.success());
+    for page in PAGES {
+        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+    }
+    assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
+    let (status, body) = demo_session(&server).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(body["message"], "the sandbox is closed on this server: its key was revoked");
+}
