@@ -7,7 +7,7 @@ use crate::{
     Amount, CreatePayment, Currency, Customer, Environment, MobileNumber, Payment, PaymentId, PaymentMethod, RawStatus,
     Status, Timestamp,
     aliased::aliased_resource,
-    create_payment,
+    create_payment::{self, web_url},
     validation::{Fields, Invalid},
 };
 
@@ -137,13 +137,15 @@ impl Simulation {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pay {
-    /// How to pay; mobile money unless said otherwise. Dollars are always paid by card.
+    /// How to pay; mobile money unless said otherwise. Dollars are always paid by card, and a test session always by the
+    /// simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_method: Option<PaymentMethod>,
     /// The phone number of the mobile wallet, in eleven digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
-    /// Where the customer wishes to come back to.
+    /// Where the customer goes after paying, instead of the payment's success URL: an address with the scheme, host and
+    /// port of that or of the cancel URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<String>,
 }
@@ -168,8 +170,40 @@ impl Pay {
             Ok(number) => Some(number.as_str().to_owned()),
             Err(error) => fields.fault("phoneNumber", error, None),
         });
-        let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES);
+        let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES).and_then(|text| match web_url(&text) {
+            Some(_) => Some(text),
+            None => fields.fault("redirectUrl", "must be an absolute URL", None),
+        });
         fields.finish(Self { payment_method, phone_number, redirect_url })
+    }
+
+    /// Whether this payment can be paid so. Anyone who knows the session can say how, so a customer is led to no address
+    /// but the shop's own.
+    ///
+    /// # Errors
+    /// One sentence for each field that does not fit the payment.
+    pub fn check_against(&self, payment: &Payment) -> Result<(), Invalid> {
+        let mut invalid = Invalid::default();
+        if let Some(method) = self.payment_method.as_ref().filter(|_| !payment.is_simulated) {
+            let fitting = match payment.currency {
+                Currency::Bdt => PaymentMethod::Mfs,
+                Currency::Usd => PaymentMethod::Card,
+            };
+            // The default is as good as nothing said.
+            if *method != fitting && *method != PaymentMethod::Mfs {
+                let currency = payment.currency;
+                invalid.add("paymentMethod", format_args!("must be {fitting} for a live payment in {currency}"), ());
+            }
+        }
+        if let Some(address) = &self.redirect_url {
+            let origin = |address: &str| web_url(address).map(|url| url.origin());
+            let shops = [origin(&payment.success_url), origin(&payment.cancel_url)];
+            if origin(address).is_none() || !shops.contains(&origin(address)) {
+                let fault = "must have the scheme, host and port of the payment's success_url or cancel_url";
+                invalid.add("redirectUrl", fault, ());
+            }
+        }
+        invalid.or(())
     }
 }
 

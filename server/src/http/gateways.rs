@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{PaymentId, RawStatus, redirect_url};
+use payments_core::PaymentId;
 use serde_json::json;
 use tokio::time::timeout;
 use warp::{
@@ -71,9 +71,9 @@ async fn back(service: Arc<Service>, id: &str, method: Method, hint: Hint) -> Re
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
     // Apart from this request, which ends with the customer's patience: an answer about money is worth waiting for.
-    let settling = tokio::spawn(async move { service.settle(&payment, hint).await });
+    let settling = tokio::spawn(async move { service.come_back(&payment, hint).await });
     match timeout(WAIT, settling).await {
-        Ok(Ok(Ok(payment))) if payment.raw_status == RawStatus::Paid => Ok(see_other(&redirect_url(&payment))),
+        Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
         // The page tells of whatever else there is, of an unknown payment as well.
         _ => Ok(see_other(&page)),
     }

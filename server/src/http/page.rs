@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use askama::Template;
 use payments_core::{
     Amount, CheckoutSession, Currency, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
-    Timestamp, redirect_target,
+    Timestamp,
 };
 use warp::{
     http::{HeaderValue, Method, StatusCode, header},
@@ -93,7 +93,7 @@ impl Page<'_> {
 
     async fn show(&self, status: StatusCode, shown: Shown<'_>) -> Result<Response, Problem> {
         let view = self.service.checkout_view(self.id).await?;
-        let CheckoutView { session, paid_at, customer_url } = &view;
+        let CheckoutView { session, paid_at, customer_url, .. } = &view;
         let words = self.language.words();
         let unpaid = |title| View::Unpaid { title };
         let state = match session.status {
@@ -112,7 +112,7 @@ impl Page<'_> {
                 phone_fault: shown.wrong_phone.is_some(),
             },
         };
-        self.render(status, session, state, shown.fault)
+        self.render(status, &view, state, shown.fault)
     }
 
     /// The customer has pressed a button.
@@ -167,27 +167,28 @@ impl Page<'_> {
         let hop = match (&view.customer_url, &session.status) {
             (Some(target), _) => View::Hop { target: target.clone(), to_shop: false },
             (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) => {
-                View::Hop { target: way_back(session), to_shop: true }
+                View::Hop { target: view.way_back.clone(), to_shop: true }
             }
             _ => return self.show(StatusCode::OK, Shown::default()).await,
         };
-        self.render(StatusCode::OK, session, hop, None)
+        self.render(StatusCode::OK, &view, hop, None)
     }
 
     fn render(
         &self,
         status: StatusCode,
-        session: &CheckoutSession,
+        checkout: &CheckoutView,
         view: View<'_>,
         fault: Option<&'static str>,
     ) -> Result<Response, Problem> {
+        let session = &checkout.session;
         let page = CheckoutPage {
             session,
             amount: money(session.amount, session.currency),
             view,
             fault,
             wants_phone: session.payment_methods.contains(&PaymentMethod::Mfs),
-            next: way_back(session),
+            next: checkout.way_back.clone(),
             here: self.here(),
             language: self.language,
             words: self.language.words(),
@@ -310,12 +311,6 @@ pub(super) fn see_other(target: &str) -> Response {
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().extend(HeaderValue::from_str(target).ok().map(|target| (header::LOCATION, target)));
     response
-}
-
-/// Where the shop wants its customer, as the payment stands.
-fn way_back(session: &CheckoutSession) -> String {
-    let target = if session.status == RawStatus::Paid { &session.success_url } else { &session.cancel_url };
-    redirect_target(target, &session.id, &session.status.public())
 }
 
 /// The number that the shop gave, if a wallet can have it.

@@ -18,6 +18,8 @@ const DEMO_TTL_SECONDS: u32 = 3600;
 pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
     pub(crate) paid_at: Option<Timestamp>,
+    /// Where the shop wants its customer, as the payment stands.
+    pub(crate) way_back: String,
     /// Where the customer of a payment that is under way pays.
     pub(crate) customer_url: Option<String>,
 }
@@ -31,6 +33,7 @@ impl Service {
         let attempt = session.attempt.as_ref().filter(|_| is_under_way);
         Ok(CheckoutView {
             paid_at: session.payment.paid_at,
+            way_back: session.way_back(),
             customer_url: attempt.map(|attempt| attempt.customer_url.clone()),
             session: self.checkout_session_of(session).await?,
         })

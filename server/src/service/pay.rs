@@ -1,10 +1,10 @@
 //! The customer pays: a test session goes to the simulator, a live one to its gateway.
 
-use payments_core::{Cause, Pay, RawStatus, Refusal, Simulate, Simulation};
+use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
 
 use super::{
     Refused, Service,
-    settle::{self, Turn},
+    settle::{self, Hint, Turn},
 };
 use crate::{
     gateway::{Begun, Gateway, Order},
@@ -26,12 +26,18 @@ impl Service {
     pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
         loop {
             let session = self.session(id).await?;
+            pay.check_against(&session.payment)?;
             let now = self.ambient.now();
             if let (RawStatus::Processing, Some(attempt)) = (&session.payment.raw_status, &session.attempt) {
                 if session.expires_at <= now {
                     return Err(Refusal::State { from: RawStatus::Expired, to: RawStatus::Processing }.into());
                 }
-                return Ok(Paying::Gateway { redirect_url: attempt.customer_url.clone() });
+                let redirect_url = attempt.customer_url.clone();
+                match self.change_paid_url(&session, attempt, pay).await {
+                    Err(Refused::Moved) => continue,
+                    outcome => outcome?,
+                }
+                return Ok(Paying::Gateway { redirect_url });
             }
             let payment = &session.payment;
             let gateway = self.gateways.of(payment.environment, payment.currency);
@@ -52,6 +58,25 @@ impl Service {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Keeps where the customer of an attempt is to go after paying, where that was said anew.
+    async fn change_paid_url(&self, session: &Session, attempt: &Attempt, pay: &Pay) -> Result<(), Refused> {
+        if pay.redirect_url.is_none() || pay.redirect_url == attempt.paid_url {
+            return Ok(());
+        }
+        let mut next = session.next();
+        next.attempt = Some(Attempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
+        self.commit_beside(next).await
+    }
+
+    /// A customer is back from the gateway. Asks it how the payment stands; if it is paid, the answer is where the customer
+    /// goes on to.
+    pub(crate) async fn come_back(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
+        if self.settle(id, hint).await?.raw_status != RawStatus::Paid {
+            return Ok(None);
+        }
+        Ok(Some(self.session(id.as_str()).await?.way_back()))
     }
 
     async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
@@ -75,7 +100,11 @@ impl Service {
         };
         match gateway.begin(&order).await? {
             Begun::Simulated(outcome) => {
-                Ok(Paying::Simulated(self.simulate(payment.id.as_str(), Simulate { outcome }).await?))
+                let mut ended = self.simulate(payment.id.as_str(), Simulate { outcome }).await?;
+                if let Some(address) = pay.redirect_url.as_ref().filter(|_| ended.success) {
+                    ended.redirect_url = redirect_target(address, &payment.id, &ended.status.public());
+                }
+                Ok(Paying::Simulated(ended))
             }
             Begun::SendTo { external_id, customer_url } => {
                 let now = self.ambient.now();
@@ -90,6 +119,7 @@ impl Service {
                     customer_url: customer_url.clone(),
                     taken_at: None,
                     transaction: None,
+                    paid_url: pay.redirect_url.clone(),
                 });
                 self.commit_move(session, next, decision).await?;
                 Ok(Paying::Gateway { redirect_url: customer_url })

@@ -4,8 +4,9 @@ use std::fmt;
 
 use payments_core::{
     Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventKind, KeyId, Payment, PaymentId, RawJson,
-    RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
+    RawStatus, RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
     aliased::{Brief, UnknownFields},
+    redirect_target, redirect_url,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -115,6 +116,16 @@ impl Session {
         Scope { developer_id: self.payment.developer_id.clone(), environment: self.payment.environment }
     }
 
+    /// Where the shop wants its customer, as the payment stands.
+    pub(crate) fn way_back(&self) -> String {
+        let payment = &self.payment;
+        let asked_for = self.attempt.as_ref().and_then(|attempt| attempt.paid_url.as_ref());
+        match asked_for.filter(|_| payment.raw_status == RawStatus::Paid) {
+            Some(address) => redirect_target(address, &payment.id, &payment.status),
+            None => redirect_url(payment),
+        }
+    }
+
     /// Whether it is over when its time has come. Where there is an attempt, the gateway's word ends it, and `check_at`
     /// brings it up.
     pub(crate) fn ends_by_itself(&self) -> bool {
@@ -165,6 +176,9 @@ pub(crate) struct Attempt {
     pub(crate) taken_at: Option<Timestamp>,
     /// The gateway's name for the movement of money, once there was one.
     pub(crate) transaction: Option<String>,
+    /// Where the customer goes after paying, instead of the payment's success URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paid_url: Option<String>,
 }
 
 /// A refund on its way to a gateway. It is kept before the gateway is asked, so that no crash forgets it.

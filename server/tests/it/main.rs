@@ -29,6 +29,7 @@ mod model;
 mod openapi;
 mod operations;
 mod page;
+mod pay;
 mod power_loss;
 mod readme;
 mod receiver;

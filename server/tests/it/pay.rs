@@ -1,0 +1,99 @@
+//! What the customer's own server may say when it begins to pay: where to come back to, and how to pay.
+
+use gateway_fakes::bkash;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    live::Live,
+    server::{Server, payment_of},
+};
+
+const ORIGIN: &str = "redirectUrl must have the scheme, host and port of the payment's success_url or cancel_url";
+/// None of them has the origin of a page of shop.example.
+const FOREIGN: [&str; 6] = [
+    "https://evil.example/paid",
+    "http://shop.example/paid",
+    "https://shop.example:8443/paid",
+    "https://shop.example.evil.example/paid",
+    "https://shop.example@evil.example/paid",
+    "https://www.shop.example/paid",
+];
+
+async fn pay(server: &Server, id: &str, body: &Value) -> (StatusCode, Value) {
+    let request = server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay")).json(body);
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_url_of_the_shop_is_where_a_test_customer_is_led_and_any_other_is_400() {
+    let server = Server::start();
+    let payment = server.create(&payment_of(&json!(5))).await;
+    let id = payment["id"].as_str().unwrap();
+    for foreign in FOREIGN {
+        let (status, body) = pay(&server, id, &json!({"redirectUrl": foreign})).await;
+        assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([ORIGIN])), "{foreign}");
+    }
+    for no_address in ["/paid", "javascript:alert(1)", ""] {
+        let (status, body) = pay(&server, id, &json!({"redirectUrl": no_address})).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert_eq!(body["message"], json!(["redirectUrl must be an absolute URL"]), "{no_address}");
+    }
+    let (status, paid) = pay(&server, id, &json!({"redirectUrl": "https://shop.example/orders?order=7#end"})).await;
+    assert_eq!((status, &paid["status"]), (StatusCode::OK, &json!("paid")));
+    let target = format!("https://shop.example/orders?order=7&payment_id={id}&status=completed#end");
+    assert_eq!(paid["redirectUrl"], target);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_customer_comes_back_to_the_last_redirect_url_once_it_is_paid_and_to_the_cart_otherwise() {
+    let mut live = Live::start("gateway-timeout = 1").await;
+    let id = live.create(20.0, "BDT").await;
+    let (status, body) = pay(&live.server, &id, &json!({"redirectUrl": FOREIGN[0]})).await;
+    assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([ORIGIN])));
+    let (_, first) = pay(&live.server, &id, &json!({"redirectUrl": "https://shop.example/first"})).await;
+    // The attempt is the one; where it leads afterwards is what was said last, and what was not said stays.
+    let (_, second) = pay(&live.server, &id, &json!({"redirectUrl": "https://shop.example/orders?order=7"})).await;
+    let (_, third) = pay(&live.server, &id, &json!({})).await;
+    assert_eq!((&first, &first), (&second, &third));
+    let (status, _) = pay(&live.server, &id, &json!({"redirectUrl": FOREIGN[0]})).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    live.server.crash_and_restart();
+
+    let page = async || {
+        let request = live.server.keyless(Method::GET, &format!("/checkout/{id}"));
+        request.send().await.unwrap().text().await.unwrap()
+    };
+    let attempt = first["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let back = live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
+    let target = format!("https://shop.example/orders?order=7&payment_id={id}&status=completed");
+    assert_eq!(live.come_back(&back).await, target);
+    assert!(page().await.contains(&target.replace('&', "&#38;")), "{}", page().await);
+
+    let id = live.create(20.0, "BDT").await;
+    let (_, begun) = pay(&live.server, &id, &json!({"redirectUrl": "https://shop.example/orders"})).await;
+    let attempt = begun["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    live.come_back(&live.bkash.program().cancel(&attempt).unwrap()).await;
+    let page = live.server.keyless(Method::GET, &format!("/checkout/{id}")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains(&format!("https://shop.example/cart?payment_id={id}")), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_method_that_does_not_fit_a_live_payment_is_400_and_the_one_that_fits_is_named() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let (bdt, usd) = (live.create(20.0, "BDT").await, live.create(20.0, "USD").await);
+    for (id, method, sentence) in [
+        (&bdt, "test", "paymentMethod must be mfs for a live payment in BDT"),
+        (&bdt, "card", "paymentMethod must be mfs for a live payment in BDT"),
+        (&usd, "test", "paymentMethod must be card for a live payment in USD"),
+    ] {
+        let (status, body) = pay(&live.server, id, &json!({"paymentMethod": method})).await;
+        assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([sentence])), "{method}");
+    }
+    assert!(live.bkash.program().books().is_empty(), "no gateway heard of it");
+    // Mobile money is the default, and dollars are always paid by card.
+    for (id, method) in [(&bdt, "mfs"), (&usd, "mfs"), (&usd, "card")] {
+        assert_eq!(pay(&live.server, id, &json!({"paymentMethod": method})).await.0, StatusCode::OK);
+    }
+}
