@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::CreateWebhook;
+use payments_core::{CreateWebhook, Fields};
 use serde_json::json;
 use warp::{
     http::{Method, StatusCode},
@@ -63,7 +63,9 @@ async fn ping(service: Arc<Service>, caller: Caller, id: String, incoming: Incom
         return Err(Problem::MethodNotAllowed("POST"));
     }
     let (service, id) = (&*service, &*id);
-    gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, _, request| async move {
+    gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, body, request| async move {
+        // It has no parameters; there may be no body.
+        Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;
         service.test_webhook(&caller, id, request.as_ref()).await
     })
     .await

@@ -3,6 +3,7 @@
 
 mod account;
 mod admin;
+mod canonical;
 mod checkout;
 mod expiry;
 mod idempotency;

@@ -36,7 +36,7 @@ impl Service {
             }
             params.check_against(session.payment.amount)?;
             if let Some(asked) = &session.refund_asked {
-                let is_this = request.map(IdempotentRequest::to_parts).is_some_and(|this| asked.request == Some(this));
+                let is_this = request.zip(asked.request.as_ref()).is_some_and(|(this, asked)| this.is_of(asked));
                 return if is_this { self.see_refund_through(id).await } else { Err(Refused::RefundUnderWay) };
             }
             let now = self.ambient.now();

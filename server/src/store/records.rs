@@ -325,7 +325,8 @@ const KEPT_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
 /// The response that a key's first success got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptResponse {
-    /// SHA-256 of the request's body, in hex: the same key with another body is a mistake.
+    /// What the request's body means, in hex after a mark of how it was made: the same key with another request is a
+    /// mistake.
     pub(crate) fingerprint: String,
     /// When it was kept; it counts for 24 hours.
     pub(crate) created_at: Timestamp,

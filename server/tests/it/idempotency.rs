@@ -3,7 +3,10 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Server, payment_of};
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{Server, payment_of},
+};
 
 async fn create(server: &Server, key: &str, body: &Value) -> (StatusCode, bool, String) {
     let request = server.request(Method::POST, "/payments").header("idempotency-key", key).json(body);
@@ -37,6 +40,48 @@ async fn a_key_used_with_another_request_is_422_and_says_so() {
     assert_eq!((status, replayed), (StatusCode::UNPROCESSABLE_ENTITY, false));
     assert!(body.contains("Idempotency-Key"), "{body}");
     assert_eq!(total(&server).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_written_otherwise_gets_the_first_answer_again() {
+    let server = Server::start();
+    let create = async |body: &str| {
+        let request = server.request(Method::POST, "/payments").header("idempotency-key", "key-1");
+        let request = request.header("content-type", "application/json").body(body.to_owned());
+        let answer = request.send().await.unwrap();
+        let replayed = answer.headers().contains_key("idempotent-replayed");
+        (answer.status().as_u16(), replayed, answer.text().await.unwrap())
+    };
+    let first = r#"{"amount":12.5,"success_url":"https://shop.example/paid","cancel_url":"https://shop.example/cart","metadata":{"order":1,"tax":1.10,"lines":[{"sku":"a","n":2}]}}"#;
+    let (status, replayed, text) = create(first).await;
+    assert_eq!((status, replayed), (201, false));
+    for same in [
+        first.replace(':', " : ").replace("https : ", "https:").replace(',', ",\n"),
+        r#"{"metadata":{"lines":[{"n":2,"sku":"\u0061"}],"tax":1.10,"order":1},"cancel_url":"https:\/\/shop.example/cart","success_url":"https://shop.example/paid","amount":12.5}"#.to_owned(),
+    ] {
+        assert_eq!(create(&same).await, (201, true, text.clone()), "{same}");
+    }
+    for other in [
+        first.replace("12.5", "12.50"),
+        first.replace("1.10", "1.1"),
+        first.replace(r#""order":1"#, r#""order":"1""#),
+        first.replace(r#"{"sku":"a","n":2}"#, r#"{"sku":"a","n":2},{}"#),
+    ] {
+        assert_eq!(create(&other).await.0, 422, "{other}");
+    }
+    assert_eq!(total(&server).await, 1);
+
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let ping = || server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "ping");
+    let text = ping().send().await.unwrap().text().await.unwrap();
+    let again = ping().json(&json!({})).send().await.unwrap();
+    assert_eq!(again.text().await.unwrap(), text, "no body and an empty object say the same");
+    let other = server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "other");
+    let refused = other.header("content-type", "application/json").body("{").send().await.unwrap();
+    assert_eq!(refused.status(), 400, "a body that is not JSON has no effect");
+    assert_eq!(receiver.received().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

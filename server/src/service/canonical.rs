@@ -1,0 +1,332 @@
+//! The fingerprint of a JSON text: equal for texts that mean the same, different for all others.
+//!
+//! | Two texts differ in | Fingerprints |
+//! |---|---|
+//! | the order of an object's members, at any depth | equal |
+//! | whitespace between tokens | equal |
+//! | how a string is escaped (`"\u0061"` and `"a"`) | equal |
+//! | no text at all and `{}` | equal: a body that may be missing has no members |
+//! | a number's text (`1.1`, `1.10`, `11e-1`) | different: metadata comes back byte for byte |
+//! | an array's order, any string, any name | different |
+//! | the values of a repeated name, or their order | different: each value counts, in its order |
+//!
+//! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], has no members to compare and stands for its bytes. The
+//! work is linear in the text, but for the sorting of each object's members by name.
+
+use sha2::{Digest, Sha256};
+
+/// How deep objects and arrays may nest. serde_json's own readers stop there too.
+const MAX_DEPTH: usize = 128;
+
+/// SHA-256 over what a JSON text means, in hex.
+pub(super) fn fingerprint(text: &[u8]) -> String {
+    let mut hasher = Hasher(Sha256::new());
+    match read(if text.is_empty() { b"{}" } else { text }) {
+        Some(value) => hasher.value(&value),
+        None => hasher.part(b'!', text),
+    }
+    hex::encode(hasher.0.finalize())
+}
+
+/// A JSON value, an object's members in the order of their names.
+enum Value<'t> {
+    Object(Vec<(String, Value<'t>)>),
+    Array(Vec<Value<'t>>),
+    Text(String),
+    /// A number, `true`, `false` or `null`, as it is written.
+    Literal(&'t str),
+}
+
+fn read(text: &[u8]) -> Option<Value<'_>> {
+    let text = std::str::from_utf8(text).ok()?;
+    // This proves the grammar, so that the reader below only has to find where each token ends.
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    Reader { text, at: 0 }.value(MAX_DEPTH)
+}
+
+/// Goes over a text that is known to be JSON.
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// The next byte that is no whitespace.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.at += blanks;
+        rest.get(blanks).copied()
+    }
+
+    /// Whether the next byte is this one, which is then passed.
+    fn passes(&mut self, byte: u8) -> Option<bool> {
+        let is_next = self.peek()? == byte;
+        self.at += usize::from(is_next);
+        Some(is_next)
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Value<'t>> {
+        match self.peek()? {
+            b'{' => self.object(depth.checked_sub(1)?),
+            b'[' => self.array(depth.checked_sub(1)?),
+            b'"' => self.string().map(Value::Text),
+            _ => self.literal(),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Value<'t>> {
+        let mut members = Vec::new();
+        self.at += 1;
+        while !self.passes(b'}')? {
+            self.passes(b',')?;
+            self.peek()?;
+            let name = self.string()?;
+            self.passes(b':')?;
+            members.push((name, self.value(depth)?));
+        }
+        // Stable: the values of a repeated name keep their order.
+        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Some(Value::Object(members))
+    }
+
+    fn array(&mut self, depth: usize) -> Option<Value<'t>> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while !self.passes(b']')? {
+            self.passes(b',')?;
+            items.push(self.value(depth)?);
+        }
+        Some(Value::Array(items))
+    }
+
+    /// The string that begins here, decoded. None where an escape stands for no character.
+    fn string(&mut self) -> Option<String> {
+        let rest = self.text.get(self.at..)?;
+        let mut is_escaped = false;
+        let inside = rest.bytes().skip(1).take_while(|byte| {
+            let goes_on = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+            goes_on
+        });
+        let length = inside.count() + 2;
+        self.at += length;
+        serde_json::from_str(rest.get(..length)?).ok()
+    }
+
+    fn literal(&mut self) -> Option<Value<'t>> {
+        let rest = self.text.get(self.at..)?;
+        let ends = |byte: u8| matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
+        let length = rest.bytes().position(ends).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).map(Value::Literal)
+    }
+}
+
+/// Each part is hashed with its kind and its length, so that no two values run together.
+struct Hasher(Sha256);
+
+impl Hasher {
+    fn value(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Object(members) => {
+                self.length(b'{', members.len());
+                for (name, value) in members {
+                    self.part(b':', name.as_bytes());
+                    self.value(value);
+                }
+            }
+            Value::Array(items) => {
+                self.length(b'[', items.len());
+                items.iter().for_each(|item| self.value(item));
+            }
+            Value::Text(text) => self.part(b'"', text.as_bytes()),
+            Value::Literal(text) => self.part(b'0', text.as_bytes()),
+        }
+    }
+
+    fn length(&mut self, kind: u8, length: usize) {
+        self.0.update([kind]);
+        self.0.update((length as u64).to_be_bytes());
+    }
+
+    fn part(&mut self, kind: u8, bytes: &[u8]) {
+        self.length(kind, bytes.len());
+        self.0.update(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, sample::Index};
+
+    use super::*;
+
+    #[test]
+    fn texts_that_mean_the_same_are_equal_and_no_others() {
+        for (one, other, is_equal) in [
+            (r#"{"a":1,"b":{"c":[1,2],"d":null}}"#, " {\"b\" : {\"d\":null,\n\"c\":[ 1 , 2 ]},\t\"a\": 1}\r\n", true),
+            (r#"{"a":"\u0061\/\n\ud83d\ude00"}"#, "{\"\\u0061\":\"a/\\u000a\u{1f600}\"}", true),
+            ("", "{}", true),
+            ("", "null", false),
+            ("", " ", false),
+            ("[]", "{}", false),
+            (r#"{"a":1.1}"#, r#"{"a":1.10}"#, false),
+            (r#"{"a":100}"#, r#"{"a":1e2}"#, false),
+            (r#"{"a":1}"#, r#"{"a":"1"}"#, false),
+            (r#"{"a":null}"#, "{}", false),
+            (r#"{"a":null}"#, r#"{"a":"null"}"#, false),
+            (r#"{"a":12345678901234567890123}"#, r#"{"a":12345678901234567890124}"#, false),
+            (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false),
+            (r#"{"a":[[1],2]}"#, r#"{"a":[[1,2]]}"#, false),
+            (r#"{"a":{"b":1},"c":2}"#, r#"{"a":{"b":1,"c":2}}"#, false),
+            (r#"{"a":"b c"}"#, r#"{"a":"bc"}"#, false),
+            (r#"{"a":"b\\"}"#, r#"{"a":"b\""}"#, false),
+            (r#"{"A":1}"#, r#"{"a":1}"#, false),
+            // A repeated name: metadata comes back with both values, in their order.
+            (r#"{"a":1,"b":0,"a":2}"#, r#"{"b":0,"a":1,"a":2}"#, true),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, false),
+            (r#"{"a":1,"a":1}"#, r#"{"a":1}"#, false),
+        ] {
+            assert_eq!(fingerprint(one.as_bytes()) == fingerprint(other.as_bytes()), is_equal, "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_or_nests_too_deep_stands_for_its_bytes() {
+        let nested = |depth: usize, blank: &str| format!("{}{blank}{}", "[".repeat(depth), "]".repeat(depth));
+        for (one, other, is_equal) in [
+            (nested(MAX_DEPTH, ""), nested(MAX_DEPTH, " "), true),
+            (nested(MAX_DEPTH + 1, ""), nested(MAX_DEPTH + 1, " "), false),
+            (nested(30_000, ""), nested(30_000, ""), true),
+            ("[1,]".into(), "[1, ]".into(), false),
+            (r#"{"a":"\ud800"}"#.into(), r#"{ "a":"\ud800"}"#.into(), false),
+            ("{} {}".into(), "{}".into(), false),
+        ] {
+            assert_eq!(fingerprint(one.as_bytes()) == fingerprint(other.as_bytes()), is_equal, "{one} and {other}");
+        }
+        assert_ne!(fingerprint(b"\"\xff\""), fingerprint(b"\"\xfe\""));
+    }
+
+    /// A value as a test builds it: names are unique, so that members may be shuffled.
+    #[derive(Debug, Clone)]
+    enum Built {
+        Literal(String),
+        Text(String),
+        Array(Vec<Built>),
+        Object(Vec<(String, Built)>),
+    }
+
+    fn built() -> impl Strategy<Value = Built> {
+        let literal = prop_oneof!["-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?([eE][+-]?[0-9])?", "true|false|null"];
+        let leaf = prop_oneof![literal.prop_map(Built::Literal), any::<String>().prop_map(Built::Text)];
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Built::Array),
+                prop::collection::btree_map(any::<String>(), inner, 0..5)
+                    .prop_map(|members| Built::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// One way to write a value: the numbers, used up one by one, choose blanks, escapes and the order of members.
+    fn write(value: &Built, choices: &mut impl Iterator<Item = usize>, out: &mut String) {
+        let blank = |choices: &mut dyn Iterator<Item = usize>, out: &mut String| {
+            out.push_str(["", " ", "\n\t", "\r "][choices.next().unwrap() % 4]);
+        };
+        blank(choices, out);
+        match value {
+            Built::Literal(text) => out.push_str(text),
+            Built::Text(text) => write_text(text, choices, out),
+            Built::Array(items) => {
+                out.push('[');
+                for (place, item) in items.iter().enumerate() {
+                    out.push_str(if place > 0 { "," } else { "" });
+                    write(item, choices, out);
+                }
+                out.push(']');
+            }
+            Built::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                let first = choices.next().unwrap() % members.len().max(1);
+                members.rotate_left(first);
+                if choices.next().unwrap().is_multiple_of(2) {
+                    members.reverse();
+                }
+                out.push('{');
+                for (place, (name, item)) in members.into_iter().enumerate() {
+                    out.push_str(if place > 0 { "," } else { "" });
+                    blank(choices, out);
+                    write_text(name, choices, out);
+                    blank(choices, out);
+                    out.push(':');
+                    write(item, choices, out);
+                }
+                out.push('}');
+            }
+        }
+        blank(choices, out);
+    }
+
+    fn write_text(text: &str, choices: &mut impl Iterator<Item = usize>, out: &mut String) {
+        out.push('"');
+        for character in text.chars() {
+            if choices.next().unwrap().is_multiple_of(3) || character.is_control() || matches!(character, '"' | '\\') {
+                let mut units = [0; 2];
+                character.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            } else {
+                out.push(character);
+            }
+        }
+        out.push('"');
+    }
+
+    fn written(value: &Built, seed: u64) -> String {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut out = String::new();
+        write(value, &mut std::iter::repeat_with(|| rng.usize(..)), &mut out);
+        out
+    }
+
+    /// Everything in a value that can be changed.
+    fn places(value: &mut Built) -> Vec<&mut Built> {
+        match value {
+            Built::Literal(_) | Built::Text(_) => vec![value],
+            Built::Array(items) if items.is_empty() => vec![value],
+            Built::Object(members) if members.is_empty() => vec![value],
+            Built::Array(items) => items.iter_mut().flat_map(places).collect(),
+            Built::Object(members) => members.iter_mut().flat_map(|(_, item)| places(item)).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_value_written_in_two_ways_has_one_fingerprint(value in built(), seeds in any::<(u64, u64)>()) {
+            let (one, other) = (written(&value, seeds.0), written(&value, seeds.1));
+            prop_assert_eq!(fingerprint(one.as_bytes()), fingerprint(other.as_bytes()), "{} and {}", one, other);
+        }
+
+        #[test]
+        fn a_value_changed_in_one_place_has_another_fingerprint(value in built(), at in any::<Index>(), seed: u64) {
+            let mut changed = value.clone();
+            let mut all = places(&mut changed);
+            let place = at.index(all.len());
+            match &mut *all[place] {
+                Built::Literal(text) if text.ends_with(|last: char| last.is_ascii_digit()) => text.push('0'),
+                Built::Literal(text) => *text = if text == "true" { "false".into() } else { "true".into() },
+                Built::Text(text) => text.push('x'),
+                empty => *empty = Built::Literal("null".into()),
+            }
+            let (one, other) = (written(&value, seed), written(&changed, seed));
+            // A digit more may have made `0` to `00`, which is not JSON; then its bytes differ all the same.
+            prop_assert_ne!(fingerprint(one.as_bytes()), fingerprint(other.as_bytes()), "{} and {}", one, other);
+        }
+
+        #[test]
+        fn no_bytes_make_it_fail(bytes in any::<Vec<u8>>(), text in "[\\[\\]{}:,\"\\\\ 0-9a-z]{0,40}") {
+            fingerprint(&bytes);
+            fingerprint(text.as_bytes());
+        }
+    }
+}
