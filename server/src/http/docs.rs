@@ -233,23 +233,24 @@ impl<'d> Docs<'d> {
         lines.join(" \\\n  ")
     }
 
-    /// The fields of a shape; of one that has several forms, those of all.
+    /// The fields of a shape, each followed by its aliases. An alias that generators would give the name of its field stands
+    /// in `dependentSchemas`, which they do not read.
     fn shape(&self, name: &str) -> Shape {
         let schema = &self.description["components"]["schemas"][name];
-        let mut forms: Vec<&Value> = list(&schema["oneOf"]).map(|form| self.resolved(form)).collect();
-        if forms.is_empty() {
-            forms.push(schema);
-        }
         let requires = |form: &Value, field: &str| list(&form["required"]).any(|required| text(required) == field);
-        let mut fields = Vec::<Field>::new();
-        for (name, property) in forms.iter().flat_map(|form| object(&form["properties"])) {
-            if fields.iter().all(|known| known.name != name) {
-                fields.push(Field {
-                    name: name.into(),
-                    kind: kind(property),
-                    is_required: forms.iter().all(|form| requires(form, name)),
-                    description: prose(text(&property["description"])),
-                });
+        let field = |name: &str, property: &Value, is_required| Field {
+            name: name.into(),
+            kind: kind(property),
+            is_required,
+            description: prose(text(&property["description"])),
+        };
+        let mut fields = Vec::new();
+        for (name, property) in object(&schema["properties"]) {
+            let is_required = requires(schema, name);
+            fields.push(field(name, property, is_required));
+            let dependent = &schema["dependentSchemas"][name];
+            for (alias, property) in object(&dependent["properties"]) {
+                fields.push(field(alias, property, is_required && requires(dependent, alias)));
             }
         }
         Shape { name: name.into(), fields }
@@ -373,8 +374,10 @@ mod tests {
             }
         }
         for (_, schema) in object(&description["components"]["schemas"]) {
-            for (field, _) in object(&schema["properties"]) {
-                assert!(page.contains(&format!("<code>{field}</code>")), "{field}");
+            let aliases =
+                object(&schema["dependentSchemas"]).flat_map(|(_, dependent)| object(&dependent["properties"]));
+            for (field, _) in object(&schema["properties"]).chain(aliases) {
+                assert!(page.contains(&format!("<dt><code>{field}</code>")), "{field}");
             }
         }
     }

@@ -18,6 +18,7 @@ mod formats;
 mod full_disk;
 mod gateway_chaos;
 mod gateways;
+mod generated_clients;
 mod idempotency;
 mod lanes;
 mod limits;
