@@ -90,10 +90,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_SESSION_TTL", default_value_t = 3600, value_name = "SECONDS",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) session_ttl: u32,
-    /// After how many days a delivery that is over forgets what was sent and what was answered; never unless given.
-    #[arg(long, env = "PAYMENTS_DELIVERY_BODY_DAYS", value_name = "DAYS",
-        value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) delivery_body_days: Option<u16>,
+    /// After how many days a delivery that has ended is redacted: what was sent and what was answered; 0 keeps them.
+    #[arg(long, env = "PAYMENTS_DELIVERY_BODY_DAYS", value_name = "DAYS", default_value_t = 30)]
+    pub(crate) delivery_body_days: u16,
     /// The platform's fee in basis points: 500 are 5 %.
     #[arg(long, env = "PAYMENTS_FEE_BPS", default_value_t = 500, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=10_000))]

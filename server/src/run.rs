@@ -110,7 +110,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         settings: Settings {
             base_url,
             session_ttl_seconds: args.session_ttl,
-            delivery_body_days: args.delivery_body_days,
+            delivery_body_days: Some(args.delivery_body_days).filter(|days| *days > 0),
             fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
             targets,
             has_sandbox: args.sandbox || reach == Reach::Local,

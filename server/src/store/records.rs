@@ -3,8 +3,8 @@
 use std::fmt;
 
 use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventKind, KeyId, Payment, PaymentId, RawJson,
-    RawStatus, RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
+    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventId, EventKind, KeyId, Payment, PaymentId,
+    RawJson, RawStatus, RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
     aliased::{Brief, UnknownFields},
     redirect_target, redirect_url,
 };
@@ -247,6 +247,10 @@ pub(crate) struct Outgoing {
     /// The payment whose event it is. A ping has none; nor has a delivery that an earlier version stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payment: Option<PaymentId>,
+    /// The event of that payment that it sends. A store keeps an event once, and not with each of its deliveries: it reads
+    /// the payload from there. A delivery that has none here holds its payload itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<EventId>,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) delivery: Delivery,
 }
@@ -264,6 +268,7 @@ impl Outgoing {
         Self {
             environment: scope.environment,
             payment: None,
+            event: None,
             delivery: Delivery {
                 id,
                 webhook_id: endpoint.clone(),
@@ -283,6 +288,17 @@ impl Outgoing {
 
     pub(crate) fn scope(&self) -> Scope {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
+    }
+
+    /// Drops what was sent and what was answered. What remains says which event it was.
+    pub(crate) fn redact(&mut self) -> Result<(), serde_json::Error> {
+        let payload = self.delivery.payload.as_str();
+        let mut envelope: serde_json::Map<String, serde_json::Value> = serde_json::from_str(payload)?;
+        envelope.insert("data".into(), serde_json::Map::new().into());
+        self.delivery.payload = RawJson::of(&envelope)?;
+        self.delivery.response_body = None;
+        self.event = None;
+        Ok(())
     }
 }
 

@@ -44,7 +44,7 @@ async fn is_replayed(server: &Server, nth: usize) -> bool {
 }
 
 /// How many bytes of entries a journal file has.
-fn entries_end(path: &Path) -> u64 {
+pub(crate) fn entries_end(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
     let mut end = 8;
     while let Some(length) = bytes.get(end..end + 4) {
@@ -69,13 +69,13 @@ pub(crate) async fn fill_all_but(server: &Server, left: usize) -> usize {
     let each = (entries_end(&file) - before) / 10;
     let enough = FILE_BYTES - each * left as u64;
     loop {
-        let missing = enough.saturating_sub(entries_end(&file)) / each;
+        let missing = usize::try_from(enough.saturating_sub(entries_end(&file)) / each).unwrap();
         if missing == 0 {
             return made;
         }
-        let creates = (0..missing as usize).map(|nth| created(server, 1_000 + made + nth));
+        let creates = (0..missing).map(|nth| created(server, 1_000 + made + nth));
         stream::iter(creates).buffer_unordered(16).collect::<Vec<()>>().await;
-        made += missing as usize;
+        made += missing;
     }
 }
 
@@ -89,7 +89,7 @@ async fn fill_a_journal_file(server: &Server) {
 }
 
 /// The journal's files, oldest first.
-fn files(server: &Server) -> Vec<PathBuf> {
+pub(crate) fn files(server: &Server) -> Vec<PathBuf> {
     let mut files: Vec<_> =
         fs::read_dir(server.data().join("journal")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| !path.to_str().unwrap().ends_with(".unfinished"));

@@ -14,6 +14,7 @@ mod durability;
 mod endpoint_limit;
 mod export;
 mod failing_calls;
+mod footprint;
 mod formats;
 mod full_disk;
 mod gateway_chaos;

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io,
+    io::{self, BufWriter, Write as _},
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, Sender, channel},
     thread,
@@ -21,6 +21,8 @@ use super::{
 pub(super) const SUFFIX: &str = ".zst";
 /// The quickest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
+/// How much is written at a time.
+const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
 /// Compresses the journal files that are closed, in a thread of its own.
 pub(super) struct Archivist {
@@ -63,10 +65,10 @@ fn compress_before(directory: &Path, active: u64) -> Result<(), JournalError> {
             Err(error) => return Err(error.into()),
         };
         whole_file::create(&of(&file.path), |target| {
-            let mut target = zstd::Encoder::new(target, LEVEL)?;
+            let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
             target.include_checksum(true)?;
             io::copy(&mut source, &mut target)?;
-            target.finish().map(drop)
+            target.finish()?.flush()
         })?;
         // The archive has its name, durably: at no moment is there neither.
         fs::remove_file(&file.path)?;

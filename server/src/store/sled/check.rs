@@ -366,6 +366,11 @@ impl Check<'_> {
         let Some(outgoing) = self.parse::<Outgoing>(key, value) else { return Ok(()) };
         let delivery = &outgoing.delivery;
         self.expect(key == keys::delivery(&delivery.id), key, "holds another delivery");
+        if let Some(event) = &outgoing.event {
+            let payment = outgoing.payment.as_ref().map(|id| self.stored(id.as_str())).transpose()?.flatten();
+            let has_it = payment.is_some_and(|payment| payment.events.iter().any(|known| known.id == *event));
+            self.expect(has_it, key, "sends an event that is not there");
+        }
         let is_owed = self.is_there(&keys::outbox(&delivery.webhook_id, &delivery.id))?;
         let is_pending = delivery.status == DeliveryStatus::Pending;
         self.expect(is_owed || !is_pending, key, "is pending and not in the outbox: it will never be sent");

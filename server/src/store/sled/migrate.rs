@@ -7,6 +7,7 @@
 //! | 3 | when each response of an idempotency key was kept |
 //! | 4 | fewer and smaller records for the same: a payment has its events, a list's record many places, a status is marks |
 //! | 5 | events whose deliveries are still to be made |
+//! | 6 | deliveries that name their event instead of holding its data |
 //!
 //! A large store is not converted at one stroke: each step is a change like any other and leaves a store from which the
 //! next step, after a crash too, goes on. The format's mark changes with the last step.

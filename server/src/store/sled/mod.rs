@@ -9,6 +9,7 @@ mod archive;
 mod backup;
 mod check;
 mod committer;
+mod deliveries;
 mod engine;
 mod file_list;
 mod journal;
@@ -65,7 +66,7 @@ use super::{
 use crate::{ambient::Ambient, metrics::Commits};
 
 /// The layout of `keys`. A store of another number is not opened.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// How long a list of deliveries waits for those that are about to be made.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
@@ -202,7 +203,7 @@ impl SledStore {
 
     /// Every delivery, in the order of their ids.
     pub(crate) fn each_delivery(&self) -> impl Iterator<Item = Result<Outgoing, StoreError>> {
-        self.each(keys::DELIVERIES)
+        self.records.under(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.records, entry))
     }
 
     /// What each change of a payment posted, oldest first.
@@ -543,7 +544,7 @@ impl Store for SledStore {
         };
         self.page(&list, None, page, |id| {
             let Ok(id) = id.parse::<DeliveryId>() else { return Ok(None) };
-            Ok(self.get::<Outgoing>(&keys::delivery(&id))?.map(|outgoing| outgoing.delivery))
+            Ok(deliveries::read(&self.records, &id)?.map(|outgoing| outgoing.delivery))
         })
     }
 
@@ -562,7 +563,7 @@ impl Store for SledStore {
     }
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
-        self.get(&keys::delivery(id))
+        deliveries::read(&self.records, id)
     }
 
     async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError> {
@@ -713,15 +714,15 @@ mod tests {
             created_at: at(hours),
             unknown: UnknownFields::default(),
         };
-        Box::new(Outgoing { environment: Environment::Test, payment: None, delivery })
+        Box::new(Outgoing { environment: Environment::Test, payment: None, event: None, delivery })
     }
 
     #[tokio::test]
-    async fn deliveries_that_are_over_forget_their_bodies_the_oldest_first_and_wait_for_one_that_is_not() {
+    async fn deliveries_that_have_ended_are_redacted_the_oldest_first_and_one_that_is_pending_holds_up_none() {
         let directory = tempfile::tempdir().unwrap();
         let (store, closing) = opened(directory.path());
-        let (over, owed) = (DeliveryStatus::Success, DeliveryStatus::Pending);
-        for (hours, status) in [(0, &over), (1, &over), (2, &owed), (3, &over), (9, &over)] {
+        let (over, pending) = (DeliveryStatus::Success, DeliveryStatus::Pending);
+        for (hours, status) in [(0, &over), (1, &over), (2, &pending), (3, &over), (9, &over)] {
             store.commit(Change::of(Write::Delivery(delivered(hours, status.clone())))).await.unwrap();
         }
         let forget = |hours, at_most| {
@@ -735,15 +736,13 @@ mod tests {
         forget(5, 1).await.unwrap();
         assert_eq!(remember(), [1, 2, 3, 9]);
         forget(5, 10).await.unwrap();
-        assert_eq!(remember(), [2, 3, 9]);
-        assert!(!store.has_delivery_body_before(at(5)).await.unwrap(), "the next one is still owed");
+        assert_eq!(remember(), [2, 9], "what is pending is still to be sent");
+        assert!(!store.has_delivery_body_before(at(5)).await.unwrap());
         let first = store.each_delivery().next().unwrap().unwrap().delivery;
         assert!(first.payload.as_str().ends_with(r#""data":{}}"#), "{}", first.payload.as_str());
 
         store.commit(Change::of(Write::DeliveryEnded(delivered(2, over)))).await.unwrap();
-        assert!(store.has_delivery_body_before(at(5)).await.unwrap());
-        forget(5, 10).await.unwrap();
-        assert_eq!(remember(), [9]);
+        assert_eq!(remember(), [9], "its time was over when it ended");
         let findings = store.check(|_| ()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:?}");
         drop(store);

@@ -9,6 +9,7 @@ use payments_core::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
+    deliveries,
     journal::{self, Writes},
     keys::{self, List, Marks},
     packed,
@@ -213,10 +214,15 @@ impl<'r> View<'r> {
             Write::DeliveryBodiesForgotten { created_before, at_most } => {
                 self.forget_delivery_bodies(created_before, at_most)?;
             }
-            Write::DeliveryEnded(ended) => {
+            Write::DeliveryEnded(mut ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
-                self.put(keys::delivery(&ended.delivery.id), &ended)?;
+                let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
+                // It was pending when the deliveries of its time were redacted.
+                if redacted.is_some_and(|up_to| ended.delivery.id <= up_to) {
+                    ended.redact().map_err(|source| unreadable(keys::DELIVERIES, source))?;
+                }
+                self.put_delivery(&ended)?;
             }
         }
         Ok(())
@@ -323,15 +329,12 @@ impl<'r> View<'r> {
 
     fn forget_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
         for (key, mut outgoing) in delivery_bodies_before(self.records, before, at_most)? {
-            let delivery = &mut outgoing.delivery;
-            delivery.response_body = None;
-            let mut envelope: serde_json::Map<String, serde_json::Value> =
-                parse(&key, delivery.payload.as_str().as_bytes())?;
-            // What remains says which event it was.
-            envelope.insert("data".into(), serde_json::Map::new().into());
-            delivery.payload = RawJson::of(&envelope).map_err(|source| unreadable(&key, source))?;
             let id = outgoing.delivery.id.clone();
-            self.put(key, &outgoing)?;
+            // One that is still pending keeps its payload, and is redacted when it ends.
+            if outgoing.delivery.status != DeliveryStatus::Pending {
+                outgoing.redact().map_err(|source| unreadable(&key, source))?;
+                self.put(key, &outgoing)?;
+            }
             self.put(keys::BODIES_FORGOTTEN.to_vec(), &id)?;
         }
         Ok(())
@@ -374,7 +377,13 @@ impl<'r> View<'r> {
         if delivery.status == DeliveryStatus::Pending {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
-        self.put(keys::delivery(&delivery.id), outgoing)
+        self.put_delivery(outgoing)
+    }
+
+    fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
+        let key = keys::delivery(&outgoing.delivery.id);
+        let stored = deliveries::stored(outgoing).map_err(|source| unreadable(&key, source))?;
+        self.put(key, &stored)
     }
 
     /// Adds an entry at the end of a list and returns its place.
@@ -455,8 +464,8 @@ impl<'r> View<'r> {
     }
 }
 
-/// The oldest deliveries that still have their bodies, of those made before a time and over. Ids begin with the time they
-/// were made at, so the records are in its order; one that is not over yet holds up those after it.
+/// The oldest deliveries that were not yet passed by redaction, of those made before a time. Ids begin with the time they
+/// were made at, so the records are in its order.
 pub(super) fn delivery_bodies_before(
     records: &Records,
     before: Timestamp,
@@ -466,12 +475,12 @@ pub(super) fn delivery_bodies_before(
     let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
     let mut found = Vec::new();
     for entry in records.under_after(keys::DELIVERIES, &after).take(at_most) {
-        let (key, json) = entry?;
-        let outgoing: Outgoing = parse(&key, &json)?;
-        if outgoing.delivery.created_at >= before || outgoing.delivery.status == DeliveryStatus::Pending {
+        let key = entry.as_ref().map(|(key, _)| key.to_vec()).unwrap_or_default();
+        let outgoing = deliveries::of_entry(records, entry)?;
+        if outgoing.delivery.created_at >= before {
             break;
         }
-        found.push((key.to_vec(), outgoing));
+        found.push((key, outgoing));
     }
     Ok(found)
 }

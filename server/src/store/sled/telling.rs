@@ -5,7 +5,7 @@
 //! no more than one batch of them.
 //! What is untold at a crash is told at the next start.
 
-use payments_core::{DeliveryId, Envelope, PaymentId, RawJson, WebhookId};
+use payments_core::{DeliveryId, PaymentId, WebhookId};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -74,9 +74,7 @@ fn tell_one(
     let stored: Stored = view.read(&keys::session(&payment))?.ok_or_else(|| missing("payment"))?;
     let id = keys::untold_event(key).ok_or_else(|| missing("name"))?;
     let event = stored.events.iter().find(|event| event.id == id).ok_or_else(|| missing("event"))?;
-    let data = stored.told(&id).ok_or_else(|| missing("event"))?.map_err(|source| unreadable(key, source))?;
-    let envelope = Envelope { id: &id, event: event.event.clone(), created_at: event.created_at, data: &data };
-    let envelope = RawJson::of(&envelope).map_err(|source| unreadable(key, source))?;
+    let envelope = stored.envelope(&id).ok_or_else(|| missing("event"))?.map_err(|source| unreadable(key, source))?;
 
     let scope = stored.session.scope();
     let mut owed = Vec::new();
@@ -94,7 +92,7 @@ fn tell_one(
         if known.is_some_and(|known| known.endpoint.is_active && known.endpoint.events.wants(&event.event)) {
             let delivery = DeliveryId::new(event.created_at, ambient.id_bytes());
             let of = Outgoing::new(delivery, &scope, &endpoint, &event.event, envelope.clone(), event.created_at);
-            let outgoing = Outgoing { payment: Some(payment.clone()), ..of };
+            let outgoing = Outgoing { payment: Some(payment.clone()), event: Some(id.clone()), ..of };
             view.delivery(&outgoing)?;
             owed.push(endpoint.clone());
         }

@@ -1,0 +1,36 @@
+//! How much the store writes for what a stranger can cause.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::{
+    lost_files::{entries_end, files},
+    server::{Server, eventually, payment_of},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_stored_once_and_not_with_each_of_its_deliveries() {
+    let server = Server::start();
+    // A port that nobody listens on.
+    let url = "http://127.0.0.1:9/hook";
+    for _ in 0..100 {
+        let made = server.request(Method::POST, "/webhooks").json(&json!({"url": url, "events": "*"}));
+        assert_eq!(made.send().await.unwrap().status(), StatusCode::CREATED);
+    }
+    let before = entries_end(&files(&server)[0]);
+    let mut body = payment_of(&json!(100));
+    body["metadata"] = json!({"long": "x".repeat(16_000)});
+    let payment = server.create(&body).await;
+    let deliveries = eventually("100 deliveries to end", async || {
+        let page = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
+        let page: serde_json::Value = page.json().await.unwrap();
+        let items = page["items"].as_array().unwrap().clone();
+        (items.len() == 100 && items.iter().all(|delivery| delivery["status"] == "failed")).then_some(items)
+    })
+    .await;
+    let written = entries_end(&files(&server)[0]) - before;
+    assert!(written < 1_000_000, "{written} bytes for a payment of 16 KB and its 100 deliveries, made and ended");
+    for delivery in deliveries {
+        assert_eq!(delivery["payload"]["data"], payment);
+    }
+}
