@@ -26,7 +26,9 @@ pub(super) fn bound(http: &mut http1::Builder) {
 
 /// Refuses a head that is too long.
 pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
-    let uri = request.uri().path_and_query().map_or(0, |uri| uri.as_str().len());
+    let uri = request.uri();
+    let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let uri = uri.authority().map_or(0, |authority| authority.as_str().len()) + path;
     if uri > MAX_URI_BYTES {
         return Err(Problem::UriTooLong);
     }

@@ -21,7 +21,7 @@ use super::{
     windows::{Taken, Windows},
 };
 
-/// Windows that each table keeps at most: 200,000 addresses a minute are 3,333 new ones a second, and about 20 MB.
+/// Windows that each table keeps at most: 3,333 new addresses a second for a minute, in about 25 MB.
 const MAX_WINDOWS: usize = 200_000;
 
 /// What every route is limited by.
