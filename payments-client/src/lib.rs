@@ -33,9 +33,10 @@ pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
-    Customer, Delivery, DeliveryStatus, DemoCheckout, DeveloperApp, Environment, ErrorBody, Event, EventKind, Message,
-    Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundStatus, SimulateOutcome,
-    Simulation, Status, Subscription, Timestamp, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
+    Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DemoCheckout, DeveloperApp, Environment,
+    ErrorBody, Event, EventKind, Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund,
+    RefundStatus, SimulateOutcome, Simulation, Status, Subscription, Timestamp, Volume, WebhookEndpoint, WebhookId,
+    WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

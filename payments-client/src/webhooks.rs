@@ -67,7 +67,7 @@ impl<'c> Webhooks<'c> {
         Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", &[id.as_str()]))
     }
 
-    /// Sends a `test.ping` to an endpoint. `None` if the server could not record the delivery.
+    /// Sends a `test.ping` to an endpoint. `None` if the server could not send the ping or record it.
     ///
     /// ```no_run
     /// # use payments_client::{Client, WebhookId};
@@ -87,7 +87,13 @@ impl<'c> Webhooks<'c> {
     /// ```no_run
     /// # async fn list(client: payments_client::Client) -> Result<(), payments_client::Error> {
     /// let page = client.webhooks().deliveries().limit(50).await?;
-    /// println!("{} of {}", page.items.len(), page.total);
+    /// for delivery in page.items {
+    ///     match (delivery.response_status, delivery.error) {
+    ///         (Some(status), _) => println!("{} was answered with {status}", delivery.id),
+    ///         (None, Some(error)) => println!("{} got no answer: {} ({})", delivery.id, error.message, error.code),
+    ///         (None, None) => println!("{} is under way", delivery.id),
+    ///     }
+    /// }
     /// # Ok(())
     /// # }
     /// ```

@@ -72,4 +72,7 @@ pub use refund::{CreateRefund, Refund, RefundStatus};
 pub use status::{RawStatus, Status};
 pub use timestamp::{Timestamp, TimestampError};
 pub use validation::{Fields, Invalid};
-pub use webhook::{CreateWebhook, Delivery, DeliveryStatus, SigningSecret, Subscription, WebhookEndpoint};
+pub use webhook::{
+    CreateWebhook, Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, SigningSecret, Subscription,
+    WebhookEndpoint,
+};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     AppId, DeliveryId, DeveloperId, EventKind, RawJson, Timestamp, WebhookId,
-    aliased::aliased_resource,
+    aliased::{UnknownFields, aliased_resource},
     create_payment::{web_url, web_url_fault},
     open_enum::open_enum,
     validation::{Fields, Invalid},
@@ -55,6 +55,10 @@ aliased_resource! {
         response_status: Option<u16> = "responseStatus" | "statusCode",
         /// The first 1024 bytes of the answer's body.
         response_body: Option<String> = "responseBody",
+        /// Why there is no answer; `None` where there is one, whatever its status, and while it is pending.
+        error: Option<DeliveryError> = "error",
+        /// How long the attempt took, in milliseconds; `None` where none was made.
+        duration_ms: Option<u64> = "durationMs",
         /// How many requests were made.
         attempts: u32 = "attempts" | "attemptNumber",
         /// How it ended.
@@ -75,6 +79,50 @@ open_enum! {
         Success = "success",
         /// It answered with another status, or not within 8 seconds. It is not tried again.
         Failed = "failed",
+    }
+}
+
+aliased_resource! {
+    /// Why a delivery got no answer.
+    pub struct DeliveryError {
+        /// A stable word, for programs.
+        code: DeliveryErrorCode = "code",
+        /// A sentence, for people.
+        message: String = "message",
+    }
+}
+
+impl DeliveryError {
+    /// An error with this code and sentence.
+    #[must_use]
+    pub fn new(code: DeliveryErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), unknown: UnknownFields::default() }
+    }
+}
+
+open_enum! {
+    /// Why a delivery got no answer.
+    pub enum DeliveryErrorCode {
+        /// Nothing listens at the endpoint's address.
+        ConnectionRefused = "connection_refused",
+        /// The endpoint closed the connection before it answered.
+        ConnectionClosed = "connection_closed",
+        /// The endpoint's address could not be reached.
+        ConnectionFailed = "connection_failed",
+        /// No answer came within 8 seconds.
+        Timeout = "timeout",
+        /// The endpoint's host name could not be resolved.
+        DnsFailed = "dns_failed",
+        /// The TLS handshake failed: most often the certificate is not valid.
+        TlsFailed = "tls_failed",
+        /// What came back was not HTTP.
+        InvalidResponse = "invalid_response",
+        /// The endpoint's host name leads to an address that may not be called.
+        AddressNotAllowed = "address_not_allowed",
+        /// The endpoint was removed while the delivery waited.
+        EndpointRemoved = "endpoint_removed",
+        /// The request could not be made.
+        NotSent = "not_sent",
     }
 }
 
@@ -252,6 +300,15 @@ mod tests {
         let json = serde_json::to_string(&delivery).unwrap();
         assert!(json.contains(r#""responseStatus":200,"statusCode":200,"#), "{json}");
         assert!(json.contains(r#""attempts":1,"attemptNumber":1,"#), "{json}");
+        assert!(json.contains(r#""error":null,"durationMs":null,"#), "a record from before reads as null: {json}");
+    }
+
+    #[test]
+    fn a_deliverys_error_of_a_later_version_is_passed_on_as_it_came() {
+        let json = r#"{"code":"quota_exceeded","message":"the endpoint is over its quota","hint":7}"#;
+        let error: DeliveryError = serde_json::from_str(json).unwrap();
+        assert_eq!(error.code, DeliveryErrorCode::Other("quota_exceeded".into()));
+        assert_eq!(serde_json::to_string(&error).unwrap(), json);
     }
 
     #[test]

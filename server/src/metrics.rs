@@ -49,6 +49,7 @@ pub(crate) struct Commits {
 #[derive(Clone, Default)]
 pub(crate) struct Deliveries {
     pub(crate) made: Family<DeliveryLabels, Counter>,
+    pub(crate) not_sent: Counter,
     pub(crate) places: PlaceGauges,
 }
 
@@ -197,6 +198,11 @@ impl Metrics {
             oldest_in_outbox.clone(),
         );
         registry.register("deliveries", "Deliveries made, by outcome", deliveries.made.clone());
+        registry.register(
+            "deliveries_not_sent",
+            "Times a delivery stayed in the outbox because this server had no descriptor, port or memory for it",
+            deliveries.not_sent.clone(),
+        );
         let places = &deliveries.places;
         registry.register("delivery_places_held", "Deliveries that hold a place to be sent", places.held.clone());
         registry.register("delivery_places_waiting", "Endpoints that wait for a place", places.waiting.clone());

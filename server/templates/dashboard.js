@@ -108,6 +108,7 @@
   };
   const when = (iso) => (iso ? h("time", { datetime: iso, title: iso }, new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })) : "—");
   const badge = (word) => h("span", { class: "badge " + word.replace(/[^a-z]/g, "") }, word);
+  const answer = ({ responseStatus, error }) => responseStatus === null ? (error ? `no answer: ${error.message} (${error.code})` : "no answer") : String(responseStatus);
   const json = (text) => h("pre", { tabindex: "0" }, pretty(text));
   const facts = (pairs) => h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "—")]));
   const copy = (text, what) =>
@@ -299,7 +300,8 @@
             ["Delivery", h("code", {}, delivery.id)],
             ["Event", delivery.event],
             ["Outcome", badge(delivery.status)],
-            ["Answered with", delivery.responseStatus === null ? "no answer" : String(delivery.responseStatus)],
+            ["Answered with", answer(delivery)],
+            ["Took", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
             ["Attempts", String(delivery.attempts)],
             ["Created", when(delivery.createdAt)],
             ["Answered", when(delivery.deliveredAt)],
@@ -315,7 +317,7 @@
         table("Deliveries", ["Event", "Outcome", "Answer", "Delivery", "Created"], page.items.map((delivery, place) => h("tr", {},
           h("td", {}, delivery.event),
           h("td", {}, badge(delivery.status)),
-          h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, "none") : String(delivery.responseStatus)),
+          h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? delivery.error.code : "none") : String(delivery.responseStatus)),
           h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, place) }, delivery.id)),
           h("td", { class: "when" }, when(delivery.createdAt))))),
         pager(page, (next) => to({ page: String(next) })), detail);
@@ -337,8 +339,8 @@
           h("div", { class: "actions" },
             action("Send a ping", async () => {
               const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`);
-              if (delivery === null) throw new Error("The ping was sent and could not be recorded.");
-              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? "no answer" : "answered with " + delivery.responseStatus), json(text));
+              if (delivery === null) throw new Error("The ping could not be sent or recorded.");
+              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? answer(delivery) : "answered with " + delivery.responseStatus), json(text));
             }, { class: "go" }),
             h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, "Show or hide the secret"),
             copy(endpoint.secret, "Secret"),

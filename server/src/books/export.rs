@@ -266,6 +266,9 @@ struct DeliveryRow<'r> {
     status: &'r str,
     response_status: Option<u16>,
     attempts: u32,
+    duration_ms: Option<u64>,
+    error: Option<&'r str>,
+    error_message: Option<&'r str>,
 }
 
 impl<'r> DeliveryRow<'r> {
@@ -280,6 +283,9 @@ impl<'r> DeliveryRow<'r> {
             status: delivery.status.as_str(),
             response_status: delivery.response_status,
             attempts: delivery.attempts,
+            duration_ms: delivery.duration_ms,
+            error: delivery.error.as_ref().map(|error| error.code.as_str()),
+            error_message: delivery.error.as_ref().map(|error| &*error.message),
         }
     }
 }

@@ -4,7 +4,10 @@
 //! is one request of at most 8 seconds, not repeated (API specification, "Delivery"); its outcome is logged and it leaves
 //! the outbox in one commit. What was in flight at a crash is still in the outbox and is sent again.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use payments_core::{DeliveryStatus, WebhookId};
 use tokio::{
@@ -13,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    Sender,
+    Sender, fault,
     lane::Lane,
     lanes::Lanes,
     places::{Place, Places},
@@ -35,6 +38,31 @@ pub(crate) struct Dispatcher {
     pub(super) lanes: Lanes,
     pub(super) places: Arc<Places>,
     closing: watch::Sender<bool>,
+    complaints: Complaints,
+}
+
+/// Waits, without a place, until a delivery that was not sent may be tried again.
+async fn rest(place: Place) -> Ended {
+    drop(place);
+    sleep(REST).await;
+    Ended::NotSent
+}
+
+/// Lets one of many like complaints through in [`EVERY`](Self::EVERY).
+#[derive(Default)]
+struct Complaints(Mutex<Option<Instant>>);
+
+impl Complaints {
+    const EVERY: Duration = Duration::from_secs(10);
+
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= Self::EVERY);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
+    }
 }
 
 /// What came of a delivery that was to be made.
@@ -54,7 +82,8 @@ impl Dispatcher {
     /// A dispatcher that has at most so many requests in flight.
     pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>, metrics: Deliveries, places: usize) -> Arc<Self> {
         let places = Places::new(places, metrics.places.clone());
-        Arc::new(Self { store, sender, metrics, lanes: Lanes::new(), places, closing: watch::Sender::new(false) })
+        let (lanes, closing) = (Lanes::new(), watch::Sender::new(false));
+        Arc::new(Self { store, sender, metrics, lanes, places, closing, complaints: Complaints::default() })
     }
 
     /// Takes up what an earlier run left in the outbox, then whatever is put into it.
@@ -101,7 +130,13 @@ impl Dispatcher {
     pub(super) async fn deliver(&self, mut outgoing: Outgoing, place: Place) -> Ended {
         let (outcome, ended) = match self.store.endpoint(&outgoing.delivery.webhook_id).await {
             Ok(Some(found)) if found.endpoint.is_active => {
-                self.sender.attempt(&found.endpoint, &mut outgoing.delivery).await;
+                if let Err(exhausted) = self.sender.attempt(&found.endpoint, &mut outgoing.delivery).await {
+                    self.metrics.not_sent.inc();
+                    if self.complaints.is_due() {
+                        tracing::error!(error = %exhausted, "webhooks stay in the outbox until there is more");
+                    }
+                    return rest(place).await;
+                }
                 match (&outgoing.delivery.status, outgoing.delivery.response_status) {
                     (DeliveryStatus::Success, _) => (DeliveryOutcome::Success, Ended::Answered),
                     (_, Some(_)) => (DeliveryOutcome::Refused, Ended::Answered),
@@ -110,13 +145,12 @@ impl Dispatcher {
             }
             Ok(_) => {
                 outgoing.delivery.status = DeliveryStatus::Failed;
+                outgoing.delivery.error = Some(fault::endpoint_removed());
                 (DeliveryOutcome::Withdrawn, Ended::GivenUp)
             }
             Err(error) => {
                 tracing::error!(%error, delivery = %outgoing.delivery.id, "a delivery stays in the outbox");
-                drop(place);
-                sleep(REST).await;
-                return Ended::NotSent;
+                return rest(place).await;
             }
         };
         self.metrics.made.get_or_create(&DeliveryLabels { outcome }).inc();

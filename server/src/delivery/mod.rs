@@ -1,10 +1,15 @@
 //! Sending events to the merchants' endpoints, apart from any request.
 
 mod backlog;
+mod client;
+mod connection;
+mod connector;
 mod dispatcher;
+mod fault;
 mod lane;
 mod lanes;
 mod places;
+mod resolver;
 mod sender;
 mod shares;
 mod target;

@@ -1,27 +1,39 @@
 //! One request to a merchant's endpoint (API specification, "Delivery").
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
-use payments_core::{Delivery, DeliveryStatus, WebhookEndpoint};
-use reqwest::{Client, Response, redirect};
-use tokio::time::timeout;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, body::Incoming};
+use payments_core::{Delivery, DeliveryError, DeliveryStatus, WebhookEndpoint};
+use tokio::time::{Instant, timeout};
 use webhook_verify::{Secret, Signer};
 
-use super::TargetPolicy;
+use super::{
+    TargetPolicy,
+    client::{Body, HttpClient},
+    fault::Fault,
+};
 use crate::ambient::Ambient;
 
 /// All of an attempt: looking the name up, connecting, TLS, sending, and the answer as far as it is kept.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(8);
 /// How much of an answer's body is read and kept; the rest is left on the wire.
 const KEPT_BODY_BYTES: usize = 1024;
+const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
 /// Calls endpoints.
 pub(crate) struct Sender {
     ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
-    client: Client,
+    client: HttpClient,
     header_names: HeaderNames,
 }
+
+/// Nothing was sent, because this server has not enough of something. The delivery is as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("this server has not enough {0} to send webhooks")]
+pub(crate) struct Exhausted(pub(crate) &'static str);
 
 /// `X-Service-Signature` and its like, with the operator's word.
 struct HeaderNames {
@@ -35,13 +47,8 @@ impl Sender {
         ambient: Arc<dyn Ambient>,
         targets: TargetPolicy,
         header_word: &str,
-    ) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
-            .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .dns_resolver(targets)
-            .build()?;
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let client = HttpClient::new(targets)?;
         let header_names = HeaderNames {
             signature: format!("X-{header_word}-Signature"),
             event: format!("X-{header_word}-Event"),
@@ -51,53 +58,54 @@ impl Sender {
     }
 
     /// Makes the one attempt of a delivery and writes its outcome into it.
-    pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) {
-        delivery.attempts += 1;
-        let outcome = match timeout(ATTEMPT, self.call(endpoint, delivery)).await {
+    pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+        let begun = Instant::now();
+        let called = timeout(ATTEMPT, self.call(endpoint, delivery)).await;
+        let outcome = match called.unwrap_or_else(|_| Err(Fault::timeout())) {
             Ok(outcome) => outcome,
-            Err(_) => Outcome::unanswered("no answer within 8 seconds"),
+            Err(Fault::Delivery(error)) => Outcome { error: Some(error), ..Outcome::default() },
+            Err(Fault::Exhausted(what)) => return Err(Exhausted(what)),
         };
+        delivery.attempts += 1;
         delivery.status = outcome.status();
         delivery.response_status = outcome.response_status;
         delivery.response_body = outcome.response_body;
         delivery.delivered_at = outcome.response_status.map(|_| self.ambient.now());
+        delivery.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        delivery.error = outcome.error;
         tracing::info!(delivery = %delivery.id, endpoint = %delivery.webhook_id, event = %delivery.event,
-            status = %delivery.status, response = delivery.response_status, fault = outcome.fault, "webhook attempted");
+            status = %delivery.status, response = delivery.response_status, took_ms = delivery.duration_ms,
+            error = delivery.error.as_ref().map(|error| &*error.message), "webhook attempted");
+        Ok(())
     }
 
-    async fn call(&self, endpoint: &WebhookEndpoint, delivery: &Delivery) -> Outcome {
+    async fn call(&self, endpoint: &WebhookEndpoint, delivery: &Delivery) -> Result<Outcome, Fault> {
         // Names are judged when they are looked up; an address written out is not looked up.
-        let url = match self.targets.check_url(&endpoint.url) {
-            Ok(url) => url,
-            Err(fault) => return Outcome::unanswered(&format!("not sent: the address {fault}")),
+        let url = self.targets.check_url(&endpoint.url).map_err(Fault::not_allowed)?;
+        let secret = Secret::new(endpoint.secret.reveal()).map_err(|error| Fault::not_sent(&error))?;
+        let (signer, body) = (Signer::new(secret), Bytes::copy_from_slice(delivery.payload.as_str().as_bytes()));
+        let request = || {
+            let signature = signer.sign_at(&body, self.ambient.now().as_unix_seconds());
+            Request::post(url.as_str())
+                .header("Accept", "*/*")
+                .header("User-Agent", USER_AGENT)
+                .header("Content-Type", "application/json")
+                .header(&self.header_names.signature, signature.as_str())
+                .header(&self.header_names.event, delivery.event.as_str())
+                .header(&self.header_names.delivery, delivery.id.as_str())
+                .body(Body::new(body.clone()))
         };
-        let secret = match Secret::new(endpoint.secret.reveal()) {
-            Ok(secret) => secret,
-            Err(error) => return Outcome::unanswered(&format!("not sent: the endpoint's secret is unusable: {error}")),
-        };
-        let body = delivery.payload.as_str();
-        let signature = Signer::new(secret).sign_at(body.as_bytes(), self.ambient.now().as_unix_seconds());
-        let request = self
-            .client
-            .post(url)
-            .header("Content-Type", "application/json")
-            .header(&self.header_names.signature, signature.as_str())
-            .header(&self.header_names.event, delivery.event.as_str())
-            .header(&self.header_names.delivery, delivery.id.as_str())
-            .body(body.to_owned());
-        match request.send().await {
-            Ok(response) => Outcome::answered(response).await,
-            Err(error) => Outcome::unanswered(&root_cause(&error)),
-        }
+        Ok(Outcome::answered(self.client.send(request).await?).await)
     }
 }
 
 /// What came of an attempt.
+#[derive(Default)]
 struct Outcome {
     response_status: Option<u16>,
     response_body: Option<String>,
-    /// Why there is no answer, for the log.
-    fault: Option<String>,
+    /// Why there is no answer.
+    error: Option<DeliveryError>,
 }
 
 impl Outcome {
@@ -109,21 +117,17 @@ impl Outcome {
     }
 
     /// Keeps the beginning of the answer and drops the connection with the rest: a receiver may send gigabytes.
-    async fn answered(mut response: Response) -> Self {
+    async fn answered(response: Response<Incoming>) -> Self {
         let response_status = Some(response.status().as_u16());
-        let mut kept = Vec::new();
+        let (mut body, mut kept) = (response.into_body(), Vec::new());
         while kept.len() < KEPT_BODY_BYTES {
-            match response.chunk().await {
-                Ok(Some(chunk)) => kept.extend_from_slice(&chunk),
-                Ok(None) | Err(_) => break,
+            match body.frame().await {
+                Some(Ok(frame)) => kept.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Some(Err(_)) | None => break,
             }
         }
         kept.truncate(KEPT_BODY_BYTES);
-        Self { response_status, response_body: Some(utf8_beginning(&kept)), fault: None }
-    }
-
-    fn unanswered(why: &str) -> Self {
-        Self { response_status: None, response_body: None, fault: Some(why.to_owned()) }
+        Self { response_status, response_body: Some(utf8_beginning(&kept)), error: None }
     }
 }
 
@@ -134,15 +138,6 @@ fn utf8_beginning(bytes: &[u8]) -> String {
         _ => bytes,
     };
     String::from_utf8_lossy(whole).into_owned()
-}
-
-/// The innermost reason, such as `Connection refused`; the outer ones repeat the address.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -4,12 +4,8 @@
 //! public one, or the server would be a way into that network. A name is looked up when it is called and the
 //! connection goes to the very addresses that were judged, so a name cannot change its mind in between.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 /// Which addresses a webhook may be sent to: public ones by `https`, and where the operator allows it this machine's
@@ -53,7 +49,8 @@ impl TargetPolicy {
         if allowed { Ok(url) } else { Err(TargetFault::NotPublic) }
     }
 
-    fn allows(self, address: IpAddr) -> bool {
+    /// Whether this address may be called.
+    pub(super) fn allows(self, address: IpAddr) -> bool {
         is_public(address) || (self.allow_local && address.is_loopback())
     }
 }
@@ -62,20 +59,6 @@ impl TargetPolicy {
 fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
-}
-
-/// Looks names up for the HTTP client, and gives it none of the addresses if one of them may not be called.
-impl Resolve for TargetPolicy {
-    fn resolve(&self, name: Name) -> Resolving {
-        let policy = *self;
-        Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if found.is_empty() || !found.iter().all(|address| policy.allows(address.ip())) {
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, TargetFault::NotPublic).into());
-            }
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
 }
 
 /// Whether an address is reachable from the internet at large (IANA's special-purpose address registries).

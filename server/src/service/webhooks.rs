@@ -50,8 +50,8 @@ impl Service {
         Ok(self.store.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
     }
 
-    /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be
-    /// logged. The attempt is made first, so that the answer can tell of it.
+    /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be sent
+    /// or logged. The attempt is made first, so that the answer can tell of it.
     pub(crate) async fn test_webhook(
         &self,
         caller: &Caller,
@@ -72,7 +72,10 @@ impl Service {
         let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
         let delivery = DeliveryId::new(now, self.ambient.id_bytes());
         let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
-        self.sender.attempt(&endpoint, &mut outgoing.delivery).await;
+        if let Err(error) = self.sender.attempt(&endpoint, &mut outgoing.delivery).await {
+            tracing::error!(%error, "a test ping was not sent");
+            return Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?));
+        }
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
         let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
         let writes = vec![Write::Delivery(Box::new(outgoing))];

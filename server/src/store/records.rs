@@ -277,6 +277,8 @@ impl Outgoing {
                 payload: envelope,
                 response_status: None,
                 response_body: None,
+                error: None,
+                duration_ms: None,
                 attempts: 0,
                 status: DeliveryStatus::Pending,
                 delivered_at: None,

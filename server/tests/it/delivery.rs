@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::EventKind;
+use payments_client::{CreateWebhook, EventKind, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -46,9 +46,51 @@ async fn a_failure_is_logged_with_its_status_and_the_beginning_of_its_body_and_n
     let delivery = &ended_deliveries(&server, 1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(500)));
     assert_eq!(delivery["responseBody"], "অ".repeat(341));
+    assert_eq!(delivery["error"], Value::Null, "the status tells");
+    assert!(delivery["durationMs"].is_u64(), "{delivery}");
     assert_eq!((&delivery["attempts"], &delivery["attemptNumber"]), (&json!(1), &json!(1)));
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_without_an_answer_says_why() {
+    let server = Server::start();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = Receiver::start(Manner::Hang).await;
+    let closed = format!("http://{}/hook", nobody.local_addr().unwrap());
+    drop(nobody);
+    for url in [closed, "http://no-such-host.invalid/hook".to_owned(), silent.url().replace("http", "https")] {
+        let params = CreateWebhook::new(url, Subscription::All);
+        server.client().webhooks().create(params).await.unwrap();
+    }
+    server.create(&payment_of(&json!(5))).await;
+    let deliveries = ended_deliveries(&server, 3).await;
+    let mut codes: Vec<_> = deliveries.iter().map(|delivery| delivery["error"]["code"].as_str().unwrap()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, ["connection_refused", "dns_failed", "tls_failed"], "{deliveries:?}");
+    for delivery in &deliveries {
+        assert_eq!((&delivery["responseStatus"], &delivery["deliveredAt"]), (&Value::Null, &Value::Null));
+        assert!(delivery["durationMs"].is_u64() && delivery["error"]["message"].is_string(), "{delivery}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_to_an_endpoint_that_is_removed_end_and_say_so() {
+    let server = Server::start();
+    let hanging = Receiver::start(Manner::Hang).await;
+    hanging.subscribe(&server.client()).await;
+    for _ in 0..10 {
+        server.create(&payment_of(&json!(5))).await;
+    }
+    eventually("the first attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
+    let endpoints = server.client().webhooks().list().await.unwrap();
+    server.client().webhooks().delete(&endpoints[0].id).await.unwrap();
+    let deliveries = ended_deliveries(&server, 10).await;
+    let with = |code: &str| deliveries.iter().filter(|delivery| delivery["error"]["code"] == code).count();
+    assert_eq!((with("timeout"), with("endpoint_removed")), (hanging.received().len(), 10 - hanging.received().len()));
+    let removed = deliveries.iter().find(|delivery| delivery["error"]["code"] == "endpoint_removed").unwrap();
+    assert_eq!((&removed["attempts"], &removed["durationMs"]), (&json!(0), &Value::Null));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod connections;
 mod delivery;
 mod disk;
 mod durability;
+mod endpoint_connections;
 mod endpoint_limit;
 mod export;
 mod failing_calls;

@@ -708,6 +708,8 @@ mod tests {
             payload: envelope,
             response_status: Some(200),
             response_body: Some("thanks".into()),
+            error: None,
+            duration_ms: Some(7),
             attempts: 1,
             status,
             delivered_at: Some(at(hours)),

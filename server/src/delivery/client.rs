@@ -1,0 +1,116 @@
+//! The HTTP client that calls endpoints.
+//!
+//! Connections are kept open for a moment, since most events come in bursts. Where one that was used before ends before any
+//! byte of an answer, the endpoint closed it for being idle, most likely before the request arrived: the request goes out
+//! once more, on a new connection. What fails on a new connection is not sent again.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    header::{CONNECTION, HeaderValue},
+    http::Extensions,
+};
+use hyper_util::{
+    client::legacy::{Client, Error as ClientError},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use super::{
+    TargetPolicy,
+    connection::{Counted, Traffic},
+    connector::Connector,
+    width::Width,
+};
+
+/// How long an idle connection is kept. Node's servers close theirs after 5 seconds.
+const IDLE: Duration = Duration::from_secs(4);
+/// How many idle connections are kept to all endpoints together: so many descriptors are used beside those in flight.
+const MOST_IDLE: usize = 256;
+
+/// The body of a request.
+pub(super) type Body = Full<Bytes>;
+
+/// Sends requests to endpoints.
+pub(super) struct HttpClient {
+    pooled: Client<Connector, Body>,
+    /// Opens a connection for each request and keeps none.
+    fresh: Client<Connector, Body>,
+    open: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl HttpClient {
+    pub(super) fn new(targets: TargetPolicy) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let open = Arc::default();
+        let connector = Connector::new(targets, &open)?;
+        let client = |idle| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(idle)
+                .build(connector.clone())
+        };
+        Ok(Self { pooled: client(Width::MOST), fresh: client(0), open, in_flight: Arc::default() })
+    }
+
+    /// Sends a request; `request` makes it, and makes it again where it is sent again.
+    pub(super) async fn send(
+        &self,
+        request: impl Fn() -> Result<Request<Body>, hyper::http::Error>,
+    ) -> Result<Response<Incoming>, SendError> {
+        let _counted = Counted::new(&self.in_flight);
+        let mut first = request()?;
+        if self.idle() > MOST_IDLE {
+            close_after(&mut first);
+        }
+        let answer = match self.pooled.request(first).await {
+            Err(error) if was_stale(&error) => {
+                let mut again = request()?;
+                close_after(&mut again);
+                self.fresh.request(again).await?
+            }
+            outcome => outcome?,
+        };
+        if let Some(traffic) = answer.extensions().get::<Traffic>() {
+            traffic.answered();
+        }
+        Ok(answer)
+    }
+
+    fn idle(&self) -> usize {
+        self.open.load(Ordering::Acquire).saturating_sub(self.in_flight.load(Ordering::Acquire))
+    }
+}
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Request(#[from] hyper::http::Error),
+}
+
+fn close_after(request: &mut Request<Body>) {
+    request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
+/// Whether a request failed because its connection had ended while nothing was under way on it.
+fn was_stale(error: &ClientError) -> bool {
+    let mut known = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut known);
+    }
+    known.get::<Traffic>().is_some_and(Traffic::was_stale)
+}

@@ -1,0 +1,122 @@
+//! A connection to an endpoint that remembers what went over it.
+//!
+//! An endpoint may close a connection that is kept open just as the next request is sent on it. Whether that was so, the
+//! HTTP client does not say: it says that a request failed. So each connection remembers whether a request on it was
+//! answered before, and whether anything came since the last request was written.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What went over one connection. The client gives it out with each answer and each failure.
+#[derive(Clone, Default)]
+pub(super) struct Traffic(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    has_answered: AtomicBool,
+    read: AtomicU64,
+    read_before_request: AtomicU64,
+}
+
+impl Traffic {
+    /// A request was answered: the next one finds the connection used.
+    pub(super) fn answered(&self) {
+        self.0.has_answered.store(true, Ordering::Release);
+    }
+
+    /// Whether the last request went over a used connection and nothing came back.
+    pub(super) fn was_stale(&self) -> bool {
+        let read = self.0.read.load(Ordering::Acquire);
+        self.0.has_answered.load(Ordering::Acquire) && read == self.0.read_before_request.load(Ordering::Acquire)
+    }
+
+    fn read(&self, bytes: usize) {
+        self.0.read.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+
+    fn written(&self) {
+        self.0.read_before_request.store(self.0.read.load(Ordering::Acquire), Ordering::Release);
+    }
+}
+
+/// One of so many open connections, for as long as this lives.
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    pub(super) fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A connection, watched above TLS: what it counts belongs to requests and answers.
+pub(super) struct Watched<S> {
+    stream: S,
+    traffic: Traffic,
+    _counted: Counted,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, counted: Counted) -> Self {
+        Self { stream, traffic: Traffic::default(), _counted: counted }
+    }
+}
+
+impl<S: Connection> Connection for Watched<S> {
+    fn connected(&self) -> Connected {
+        self.stream.connected().extra(self.traffic.clone())
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.traffic.read(buf.filled().len() - before);
+        outcome
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.traffic.written();
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.traffic.written();
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,112 @@
+//! Why an attempt got no answer: a stable word and a sentence for the merchant.
+
+use std::{error::Error, io};
+
+use payments_core::{DeliveryError, DeliveryErrorCode};
+
+use super::{client::SendError, connector::ConnectError, resolver::LookupError, target::TargetFault};
+
+/// Why an attempt got no answer.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// As it is logged with the delivery.
+    Delivery(DeliveryError),
+    /// This server had not enough of something, so nothing was sent.
+    Exhausted(&'static str),
+}
+
+impl Fault {
+    pub(super) fn timeout() -> Self {
+        says(DeliveryErrorCode::Timeout, "the endpoint did not answer within 8 seconds")
+    }
+
+    pub(super) fn not_allowed(fault: TargetFault) -> Self {
+        says(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {fault}"))
+    }
+
+    pub(super) fn not_sent(why: &dyn Error) -> Self {
+        says(DeliveryErrorCode::NotSent, format!("the request could not be made: {why}"))
+    }
+}
+
+/// The endpoint was removed while the delivery waited.
+pub(super) fn endpoint_removed() -> DeliveryError {
+    DeliveryError::new(DeliveryErrorCode::EndpointRemoved, "the endpoint was removed before this delivery was sent")
+}
+
+fn says(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
+    Fault::Delivery(DeliveryError::new(code, message))
+}
+
+impl From<SendError> for Fault {
+    fn from(error: SendError) -> Self {
+        match &error {
+            SendError::Request(error) => Self::not_sent(error),
+            SendError::Client(error) => of_client(error),
+        }
+    }
+}
+
+fn of_client(error: &(dyn Error + 'static)) -> Fault {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(error) = cause.downcast_ref::<ConnectError>() {
+            return of_connecting(error);
+        }
+        if let Some(error) = cause.downcast_ref::<hyper::Error>()
+            && error.is_parse()
+        {
+            return says(DeliveryErrorCode::InvalidResponse, "the endpoint's answer was not a valid HTTP response");
+        }
+        next = cause.source();
+    }
+    says(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
+}
+
+fn of_connecting(error: &ConnectError) -> Fault {
+    use DeliveryErrorCode::{ConnectionClosed, ConnectionFailed, ConnectionRefused, DnsFailed, TlsFailed};
+
+    match error {
+        ConnectError::Exhausted(what) => Fault::Exhausted(what),
+        ConnectError::Lookup(LookupError::NotAllowed(fault)) => Fault::not_allowed(*fault),
+        ConnectError::Lookup(LookupError::NotFound(_)) => {
+            says(DnsFailed, "the endpoint's host name could not be resolved")
+        }
+        ConnectError::Lookup(error @ LookupError::NoRoute) => {
+            says(ConnectionFailed, format!("the endpoint could not be reached: {error}"))
+        }
+        ConnectError::Tcp(error) => match error.kind() {
+            io::ErrorKind::ConnectionRefused => says(ConnectionRefused, "the endpoint refused the connection"),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
+                says(ConnectionClosed, "the endpoint closed the connection before it answered")
+            }
+            kind => says(ConnectionFailed, format!("the endpoint could not be reached: {kind}")),
+        },
+        ConnectError::Tls(error) => says(TlsFailed, format!("the TLS handshake with the endpoint failed: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(error: ConnectError) -> String {
+        match of_connecting(&error) {
+            Fault::Delivery(error) => error.code.to_string(),
+            Fault::Exhausted(what) => what.to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_way_of_having_no_connection_has_its_word() {
+        let tcp = |kind: io::ErrorKind| ConnectError::Tcp(kind.into());
+        assert_eq!(code(tcp(io::ErrorKind::ConnectionRefused)), "connection_refused");
+        assert_eq!(code(tcp(io::ErrorKind::ConnectionReset)), "connection_closed");
+        assert_eq!(code(tcp(io::ErrorKind::NetworkUnreachable)), "connection_failed");
+        assert_eq!(code(ConnectError::Lookup(LookupError::NoRoute)), "connection_failed");
+        assert_eq!(code(ConnectError::Lookup(LookupError::NotFound(io::Error::other("?")))), "dns_failed");
+        assert_eq!(code(ConnectError::Lookup(LookupError::NotAllowed(TargetFault::NotPublic))), "address_not_allowed");
+        assert_eq!(code(ConnectError::Tls("certificate expired".into())), "tls_failed");
+        assert_eq!(code(ConnectError::Exhausted("file descriptors")), "file descriptors");
+    }
+}

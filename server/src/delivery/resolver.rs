@@ -1,0 +1,94 @@
+//! Looks an endpoint's host name up, at the moment it is called.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    pin::Pin,
+    task::{Context, Poll},
+    vec,
+};
+
+use hyper_util::client::legacy::connect::dns::Name;
+use tower_service::Service;
+
+use super::{TargetPolicy, target::TargetFault};
+
+/// Gives the HTTP client none of a name's addresses if one of them may not be called.
+#[derive(Clone)]
+pub(super) struct Resolver {
+    pub(super) targets: TargetPolicy,
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LookupError {
+    #[error("the name was not found")]
+    NotFound(#[source] io::Error),
+    #[error("the address {0}")]
+    NotAllowed(TargetFault),
+    #[error("this machine has no route to any of its addresses")]
+    NoRoute,
+}
+
+impl Service<Name> for Resolver {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = LookupError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, LookupError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LookupError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let targets = self.targets;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(LookupError::NotFound)?;
+            let mut found: Vec<SocketAddr> = found.collect();
+            if found.is_empty() || !found.iter().all(|address| targets.allows(address.ip())) {
+                return Err(LookupError::NotAllowed(TargetFault::NotPublic));
+            }
+            found.retain(|address| has_route(address.ip()));
+            if found.is_empty() { Err(LookupError::NoRoute) } else { Ok(found.into_iter()) }
+        })
+    }
+}
+
+/// Whether this machine has an address to call another from. Nothing is sent. Without this, calling an IPv6 address from a
+/// machine that has none fails as if all local ports were taken.
+fn has_route(address: IpAddr) -> bool {
+    let from: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let Err(error) = UdpSocket::bind((from, 0)).and_then(|socket| socket.connect((address, 443))) else { return true };
+    // Any other error, such as no descriptor being left, says nothing of the route.
+    !matches!(
+        error.kind(),
+        io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::Unsupported
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, LookupError> {
+        let mut resolver = Resolver { targets: TargetPolicy { allow_local } };
+        resolver.call(name.parse().unwrap()).await.map(Iterator::collect)
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_the_addresses_it_leads_to_when_it_is_called() {
+        assert!(lookup("localhost", true).await.unwrap().iter().all(|address| address.ip().is_loopback()));
+        assert!(matches!(lookup("localhost", false).await, Err(LookupError::NotAllowed(TargetFault::NotPublic))));
+    }
+
+    #[test]
+    fn loopback_has_a_route_and_a_family_that_this_machine_lacks_has_none() {
+        assert!(has_route(Ipv4Addr::LOCALHOST.into()));
+    }
+}

@@ -1,0 +1,173 @@
+//! Connections to endpoints: those that end between two requests, those that end within one, and those there is no
+//! descriptor for.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use payments_client::{CreateWebhook, Subscription};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::{SANDBOX_KEY, Server, eventually, payment_of},
+};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// What a receiver does on each of its connections, request by request.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Reads a request and answers it.
+    Answer,
+    /// Waits for the next request and closes without having read any of it.
+    CloseAsTheNextComes,
+    /// Reads a request and closes.
+    ReadAndClose,
+    /// Reads a request, begins to answer and closes.
+    AnswerInPart,
+}
+
+/// A receiver that takes these steps on each connection. Keeps the ids of the deliveries that it has read.
+async fn receiver(steps: &'static [Step]) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, read) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
+    let keep = Arc::clone(&read);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let keep = Arc::clone(&keep);
+            tokio::spawn(async move {
+                for step in steps {
+                    if matches!(step, Step::CloseAsTheNextComes) {
+                        let _ = stream.peek(&mut [0]).await;
+                        return;
+                    }
+                    let Some(delivery) = read_request(&mut stream).await else { return };
+                    keep.lock().unwrap().push(delivery);
+                    let _ = match step {
+                        Step::Answer => stream.write_all(ANSWER).await,
+                        Step::AnswerInPart => stream.write_all(&ANSWER[..7]).await,
+                        _ => Ok(()),
+                    };
+                }
+            });
+        }
+    });
+    (address, read)
+}
+
+/// Reads one request; the id of its delivery.
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let header = |name: &str| {
+            head.lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(|value| value.trim().to_owned()))
+        };
+        if body.len() >= header("content-length:")?.parse().ok()? {
+            return header("x-service-delivery:");
+        }
+    }
+}
+
+async fn subscribe(server: &Server, address: SocketAddr) {
+    let params = CreateWebhook::new(format!("http://{address}/hook"), Subscription::All);
+    server.client().webhooks().create(params).await.unwrap();
+}
+
+/// All deliveries, once none is pending any more.
+async fn ended(server: &Server, count: usize) -> Vec<Value> {
+    eventually("the deliveries to end", async || {
+        let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
+        let log: Value = log.json().await.unwrap();
+        let items = log["items"].as_array().unwrap().clone();
+        (items.len() == count && items.iter().all(|item| item["status"] != "pending")).then_some(items)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_closes_a_kept_connection_as_the_next_request_comes_gets_every_event_once() {
+    let server = Server::start();
+    let (address, read) = receiver(&[Step::Answer, Step::CloseAsTheNextComes]).await;
+    subscribe(&server, address).await;
+    for _ in 0..60 {
+        server.create(&payment_of(&json!(5))).await;
+    }
+    let deliveries = ended(&server, 60).await;
+    let lost: Vec<_> = deliveries.iter().filter(|delivery| delivery["status"] != "success").collect();
+    assert!(lost.is_empty(), "{} of 60 were lost: {:?}", lost.len(), lost[0]);
+    let mut read = read.lock().unwrap().clone();
+    assert_eq!(read.len(), 60);
+    read.sort();
+    read.dedup();
+    assert_eq!(read.len(), 60, "each was read once");
+    assert!(deliveries.iter().all(|delivery| delivery["attempts"] == 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_read_on_a_new_connection_is_not_sent_again() {
+    let server = Server::start();
+    let (address, read) = receiver(&[Step::ReadAndClose]).await;
+    subscribe(&server, address).await;
+    server.create(&payment_of(&json!(5))).await;
+    let delivery = ended(&server, 1).await.remove(0);
+    assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &Value::Null));
+    assert_eq!(delivery["error"]["code"], "connection_closed");
+    assert_eq!(read.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_answer_had_begun_is_not_sent_again() {
+    let server = Server::start();
+    let (address, read) = receiver(&[Step::Answer, Step::AnswerInPart]).await;
+    subscribe(&server, address).await;
+    server.create(&payment_of(&json!(5))).await;
+    assert_eq!(ended(&server, 1).await[0]["status"], "success");
+    server.create(&payment_of(&json!(5))).await;
+    let delivery = ended(&server, 2).await.remove(0);
+    assert_eq!((&delivery["status"], &delivery["error"]["code"]), (&json!("failed"), &json!("connection_closed")));
+    assert_eq!(read.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_for_which_there_is_no_descriptor_waits_until_there_is_one() {
+    let server = Server::start_limited(64);
+    let receiver = Receiver::start(Manner::Answer(reqwest::StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    // A connection of our own, from before.
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let ask = async |method: Method, path: &str, body: Option<Value>| -> Value {
+        let request = client.request(method, format!("{}/api/v1{path}", server.url)).bearer_auth(SANDBOX_KEY);
+        let request =
+            body.map_or_else(|| request.try_clone().unwrap(), |body| request.try_clone().unwrap().json(&body));
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    ask(Method::GET, "/webhooks", None).await;
+    let address = server.url.strip_prefix("http://").unwrap();
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        idle.push(TcpStream::connect(address).await.unwrap());
+    }
+    sleep(Duration::from_millis(500)).await;
+    ask(Method::POST, "/payments", Some(payment_of(&json!(5)))).await;
+    sleep(Duration::from_millis(1500)).await;
+    let status = ask(Method::GET, "/webhooks/deliveries", None).await["items"][0]["status"].clone();
+    assert_ne!(status, "failed", "{}", server.log());
+    drop(idle);
+    eventually("the delivery", async || (receiver.received().len() == 1).then_some(())).await;
+    assert_eq!(ended(&server, 1).await[0]["status"], "success");
+}
