@@ -106,7 +106,7 @@ pub(crate) struct ServeArgs {
     /// A network of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be given several times.
     #[arg(long = "trusted-proxy", env = "PAYMENTS_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
     pub(crate) trusted_proxies: Vec<ipnet::IpNet>,
-    /// Allow webhooks to http:// and to this machine, which a server that listens on loopback does anyway.
+    /// Allow webhooks to http:// and to this machine. A server whose base URL and listener are both loopback does anyway.
     #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
     pub(crate) allow_local_targets: bool,
     /// How many webhook endpoints a developer may have in each environment; a new one beyond that is refused with 409.

@@ -1,4 +1,7 @@
-//! Whether only this machine reaches the server, or the world does.
+//! Whom the server is for: programs of this machine, or others.
+//!
+//! A proxy on the same host serves the world from a listener on loopback, so the listener alone does not tell. A server is
+//! local only if customers are given an address of this machine, too.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,35 +10,32 @@ use url::{Host, Url};
 /// Who reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only this machine: the base URL and the listener are both local.
+    /// Programs of this machine: the base URL and the listener are both loopback.
     Local,
-    /// Others too, directly or through a proxy.
+    /// Others, perhaps by way of a proxy.
     Public,
 }
 
 impl Reach {
-    /// Judges by where customers find the server and where it listens. A proxy on the same machine makes every peer
-    /// local, so the base URL must be local too.
+    /// Judges the address that customers are given and the one that the server listens on.
     pub(crate) fn of(base_url: &str, listen: SocketAddr) -> Self {
-        if is_local(listen.ip()) && names_this_machine(base_url) { Self::Local } else { Self::Public }
+        let is_local_url = Url::parse(base_url).is_ok_and(|url| match url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => is_loopback(address.into()),
+            Some(Host::Domain(name)) => is_local_name(name),
+            None => false,
+        });
+        if is_local_url && is_loopback(listen.ip()) { Self::Local } else { Self::Public }
     }
 }
 
-fn names_this_machine(base_url: &str) -> bool {
-    let Ok(url) = Url::parse(base_url) else { return false };
-    match url.host() {
-        Some(Host::Ipv4(address)) => is_local(address.into()),
-        Some(Host::Ipv6(address)) => is_local(address.into()),
-        // RFC 6761, section 6.3: localhost and every name below it are this machine.
-        Some(Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            name == "localhost" || name.ends_with(".localhost")
-        }
-        None => false,
-    }
+/// `localhost` and what is under it always mean this machine (RFC 6761, section 6.3).
+pub(crate) fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
 }
 
-fn is_local(address: IpAddr) -> bool {
+fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
@@ -44,23 +44,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_local_only_if_its_base_url_and_its_listener_both_are() {
+    fn a_server_is_local_only_if_its_address_and_its_listener_are() {
         for (base_url, listen, reach) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080", Reach::Local),
-            ("http://localhost:8080", "127.0.0.1:8080", Reach::Local),
-            ("http://LOCALHOST./pay", "127.9.9.9:1", Reach::Local),
-            ("http://shop.localhost", "[::1]:8080", Reach::Local),
+            ("http://localhost:8080", "[::1]:8080", Reach::Local),
+            ("http://pay.localhost", "127.0.0.2:80", Reach::Local),
             ("http://[::1]:8080", "[::ffff:127.0.0.1]:8080", Reach::Local),
             ("https://pay.example", "127.0.0.1:8080", Reach::Public),
-            ("http://localhost.example", "127.0.0.1:8080", Reach::Public),
-            ("http://notlocalhost", "127.0.0.1:8080", Reach::Public),
-            ("http://10.0.0.5:8080", "10.0.0.5:8080", Reach::Public),
             ("http://127.0.0.1:8080", "0.0.0.0:8080", Reach::Public),
-            ("http://localhost:8080", "[::]:8080", Reach::Public),
-            ("http://0.0.0.0:8080", "0.0.0.0:8080", Reach::Public),
+            ("http://localhost.example", "127.0.0.1:8080", Reach::Public),
+            ("http://127.0.0.1.example", "127.0.0.1:8080", Reach::Public),
+            ("http://192.168.0.2", "192.168.0.2:80", Reach::Public),
             ("", "127.0.0.1:8080", Reach::Public),
         ] {
-            assert_eq!(Reach::of(base_url, listen.parse().unwrap()), reach, "{base_url} {listen}");
+            assert_eq!(Reach::of(base_url, listen.parse().unwrap()), reach, "{base_url} on {listen}");
         }
     }
 }

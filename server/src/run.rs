@@ -92,7 +92,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     };
     let reach = Reach::of(&base_url, address);
     let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
-    let targets = TargetPolicy { allow_local: args.allow_local_targets || address.ip().is_loopback() };
+    let targets = TargetPolicy { allow_local: args.allow_local_targets || reach == Reach::Local };
 
     books::remove_left_copies(&args.data.data_dir)?;
     let (outbox, woken) = mpsc::unbounded_channel();

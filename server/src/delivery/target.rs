@@ -3,16 +3,35 @@
 //! A merchant names the address and this server calls it, from inside its operator's network. So an address must be a
 //! public one, or the server would be a way into that network. A name is looked up when it is called and the
 //! connection goes to the very addresses that were judged, so a name cannot change its mind in between.
+//!
+//! Public means: not in IANA's IPv4 and IPv6 Special-Purpose Address Registries as something that is not globally reachable
+//! (both of 2025-10-09), not multicast, and in IPv6 within 2000::/3, all that is assigned as global unicast. An address that
+//! carries an IPv4 one (mapped, NAT64, 6to4) is judged by that. Two entries that the registries call reachable in part are
+//! refused whole: 192.0.0.0/24 and 2001::/23.
+//!
+//! Beyond the registries, addresses that are public by number and that a cloud answers to its own machines:
+//!
+//! | Cloud | What | Address |
+//! |---|---|---|
+//! | Azure | platform services, the wire server among them | 168.63.129.16 |
+//! | IBM Cloud | infrastructure and private service endpoints | 161.26.0.0/16, 166.8.0.0/14 |
+//! | Equinix Metal | metadata | 192.80.8.124 |
+//!
+//! The others' lie in special ranges: 169.254.0.0/16 (AWS, Google, Azure, DigitalOcean, OpenStack and most), 100.64.0.0/10
+//! (100.100.100.200, Alibaba), 192.0.0.0/24 (192.0.0.192, Oracle), fc00::/7 (fd00:ec2::254, AWS; fd20:ce::254, Google;
+//! fd00:c1::a9fe:a9fe, Oracle; fd00:42::42, Scaleway) and fe80::/10.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
+use crate::reach::is_local_name;
+
 /// Which addresses a webhook may be sent to: public ones by `https`, and where the operator allows it this machine's
 /// own, also by `http`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TargetPolicy {
-    /// Whether `http` and loopback addresses are allowed: for development, when the server itself listens on loopback.
+    /// Whether `http` and loopback addresses are allowed: for development, on a server that is itself local.
     pub(crate) allow_local: bool,
 }
 
@@ -55,13 +74,7 @@ impl TargetPolicy {
     }
 }
 
-/// `localhost` and what is under it always mean this machine (RFC 6761, section 6.3).
-fn is_local_name(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost")
-}
-
-/// Whether an address is reachable from the internet at large (IANA's special-purpose address registries).
+/// Whether an address is reachable from the internet at large, and is no cloud's own.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -70,7 +83,10 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
+    let [a, b, c, d] = address.octets();
+    if matches!((a, b, c, d), (161, 26, _, _) | (166, 8..=11, _, _) | (168, 63, 129, 16) | (192, 80, 8, 124)) {
+        return false; // clouds' services for their own machines
+    }
     !matches!(
         (a, b, c),
         (0, _, _)                       // this network
@@ -95,10 +111,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = address.to_ipv4_mapped() {
         return is_public_v4(inner);
     }
-    let [a, b, c, ..] = address.segments();
+    let [a, b, c, d, e, f, ..] = address.segments();
     let [.., w, x, y, z] = address.octets();
+    if (a, b, c, d, e, f) == (0x64, 0xff9b, 0, 0, 0, 0) {
+        return is_public_v4(Ipv4Addr::new(w, x, y, z)); // NAT64; its local-use prefix 64:ff9b:1::/48 is not public
+    }
     match (a, b, c) {
-        (0x64, 0xff9b, 0) => is_public_v4(Ipv4Addr::new(w, x, y, z)), // NAT64
         (0x2002, high, low) => {
             let [[w, x], [y, z]] = [high.to_be_bytes(), low.to_be_bytes()]; // 6to4
             is_public_v4(Ipv4Addr::new(w, x, y, z))
@@ -162,7 +180,14 @@ mod tests {
             "0.0.0.0",
             "10.1.2.3",
             "100.64.0.1",
+            "100.100.100.200",
             "100.127.255.255",
+            "161.26.0.10",
+            "166.11.255.255",
+            "168.63.129.16",
+            "169.254.170.2",
+            "192.0.0.192",
+            "192.80.8.124",
             "127.0.0.1",
             "169.254.169.254",
             "172.16.0.1",
@@ -183,6 +208,14 @@ mod tests {
             "::7f00:1",
             "64:ff9b::7f00:1",
             "64:ff9b:1::1",
+            "64:ff9b:1::808:808",
+            "64:ff9b::a83f:8110",
+            "64:ff9b:0:1::808:808",
+            "2002:a83f:8110::1",
+            "::ffff:168.63.129.16",
+            "100:0:0:1::1",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
             "100::1",
             "2001::1",
             "2001:db8::1",
@@ -201,6 +234,9 @@ mod tests {
             "1.1.1.1",
             "100.63.255.255",
             "100.128.0.1",
+            "161.27.0.1",
+            "166.12.0.1",
+            "168.63.129.17",
             "172.15.0.1",
             "172.32.0.1",
             "2606:4700::1111",

@@ -41,5 +41,6 @@ mod refusals;
 mod sandbox;
 mod server;
 mod story;
+mod targets;
 mod webhooks;
 mod wire;

@@ -102,6 +102,12 @@ impl Server {
         self.restart();
     }
 
+    /// The server, after its end, on the same data and port with other arguments.
+    pub(crate) fn restarted_with(mut self, arguments: &[&str]) -> Self {
+        self.restart_with(arguments);
+        self
+    }
+
     /// SIGTERM, and how the process ended.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         Command::new("kill").arg(self.process.id().to_string()).status().unwrap();

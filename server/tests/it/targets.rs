@@ -1,0 +1,46 @@
+//! Which addresses webhooks may be sent to, by how the server is set up.
+
+use payments_client::{CreateWebhook, Subscription};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    receiver::{Manner, Receiver},
+    server::Server,
+};
+
+/// The status and the body of a new endpoint at this address.
+async fn subscribed(server: &Server, url: &str) -> (StatusCode, Value) {
+    let body = json!({"url": url, "events": "*"});
+    let answer = server.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_loopback_behind_a_public_address_calls_nothing_on_its_own_machine() {
+    let inside = Receiver::start(Manner::Answer(StatusCode::OK, "secret".to_owned())).await;
+    let mut server = Server::start();
+    // From when it was local.
+    inside.subscribe(&server.client()).await;
+    let old = server.client().webhooks().list().await.unwrap().remove(0);
+    server.kill();
+    let server = server.restarted_with(&["--base-url", "https://pay.example"]);
+    for url in [inside.url(), inside.url().replace("http", "https"), "https://localhost/hook".to_owned()] {
+        let (status, body) = subscribed(&server, &url).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{url}: {body}");
+    }
+    let ping = server.client().webhooks().test(&old.id).await.unwrap().unwrap();
+    assert_eq!((ping.response_status, ping.response_body), (None, None));
+    assert_eq!(ping.error.unwrap().code.as_str(), "address_not_allowed");
+    assert!(inside.received().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_flag_allows_what_the_public_address_forbids() {
+    let inside = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let server = Server::start_with(&["--base-url", "https://pay.example", "--allow-local-targets"]);
+    let params = CreateWebhook::new(inside.url(), Subscription::All);
+    let endpoint = server.client().webhooks().create(params).await.unwrap();
+    let ping = server.client().webhooks().test(&endpoint.id).await.unwrap().unwrap();
+    assert_eq!(ping.response_status, Some(200));
+}
