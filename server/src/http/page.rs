@@ -3,6 +3,9 @@
 //! A form is answered with a redirect to the page itself, which then leads on to the gateway or back to the shop by a link
 //! that follows itself. So the forms need no target but this server, whatever the shop's address is: browsers hold the
 //! redirects of a form to `form-action` as well.
+//!
+//! Only a live session's page leads on by itself: a merchant's key made the session. Anyone can make a test session, so its
+//! page shows the host that its link leads to and waits for a click.
 
 mod words;
 
@@ -13,6 +16,7 @@ use payments_core::{
     Amount, CheckoutSession, Currency, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
     Timestamp,
 };
+use url::Url;
 use warp::{
     http::{HeaderValue, Method, StatusCode, header},
     reply::Response,
@@ -166,7 +170,7 @@ impl Page<'_> {
         let session = &view.session;
         let hop = match (&view.customer_url, &session.status) {
             (Some(target), _) => View::Hop { target: target.clone(), to_shop: false },
-            (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) => {
+            (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) if !session.is_simulated => {
                 View::Hop { target: view.way_back.clone(), to_shop: true }
             }
             _ => return self.show(StatusCode::OK, Shown::default()).await,
@@ -182,6 +186,7 @@ impl Page<'_> {
         fault: Option<&'static str>,
     ) -> Result<Response, Problem> {
         let session = &checkout.session;
+        let leads_back = matches!(view, View::Paid { .. } | View::Unpaid { .. } | View::Refunded);
         let page = CheckoutPage {
             session,
             amount: money(session.amount, session.currency),
@@ -189,6 +194,7 @@ impl Page<'_> {
             fault,
             wants_phone: session.payment_methods.contains(&PaymentMethod::Mfs),
             next: checkout.way_back.clone(),
+            next_host: (session.is_simulated && leads_back).then(|| host_of(&checkout.way_back)).flatten(),
             here: self.here(),
             language: self.language,
             words: self.language.words(),
@@ -209,6 +215,8 @@ struct CheckoutPage<'s> {
     fault: Option<&'static str>,
     wants_phone: bool,
     next: String,
+    /// The host that `next` leads to, where the customer is to read it first.
+    next_host: Option<String>,
     here: String,
     language: Language,
     words: &'static Words,
@@ -311,6 +319,14 @@ pub(super) fn see_other(target: &str) -> Response {
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().extend(HeaderValue::from_str(target).ok().map(|target| (header::LOCATION, target)));
     response
+}
+
+/// The host of an address, and its port if that is not the scheme's own. In ASCII, so that no other script's letters pass
+/// for it, and without the user name that could stand before it.
+fn host_of(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
 /// The number that the shop gave, if a wallet can have it.

@@ -20,6 +20,14 @@ def text(browser):
     return css(browser, "main").text
 
 
+def click_back(browser, shop):
+    """A test session's page waits for a click and says where that leads."""
+    wait(browser, lambda: f"This link leads to localhost:{shop.port}" in text(browser), "the shop's host")
+    time.sleep(1)
+    assert "/checkout/" in browser.current_url, "it follows no link by itself"
+    css(browser, "a.button").click()
+
+
 def check(browser, shop, name):
     """What holds for each state of the page."""
     browser.picture(name)
@@ -30,12 +38,13 @@ def check(browser, shop, name):
 
 @pytest.mark.parametrize("button,status,back", [("success", "paid", "paid"), ("fail", "failed", "left"),
                                                ("cancel", "cancelled", "left")])
-def test_each_button_of_the_simulator_ends_the_payment_and_leads_back_to_the_shop(browser, shop, button, status, back):
+def test_each_button_of_the_simulator_ends_the_payment_and_a_click_leads_back_to_the_shop(browser, shop, button, status, back):
     payment = shop.create()
     browser.get(payment["checkoutUrl"])
     assert "No money moves" in text(browser) and "৳1,250.00" in text(browser)
     check(browser, shop, "simulator")
     css(browser, f"button[value={button}]").click()
+    click_back(browser, shop)
     wait(browser, lambda: f"/healthz?{back}" in browser.current_url, "the shop")
     assert f"payment_id={payment['id']}" in browser.current_url
     assert shop.status(payment, SANDBOX_KEY) == status
@@ -160,6 +169,7 @@ def test_the_simulator_works_without_javascript_and_shows_progress_with_it(open_
     payment = shop.create()
     browser.get(payment["checkoutUrl"])
     css(browser, "button.go").click()
+    click_back(browser, shop)
     wait(browser, lambda: "/healthz?paid" in browser.current_url, "the shop")
 
     browser = open_browser()

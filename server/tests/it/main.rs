@@ -29,6 +29,7 @@ mod live;
 mod lost_files;
 mod misspelt;
 mod model;
+mod open_redirect;
 mod openapi;
 mod operations;
 mod page;
