@@ -24,6 +24,7 @@ fuzz_target!(|body: &[u8]| {
         let new = NewPayment {
             id: PaymentId::new(now, [7; RANDOM_BYTES]),
             developer_id: DeveloperId::new(now, [8; RANDOM_BYTES]),
+            app_id: None,
             environment,
             checkout_url: "https://pay.example/checkout/x".into(),
             fee_rate: FeeRate::from_basis_points(275).unwrap(),

@@ -13,8 +13,9 @@
 //! `pending` moves as `created` does. Anything else is a [`Refusal`] that names both states.
 
 use crate::{
-    Amount, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId, PaymentMethod,
-    Posting, RawStatus, Refund, RefundId, RefundStatus, SimulateOutcome, Timestamp, aliased::UnknownFields, ledger,
+    Amount, AppId, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
+    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, SimulateOutcome, Timestamp,
+    aliased::UnknownFields, ledger,
 };
 
 /// What moves a payment.
@@ -134,6 +135,8 @@ pub struct NewPayment {
     pub id: PaymentId,
     /// Whose payment it is.
     pub developer_id: DeveloperId,
+    /// The developer app that it is made through, if any.
+    pub app_id: Option<AppId>,
     /// The environment of the key it is made with.
     pub environment: Environment,
     /// Address of the checkout page.
@@ -152,7 +155,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
         merchant_transaction_id: params.merchant_transaction_id.unwrap_or_else(|| new.id.to_string()),
         id: new.id,
         developer_id: new.developer_id,
-        app_id: None,
+        app_id: new.app_id,
         amount: params.amount,
         currency: params.currency,
         status: RawStatus::Created.public(),
@@ -266,6 +269,7 @@ mod tests {
         let new = NewPayment {
             id: PaymentId::new(now(), [1; RANDOM_BYTES]),
             developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+            app_id: None,
             environment,
             checkout_url: "https://pay.example/checkout/x".into(),
             fee_rate: FeeRate::from_basis_points(basis_points).unwrap(),

@@ -21,7 +21,8 @@ aliased_resource! {
         id: WebhookId = "id",
         /// Whose endpoint it is.
         developer_id: DeveloperId = "developerId",
-        /// The developer app it belongs to, if any.
+        /// The developer app it belongs to, if any: it gets the events of that app's payments and of payments without an
+        /// app.
         app_id: Option<AppId> = "appId",
         /// Where events are sent.
         url: String = "url",
@@ -233,7 +234,8 @@ impl CreateWebhook {
         Self { url: url.into(), events, app_id: None }
     }
 
-    /// Says which developer app the endpoint belongs to.
+    /// Says which developer app the endpoint belongs to. It then gets the events of that app's payments and of payments
+    /// without an app, not those of other apps' payments.
     #[must_use]
     pub fn app_id(mut self, app_id: AppId) -> Self {
         self.app_id = Some(app_id);

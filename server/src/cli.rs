@@ -239,10 +239,13 @@ pub(crate) enum KeysCommand {
         /// live moves real money, test moves none.
         #[arg(long, env = "PAYMENTS_ENVIRONMENT")]
         environment: World,
+        /// The id of a developer app of the workspace; payments made with the key then carry it as appId.
+        #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
+        app: Option<String>,
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, made, revoked.
+    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, made, revoked, app.
     List {
         #[command(flatten)]
         admin: AdminArgs,

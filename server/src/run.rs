@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use payments_core::FeeRate;
+use payments_core::{AppId, FeeRate};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{mpsc, watch},
@@ -44,8 +44,8 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
         Some(Command::Workspaces(WorkspacesCommand::Create { name, admin })) => {
             administer(&admin, AdminRequest::CreateWorkspace { name }).await
         }
-        Some(Command::Keys(KeysCommand::Create { workspace, environment, admin })) => {
-            administer(&admin, AdminRequest::CreateKey { workspace, environment: environment.into() }).await
+        Some(Command::Keys(KeysCommand::Create { workspace, environment, app, admin })) => {
+            administer(&admin, AdminRequest::CreateKey { workspace, environment: environment.into(), app }).await
         }
         Some(Command::Keys(KeysCommand::List { admin })) => administer(&admin, AdminRequest::ListKeys).await,
         Some(Command::Keys(KeysCommand::Revoke { id, admin })) => {
@@ -256,8 +256,13 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
                 let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());
                 writeln!(
                     out,
-                    "{} {} {} ...{} {} {revoked}",
-                    key.id, key.workspace, key.environment, key.last4, key.created_at
+                    "{} {} {} ...{} {} {revoked} {}",
+                    key.id,
+                    key.workspace,
+                    key.environment,
+                    key.last4,
+                    key.created_at,
+                    key.app.as_ref().map_or("-", AppId::as_str)
                 )?;
             }
         }

@@ -272,6 +272,7 @@
             ["Net", money(payment.netAmount, payment.currency)],
             ["Raw status", payment.rawStatus],
             ["Paid by", payment.paymentMethod],
+            payment.appId && ["App", h("code", {}, payment.appId)],
             ["Customer", [payment.customer.name, payment.customer.email, payment.customer.phone].filter(Boolean).join(", ") || null],
             ["Created", when(payment.createdAt)],
             ["Paid", when(payment.paid_at)],
@@ -333,6 +334,7 @@
           facts([
             ["Endpoint", h("code", {}, endpoint.id)],
             ["Events", endpoint.events.map((name) => (name === "*" ? "every event" : name)).join(", ")],
+            endpoint.appId && ["App", h("code", {}, endpoint.appId)],
             ["Secret", secret],
             ["Created", when(endpoint.createdAt)],
           ]),

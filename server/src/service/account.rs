@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Account, Balance, Balances, Currency, DeveloperApp, PaymentId, RANDOM_BYTES, Volume, WorkspaceProfile,
+    Account, AppId, Balance, Balances, Currency, DeveloperApp, DeveloperId, PaymentId, RANDOM_BYTES, Volume,
+    WorkspaceProfile,
 };
 
 use super::{Caller, Refused, Service};
@@ -47,6 +48,11 @@ impl Service {
         })
     }
 
+    /// One of a developer's apps.
+    pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
+        self.store.app(developer, id).await?.ok_or(NO_APP)
+    }
+
     /// The developer's apps, oldest first.
     pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>, Refused> {
         Ok(self.store.apps(&caller.scope.developer_id).await?)
@@ -77,3 +83,5 @@ impl Service {
         Ok(())
     }
 }
+
+pub(super) const NO_APP: Refused = Refused::NotFound { what: "developer app" };

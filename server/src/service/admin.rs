@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Refused, Service,
+    account::NO_APP,
     settlement::{Ending, RefundRow, ReviewRow},
 };
 use crate::store::{ApiKey, BackedUp, Change, KeyHash, Workspace, Write};
@@ -26,6 +27,9 @@ pub(crate) enum AdminRequest {
         workspace: String,
         /// Which of its two worlds the key opens.
         environment: Environment,
+        /// The id of the developer app whose payments it makes, if it is bound to one.
+        #[serde(default)]
+        app: Option<String>,
     },
     /// Lists the API keys of all workspaces.
     ListKeys,
@@ -164,6 +168,9 @@ pub(crate) struct KeyRow {
     pub(crate) last4: String,
     pub(crate) created_at: Timestamp,
     pub(crate) revoked_at: Option<Timestamp>,
+    /// The developer app that the key is bound to.
+    #[serde(default)]
+    pub(crate) app: Option<AppId>,
 }
 
 impl Service {
@@ -171,7 +178,9 @@ impl Service {
     pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
         let outcome = match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(name.trim()).await,
-            AdminRequest::CreateKey { workspace, environment } => self.create_key(&workspace, environment).await,
+            AdminRequest::CreateKey { workspace, environment, app } => {
+                self.create_key(&workspace, environment, app.as_deref()).await
+            }
             AdminRequest::ListKeys => self.list_keys().await,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await,
             AdminRequest::RotateKey { id } => self.rotate_key(&id).await,
@@ -209,10 +218,19 @@ impl Service {
         Ok(reply)
     }
 
-    async fn create_key(&self, workspace: &str, environment: Environment) -> Result<AdminReply, Refused> {
+    async fn create_key(
+        &self,
+        workspace: &str,
+        environment: Environment,
+        app: Option<&str>,
+    ) -> Result<AdminReply, Refused> {
         let workspace = self.workspace(workspace).await?;
+        let app = match app {
+            Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
+            None => None,
+        };
         let key = self.new_key_text(environment);
-        self.store.commit(Change::of(self.new_api_key(&workspace, environment, &key))).await?;
+        self.store.commit(Change::of(self.new_api_key(&workspace, environment, app, &key))).await?;
         Ok(AdminReply::Key { key })
     }
 
@@ -224,6 +242,7 @@ impl Service {
             last4: key.last4,
             created_at: key.created_at,
             revoked_at: key.revoked_at,
+            app: key.app_id,
         });
         Ok(AdminReply::Keys { keys: keys.collect() })
     }
@@ -243,7 +262,7 @@ impl Service {
         }
         let workspace = self.workspace(old.workspace_id.as_str()).await?;
         let key = self.new_key_text(old.scope.environment);
-        let new = self.new_api_key(&workspace, old.scope.environment, &key);
+        let new = self.new_api_key(&workspace, old.scope.environment, old.app_id.clone(), &key);
         old.revoked_at = Some(self.ambient.now());
         let writes = vec![new, Write::ApiKey(hash, old)];
         self.store.commit(Change { idempotency: None, writes }).await?;

@@ -48,6 +48,10 @@ impl Service {
         let is_over = self.ended(&session, self.ambient.now()).is_some();
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
+        let app = match &payment.app_id {
+            Some(id) => self.store.app(&payment.developer_id, id).await?,
+            None => None,
+        };
         Ok(CheckoutSession {
             id: payment.id,
             amount: payment.amount,
@@ -60,9 +64,10 @@ impl Service {
             status: payment.raw_status,
             environment: payment.environment,
             merchant_name: workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default(),
-            app_name: None,
+            app_name: app.map(|app| app.name),
             app_logo_url: None,
             website: workspace.and_then(|workspace| workspace.website),
+            // An app's web site mirrors its webhook's address, which is nothing for customers.
             website_url: None,
             is_simulated: payment.is_simulated,
             payment_methods: match (payment.is_simulated, payment.currency) {

@@ -1,6 +1,6 @@
 //! API keys: who is calling.
 
-use payments_core::{DeveloperId, Environment, KeyId, WorkspaceId};
+use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
 
 use super::{Refused, SANDBOX_KEY, Service};
 use crate::store::{ApiKey, KeyHash, Scope, Workspace, Write};
@@ -15,6 +15,8 @@ pub(crate) struct Caller {
     pub(crate) scope: Scope,
     pub(crate) key_id: KeyId,
     pub(crate) workspace_id: WorkspaceId,
+    /// The developer app that the key is bound to.
+    pub(crate) app_id: Option<AppId>,
 }
 
 impl Service {
@@ -28,7 +30,12 @@ impl Service {
         };
         let key = self.store.api_key(&KeyHash::of(key)).await?;
         let valid = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment);
-        Ok(valid.map(|key| Caller { scope: key.scope, key_id: key.id, workspace_id: key.workspace_id }))
+        Ok(valid.map(|key| Caller {
+            scope: key.scope,
+            key_id: key.id,
+            workspace_id: key.workspace_id,
+            app_id: key.app_id,
+        }))
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
@@ -51,13 +58,20 @@ impl Service {
     }
 
     /// The record of a key: its hash, and nothing that it could be made from again.
-    pub(super) fn new_api_key(&self, workspace: &Workspace, environment: Environment, key: &str) -> Write {
+    pub(super) fn new_api_key(
+        &self,
+        workspace: &Workspace,
+        environment: Environment,
+        app_id: Option<AppId>,
+        key: &str,
+    ) -> Write {
         let now = self.ambient.now();
         let record = ApiKey {
             id: KeyId::new(now, self.ambient.id_bytes()),
             workspace_id: workspace.id.clone(),
             scope: Scope { developer_id: workspace.developer_id.clone(), environment },
             last4: key[key.len().saturating_sub(4)..].into(),
+            app_id,
             created_at: now,
             revoked_at: None,
         };

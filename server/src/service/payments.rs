@@ -35,6 +35,7 @@ impl Service {
             checkout_url: format!("{}/checkout/{id}", self.settings.base_url),
             id,
             developer_id: caller.scope.developer_id.clone(),
+            app_id: caller.app_id.clone(),
             environment: caller.scope.environment,
             fee_rate: self.settings.fee_rate,
             now,

@@ -30,7 +30,7 @@ impl Service {
             return Ok(());
         }
         let workspace = self.new_workspace("Sandbox", "sandbox");
-        let key = self.new_api_key(&workspace, Environment::Test, SANDBOX_KEY);
+        let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
         let writes = vec![Write::Workspace(workspace), key];
         Ok(self.store.commit(Change { idempotency: None, writes }).await?)
     }

@@ -18,6 +18,9 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::new(format!("url {fault}")))?;
+        if let Some(app) = &params.app_id {
+            self.own_app(&caller.scope.developer_id, app).await?;
+        }
         let now = self.ambient.now();
         let endpoint = WebhookEndpoint {
             id: WebhookId::new(now, self.ambient.id_bytes()),
@@ -32,7 +35,11 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let body = RawJson::of(&endpoint).map_err(StoreError::engine)?;
-        let endpoint = Box::new(Endpoint { environment: caller.scope.environment, endpoint });
+        let endpoint = Box::new(Endpoint {
+            environment: caller.scope.environment,
+            only_its_app: endpoint.app_id.is_some(),
+            endpoint,
+        });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
         let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
         let change = Change { idempotency, writes: vec![write] };

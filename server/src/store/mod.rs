@@ -5,6 +5,7 @@
 //! one in its committer, an SQL one in its statements. What a read returns is durable.
 
 mod change;
+mod fan_out;
 mod records;
 pub(crate) mod sled;
 
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookEndpoint, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment,
+    PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,8 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// What a developer has of a currency.
     async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError>;
+    /// A developer's app by its id.
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<DeveloperApp>, StoreError>;
     /// A developer's apps, oldest first.
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError>;
 

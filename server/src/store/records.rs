@@ -3,8 +3,8 @@
 use std::fmt;
 
 use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventId, EventKind, KeyId, Payment, PaymentId,
-    RawJson, RawStatus, RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
+    AppId, Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventId, EventKind, KeyId, Payment,
+    PaymentId, RawJson, RawStatus, RefundId, Timestamp, WebhookEndpoint, WebhookId, WorkspaceId,
     aliased::{Brief, UnknownFields},
     redirect_target, redirect_url,
 };
@@ -62,6 +62,9 @@ pub(crate) struct ApiKey {
     pub(crate) workspace_id: WorkspaceId,
     pub(crate) scope: Scope,
     pub(crate) last4: String,
+    /// The developer app whose payments it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) app_id: Option<AppId>,
     pub(crate) created_at: Timestamp,
     pub(crate) revoked_at: Option<Timestamp>,
 }
@@ -232,6 +235,10 @@ pub(crate) struct KeptToken {
 pub(crate) struct Endpoint {
     pub(crate) environment: Environment,
     pub(crate) endpoint: WebhookEndpoint,
+    /// Whether other apps' payments are not for it. Endpoints stored by versions that did not know the rule lack the mark and
+    /// get every event, as they did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) only_its_app: bool,
 }
 
 impl Endpoint {

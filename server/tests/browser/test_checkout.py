@@ -121,7 +121,7 @@ def test_a_page_that_waits_resolves_itself_when_the_tab_at_the_gateway_was_close
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
     attempt = browser.current_url.rsplit("/", 1)[1]
     browser.get(payment["checkoutUrl"])
-    assert "checking your payment" in browser.page_source
+    wait(browser, lambda: "checking your payment" in browser.page_source, "the page that waits")
     call(f"{shop.bkash}/_control/approve", {"paymentID": attempt})
     wait(browser, lambda: "Thank you" in browser.page_source, "the page to resolve itself")
 

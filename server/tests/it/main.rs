@@ -3,6 +3,7 @@
 
 mod account;
 mod administration;
+mod apps;
 mod backup;
 mod check;
 mod checkout;

@@ -139,6 +139,8 @@ async fn every_answer_is_as_described_and_every_description_is_answered() {
     let hook = json!({"url": "http://127.0.0.1:9/hook", "events": "*", "appId": apps[0]["id"]});
     let endpoint = d.check("createWebhook", 201, hooks().header("idempotency-key", "w-1").json(&hook)).await;
     d.check("createWebhook", 422, hooks().header("idempotency-key", "w-1").json(&json!({}))).await;
+    let foreign = json!({"url": "http://127.0.0.1:9/hook", "events": "*", "appId": "app_unknown"});
+    d.check("createWebhook", 404, hooks().json(&foreign)).await;
     d.check("createWebhook", 409, hooks().json(&hook)).await;
     d.check("createWebhook", 400, hooks().json(&json!({"url": "x"}))).await;
     d.check("createWebhook", 413, hooks().header("content-type", "application/json").body(too_large.clone())).await;

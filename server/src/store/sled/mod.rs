@@ -42,8 +42,8 @@ pub(crate) use self::{
 
 use async_trait::async_trait;
 use payments_core::{
-    Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, LedgerAccount, Page, PageRequest, Payment,
-    PaymentId, Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, LedgerAccount, Page, PageRequest,
+    Payment, PaymentId, Posting, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, time::timeout};
@@ -419,6 +419,10 @@ impl Store for SledStore {
         let balance = self.get(&keys::balance(scope, currency, LedgerAccount::Merchant))?.unwrap_or_default();
         let (volume_minor, payments) = self.get(&keys::volume(scope, currency))?.unwrap_or_default();
         Ok(Figures { balance_minor: balance, volume_minor, payments })
+    }
+
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<DeveloperApp>, StoreError> {
+        self.get(&keys::app(developer, id))
     }
 
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {

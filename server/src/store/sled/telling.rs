@@ -89,7 +89,7 @@ fn tell_one(
         *left -= 1;
         let Ok(endpoint) = String::from_utf8_lossy(&found[all.len()..]).parse::<WebhookId>() else { continue };
         let known: Option<Endpoint> = view.read(&keys::endpoint(&endpoint))?;
-        if known.is_some_and(|known| known.endpoint.is_active && known.endpoint.events.wants(&event.event)) {
+        if known.is_some_and(|known| known.wants(&event.event, stored.session.payment.app_id.as_ref())) {
             let delivery = DeliveryId::new(event.created_at, ambient.id_bytes());
             let of = Outgoing::new(delivery, &scope, &endpoint, &event.event, envelope.clone(), event.created_at);
             let outgoing = Outgoing { payment: Some(payment.clone()), event: Some(id.clone()), ..of };

@@ -1,0 +1,70 @@
+//! Which endpoints get an event.
+
+use payments_core::{AppId, EventKind};
+
+use super::Endpoint;
+
+impl Endpoint {
+    /// Whether the endpoint gets an event of this kind about a payment that was made through this app, if any.
+    pub(crate) fn wants(&self, kind: &EventKind, payment_app: Option<&AppId>) -> bool {
+        let Self { endpoint, only_its_app, .. } = self;
+        let is_for_another_app = match (&endpoint.app_id, payment_app) {
+            (Some(own), Some(of_payment)) => *only_its_app && own != of_payment,
+            _ => false,
+        };
+        endpoint.is_active && endpoint.events.wants(kind) && !is_for_another_app
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An endpoint as it is stored; what is not said is not in the record.
+    fn stored(app: Option<&str>, only_its_app: Option<bool>, events: &[&str], is_active: bool) -> Endpoint {
+        let mut record = serde_json::json!({"environment": "test", "endpoint": {
+            "id": "wh_1", "developerId": "dev_1", "appId": app, "url": "https://a.example/", "secret": "whsec_1",
+            "events": events, "isActive": is_active, "createdAt": "2026-03-01T03:30:00.000Z",
+            "updatedAt": "2026-03-01T03:30:00.000Z"}});
+        if let Some(only_its_app) = only_its_app {
+            record["only_its_app"] = only_its_app.into();
+        }
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_gets_what_it_subscribed_to_but_not_other_apps_payments() {
+        let (all, created, refunded) = (&["*"][..], &["payment.created"][..], &["payment.refunded"][..]);
+        for (app, only_its_app, events, is_active, payment_app, wants) in [
+            // An endpoint without an app gets every payment's events.
+            (None, None, all, true, None, true),
+            (None, None, all, true, Some("app_1"), true),
+            // One with an app gets its own and those of no app.
+            (Some("app_1"), Some(true), all, true, Some("app_1"), true),
+            (Some("app_1"), Some(true), all, true, None, true),
+            (Some("app_1"), Some(true), all, true, Some("app_2"), false),
+            // One that was stored before the rule gets everything.
+            (Some("app_1"), None, all, true, Some("app_2"), true),
+            // The subscription and the switch count besides.
+            (Some("app_1"), Some(true), created, true, Some("app_1"), true),
+            (Some("app_1"), Some(true), created, true, Some("app_2"), false),
+            (Some("app_1"), Some(true), refunded, true, Some("app_1"), false),
+            (Some("app_1"), None, refunded, true, Some("app_2"), false),
+            (None, None, all, false, None, false),
+        ] {
+            let endpoint = stored(app, only_its_app, events, is_active);
+            let payment_app = payment_app.map(|id| id.parse().unwrap());
+            let case = (app, only_its_app, events, is_active, &payment_app);
+            assert_eq!(endpoint.wants(&EventKind::PaymentCreated, payment_app.as_ref()), wants, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn the_mark_is_stored_and_an_endpoint_without_it_is_stored_as_before() {
+        for only_its_app in [None, Some(true)] {
+            let text = serde_json::to_string(&stored(Some("app_1"), only_its_app, &["*"], true)).unwrap();
+            assert_eq!(text.contains("only_its_app"), only_its_app.is_some(), "{text}");
+            assert_eq!(serde_json::from_str::<Endpoint>(&text).unwrap().only_its_app, only_its_app.is_some());
+        }
+    }
+}
