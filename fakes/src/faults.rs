@@ -1,6 +1,6 @@
 //! Failing as networks and gateways fail.
 
-use std::sync::Mutex;
+use std::{collections::BTreeMap, sync::Mutex};
 
 use crate::lock;
 
@@ -49,6 +49,8 @@ struct Plan {
     ordered: Vec<(String, Fault)>,
     /// How many calls were let through, and how many went wrong.
     calls: (u64, u64),
+    /// How many calls there were of each operation.
+    by_operation: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -84,10 +86,16 @@ impl Faults {
         lock(&self.0).calls
     }
 
+    /// How many calls of this operation there were.
+    pub fn calls_of(&self, operation: &str) -> u64 {
+        lock(&self.0).by_operation.get(operation).copied().unwrap_or_default()
+    }
+
     /// What is to happen to a call.
     pub(crate) fn draw(&self, operation: &str) -> Option<Fault> {
         let mut plan = lock(&self.0);
         plan.calls.0 += 1;
+        *plan.by_operation.entry(operation.to_owned()).or_default() += 1;
         let ordered = plan.ordered.iter().position(|(known, _)| known == operation);
         let drawn = match ordered {
             Some(place) => Some(plan.ordered.remove(place).1),

@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     pub(crate) commits: Commits,
     pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
+    pub(crate) outside_effects: Gauge,
     payments: Family<PaymentLabels, Gauge>,
     oldest_in_outbox: Gauge,
     reviews: Gauge,
@@ -207,6 +208,12 @@ impl Metrics {
         registry.register("delivery_places_held", "Deliveries that hold a place to be sent", places.held.clone());
         registry.register("delivery_places_waiting", "Endpoints that wait for a place", places.waiting.clone());
         registry.register("delivery_loaded_kibibytes", "Memory set aside for deliveries in flight", places.kib.clone());
+        let outside_effects = Gauge::default();
+        registry.register(
+            "outside_effects",
+            "Test pings and refunds at gateways under way for requests",
+            outside_effects.clone(),
+        );
         registry.register("payments", "Payments by public status", payments.clone());
         registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
         registry.register_with_unit(
@@ -235,6 +242,7 @@ impl Metrics {
             commits,
             deliveries,
             gateways,
+            outside_effects,
             payments,
             oldest_in_outbox,
             reviews,

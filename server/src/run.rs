@@ -29,7 +29,7 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, TrustedProxies},
     metrics::Metrics,
     reach::Reach,
-    service::{AdminReply, AdminRequest, Service, Settings},
+    service::{AdminReply, AdminRequest, Claims, Service, Settings},
     store::{Store, sled::SledStore},
 };
 
@@ -107,11 +107,13 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         store: Arc::clone(&store),
         ambient: Arc::clone(&ambient),
         sender: Arc::clone(&sender),
+        claims: Claims::new(metrics.outside_effects.clone()),
         settings: Settings {
             base_url,
             session_ttl_seconds: args.session_ttl,
             delivery_body_days: Some(args.delivery_body_days).filter(|days| *days > 0),
             fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
+            gateway_timeout: patience,
             targets,
             has_sandbox: args.sandbox || reach == Reach::Local,
             max_webhook_endpoints: args.max_webhook_endpoints.into(),
@@ -281,11 +283,13 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
         store: Arc::new(store),
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service")?),
         ambient,
+        claims: Claims::new(Metrics::new().outside_effects),
         settings: Settings {
             base_url: String::new(),
             session_ttl_seconds: 0,
             delivery_body_days: None,
             fee_rate: FeeRate::from_basis_points(0)?,
+            gateway_timeout: Duration::ZERO,
             targets,
             has_sandbox: false,
             max_webhook_endpoints: 0,

@@ -16,5 +16,5 @@ mod target;
 mod width;
 
 pub(crate) use dispatcher::Dispatcher;
-pub(crate) use sender::Sender;
+pub(crate) use sender::{ATTEMPT, Sender};
 pub(crate) use target::TargetPolicy;

@@ -17,7 +17,7 @@ use super::{
 use crate::ambient::Ambient;
 
 /// All of an attempt: looking the name up, connecting, TLS, sending, and the answer as far as it is kept.
-pub(super) const ATTEMPT: Duration = Duration::from_secs(8);
+pub(crate) const ATTEMPT: Duration = Duration::from_secs(8);
 /// How much of an answer's body is read and kept; the rest is left on the wire.
 const KEPT_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));

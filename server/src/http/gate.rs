@@ -135,7 +135,25 @@ where
     {
         return Ok(reply::answer(success, kept));
     }
-    Ok(reply::answer(success, handler(caller, body, request).await?))
+    match handler(caller, body, request.clone()).await {
+        Ok(answer) => Ok(reply::answer(success, answer)),
+        Err(refused) => Ok(reply::answer(success, answered_meanwhile(service, request, refused).await?)),
+    }
+}
+
+/// What forbids a request may be the effect of this very request, which was sent twice at once: a refund of what the other
+/// one has refunded. Then the other one's answer, which came with that effect, is the answer to both.
+async fn answered_meanwhile(
+    service: &Service,
+    request: Option<IdempotentRequest>,
+    refused: Refused,
+) -> Result<Answer, Refused> {
+    let Some(request) = request else { return Err(refused) };
+    match service.replay(&request).await {
+        Ok(Some(kept)) => Ok(kept),
+        Err(reused @ Refused::IdempotencyKeyReused) => Err(reused),
+        Ok(None) | Err(_) => Err(refused),
+    }
 }
 
 /// The key is a Bearer token, or the value of `x-api-key` (API specification, "Authentication"). An `Authorization` of

@@ -42,7 +42,7 @@ async fn refund(service: Arc<Service>, caller: Caller, id: String, incoming: Inc
     if incoming.method != Method::POST {
         return Err(Problem::MethodNotAllowed("POST"));
     }
-    let (service, id) = (&*service, &*id);
+    let (service, id) = (&service, &*id);
     gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, body, request| async move {
         let params = CreateRefund::from_json(&body)?;
         service.refund_payment(&caller, id, params, request.as_ref()).await

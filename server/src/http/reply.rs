@@ -149,7 +149,7 @@ impl From<Refused> for Problem {
             }
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) => Self::Unprocessable(message),
             Refused::Gateway(GatewayError::Refused { .. }) => Self::Unprocessable(message),
-            Refused::Gateway(_) => Self::Unavailable(message),
+            Refused::Gateway(_) | Refused::KeyUnderWay | Refused::TooManyEffects => Self::Unavailable(message),
             Refused::Unavailable(cause) => {
                 tracing::error!(%cause, "the store cannot answer");
                 Self::Unavailable(message)

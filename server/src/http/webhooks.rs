@@ -62,7 +62,7 @@ async fn ping(service: Arc<Service>, caller: Caller, id: String, incoming: Incom
     if incoming.method != Method::POST {
         return Err(Problem::MethodNotAllowed("POST"));
     }
-    let (service, id) = (&*service, &*id);
+    let (service, id) = (&service, &*id);
     gate::idempotent(service, caller, incoming, StatusCode::OK, |caller, body, request| async move {
         // It has no parameters; there may be no body.
         Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;

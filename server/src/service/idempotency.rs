@@ -1,13 +1,14 @@
 //! One `Idempotency-Key`, one effect (API specification, "Idempotency").
 //!
 //! The response is kept in the same commit as what it tells of, and the store lets only the first of two such commits
-//! through. So whatever races or crashes, a key has either had its effect and its response, or neither.
+//! through. So whatever races or crashes, a key has either had its effect and its response, or neither. An effect outside
+//! the store is [claimed](super::claims) before.
 
 use payments_core::{RawJson, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
-use crate::store::{IdempotencyKey, Keep, KeptResponse, Scope, Text};
+use crate::store::{ClaimEnd, ClaimToken, IdempotencyKey, Keep, KeptResponse, Scope, Text};
 
 /// A request that may come again under the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct IdempotentRequest {
     fingerprint: String,
     /// The SHA-256 of its body's bytes, which earlier versions stored. Unknown where the request itself is gone.
     bytes: Option<String>,
+    /// What keeping its response does about the claim on its key.
+    claim: ClaimEnd,
 }
 
 /// Marks the fingerprints of what a body means. Those of its bytes, which earlier versions stored, have no mark.
@@ -44,6 +47,7 @@ impl IdempotentRequest {
             key: IdempotencyKey::new(scope, method, path, text),
             fingerprint: format!("{MEANING}{}", canonical::fingerprint(body)),
             bytes: Some(hex::encode(Sha256::digest(body))),
+            claim: ClaimEnd::NotClaimed,
         }
     }
 
@@ -59,7 +63,21 @@ impl IdempotentRequest {
 
     /// What to keep when the request has succeeded with this body.
     pub(super) fn keep(&self, body: Text, now: Timestamp) -> Keep {
-        Keep { key: self.key.clone(), fingerprint: self.fingerprint.clone(), created_at: now, body }
+        let (key, fingerprint, claim) = (self.key.clone(), self.fingerprint.clone(), self.claim.clone());
+        Keep { key, fingerprint, created_at: now, body, claim }
+    }
+
+    pub(super) fn key(&self) -> &IdempotencyKey {
+        &self.key
+    }
+
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The request that holds a claim on its key.
+    pub(super) fn holding(self, token: ClaimToken) -> Self {
+        Self { claim: ClaimEnd::Held(token), ..self }
     }
 
     /// What to remember of the request while what it asks for is under way.
@@ -69,7 +87,8 @@ impl IdempotentRequest {
 
     /// The request that was remembered so.
     pub(super) fn of_parts((key, fingerprint): (IdempotencyKey, String)) -> Self {
-        Self { key, fingerprint, bytes: None }
+        // Several may see such an effect through; the payment's version says who was first.
+        Self { key, fingerprint, bytes: None, claim: ClaimEnd::Any }
     }
 
     /// The first request's answer, if this is the same request.

@@ -5,6 +5,7 @@ mod account;
 mod admin;
 mod canonical;
 mod checkout;
+mod claims;
 mod expiry;
 mod idempotency;
 mod keys;
@@ -18,7 +19,7 @@ mod settlement;
 mod tidying;
 mod webhooks;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use payments_core::{Currency, FeeRate, Invalid, Refusal};
 
@@ -31,6 +32,7 @@ use crate::{
 
 pub(crate) use admin::{AdminReply, AdminRequest};
 pub(crate) use checkout::CheckoutView;
+pub(crate) use claims::Claims;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::Caller;
 pub(crate) use pay::Paying;
@@ -50,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) delivery_body_days: Option<u16>,
     /// The platform's share of each payment.
     pub(crate) fee_rate: FeeRate,
+    /// How long one call to a gateway takes at most.
+    pub(crate) gateway_timeout: Duration,
     /// Which addresses webhooks may be sent to.
     pub(crate) targets: TargetPolicy,
     /// Whether the public sandbox key and demo sessions can be used.
@@ -64,6 +68,7 @@ pub(crate) struct Service {
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
+    pub(crate) claims: Claims,
     pub(crate) settings: Settings,
 }
 
@@ -105,6 +110,15 @@ pub(crate) enum Refused {
         /// How many a developer may have.
         at_most: usize,
     },
+    /// Another request with the same key has not been answered for longer than its effect may take.
+    #[error("a request with this Idempotency-Key is still under way; send it again in a moment, under the same key")]
+    KeyUnderWay,
+    /// So many effects outside the store are under way that none more is begun.
+    #[error(
+        "this server has {} test pings and refunds under way, its limit; nothing was done, try again in a moment",
+        claims::AT_ONCE
+    )]
+    TooManyEffects,
     /// Someone else moved the payment first. Use cases decide anew; no caller sees this.
     #[error("the payment has moved meanwhile; try again")]
     Moved,
@@ -124,6 +138,7 @@ impl From<CommitError> for Refused {
         match error {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
+            CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyUnderWay,
             CommitError::Conflict(Conflict::PaymentMoved) => Self::Moved,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }

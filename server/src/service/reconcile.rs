@@ -32,13 +32,14 @@ impl Service {
     async fn take_up(&self, id: PaymentId) {
         let outcome = match self.store.session(&id).await {
             Ok(Some(session)) if session.refund_asked.is_some() => {
-                self.see_refund_through(id.as_str()).await.map(|_| ())
+                self.see_refund_through(id.as_str(), None).await.map(|_| ())
             }
             Ok(_) => self.settle(&id, Hint::None).await.map(|_| ()),
             Err(error) => Err(error.into()),
         };
         match outcome {
-            Ok(()) => {}
+            // A request for the same refund was faster.
+            Ok(()) | Err(Refused::Moved) => {}
             // The log has the gateway's side; the payment is asked for again.
             Err(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not settled yet"),
             Err(error) => tracing::error!(payment = %id, %error, "a payment could not be settled"),

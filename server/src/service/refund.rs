@@ -1,9 +1,12 @@
 //! Giving a payment back: by the gateway where it can, by a person where it cannot.
 //!
 //! A gateway is asked under the refund's id, which was committed before. So whatever is lost, the same refund is asked
-//! for again, by the merchant's retry or by the reconciler, and it happens once.
+//! for again, by the merchant's retry or by the reconciler, and it happens once. A request that carries an idempotency key
+//! [claims](super::claims) it first, so that others with the key wait for its answer.
 
-use payments_core::{Cause, CreateRefund, Payment, PaymentId, RawJson, RefundId};
+use std::sync::Arc;
+
+use payments_core::{Cause, CreateRefund, Decision, Payment, PaymentId, RawJson, RefundId};
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
@@ -23,7 +26,7 @@ const LONGEST_PAUSE_SECONDS: u32 = 3600;
 impl Service {
     /// Gives a paid payment back and owes the merchant's endpoints `payment.refunded`.
     pub(crate) async fn refund_payment(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         id: &str,
         params: CreateRefund,
@@ -35,28 +38,83 @@ impl Service {
                 return Err(NO_PAYMENT);
             }
             params.check_against(session.payment.amount)?;
-            if let Some(asked) = &session.refund_asked {
-                let is_this = request.zip(asked.request.as_ref()).is_some_and(|(this, asked)| this.is_of(asked));
-                return if is_this { self.see_refund_through(id).await } else { Err(Refused::RefundUnderWay) };
-            }
-            let now = self.ambient.now();
-            let refund = RefundId::new(now, self.ambient.id_bytes());
-            let cause = Cause::Refunded { id: refund.clone(), reason: params.reason.clone() };
-            let decision = payments_core::decide(&session.payment, cause, now)?;
-            let outcome = if self.refund_way(&session) == RefundWay::ByHand {
-                let was = Some(session.payment.status.clone());
-                let data = EventData::Refund { reason: params.reason.clone() };
-                let Moved { change, body, .. } = self.change_for(decision, session.next(), was, data, request).await?;
-                self.commit_once(change, body, request).await
-            } else {
-                let mut next = session.next();
-                let request = request.map(IdempotentRequest::to_parts);
-                next.refund_asked = Some(RefundAsked { id: refund, reason: params.reason.clone(), request, tries: 0 });
-                next.check_at = Some(now.plus_seconds(LEFT_TO_ITS_REQUEST_SECONDS));
-                match self.commit_beside(next).await {
-                    Ok(()) => self.see_refund_through(id).await,
-                    Err(refused) => Err(refused),
+            // A key is claimed only for what can be done.
+            let next = self.next_of_refund(&session, params.reason.clone(), request)?;
+            let outcome = match next {
+                Next::ByHand(decision) => self.refund_by_hand(session, *decision, params.reason.clone(), request).await,
+                Next::Ask(_) | Next::SeeThrough => {
+                    let (id, reason) = (id.to_owned(), params.reason.clone());
+                    let refund = move |service: Arc<Self>, request: Option<IdempotentRequest>| {
+                        let (id, reason) = (id.clone(), reason.clone());
+                        async move { service.refund_at_gateway(&id, reason, request.as_ref()).await }
+                    };
+                    return self.once(request, self.settings.gateway_timeout, refund).await;
                 }
+            };
+            match outcome {
+                Err(Refused::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// What a request for a refund does next with a payment as it stands.
+    fn next_of_refund(
+        &self,
+        session: &Session,
+        reason: Option<String>,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Next, Refused> {
+        if let Some(asked) = &session.refund_asked {
+            return match request.zip(asked.request.as_ref()) {
+                Some((this, asked)) if this.is_of(asked) => Ok(Next::SeeThrough),
+                Some((this, asked)) if *this.key() == asked.0 => Err(Refused::IdempotencyKeyReused),
+                _ => Err(Refused::RefundUnderWay),
+            };
+        }
+        let now = self.ambient.now();
+        let refund = RefundId::new(now, self.ambient.id_bytes());
+        let cause = Cause::Refunded { id: refund.clone(), reason: reason.clone() };
+        let decision = payments_core::decide(&session.payment, cause, now)?;
+        if self.refund_way(session) == RefundWay::ByHand {
+            return Ok(Next::ByHand(Box::new(decision)));
+        }
+        let mut next = session.next();
+        let request = request.map(IdempotentRequest::to_parts);
+        next.refund_asked = Some(RefundAsked { id: refund, reason, request, tries: 0 });
+        next.check_at = Some(now.plus_seconds(LEFT_TO_ITS_REQUEST_SECONDS));
+        Ok(Next::Ask(Box::new(next)))
+    }
+
+    async fn refund_by_hand(
+        &self,
+        session: Session,
+        decision: Decision,
+        reason: Option<String>,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        let was = Some(session.payment.status.clone());
+        let data = EventData::Refund { reason };
+        let Moved { change, body, .. } = self.change_for(decision, session.next(), was, data, request).await?;
+        self.commit_once(change, body, request).await
+    }
+
+    /// Writes a refund down, then sees it through. The request holds the claim on its key.
+    async fn refund_at_gateway(
+        &self,
+        id: &str,
+        reason: Option<String>,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        loop {
+            let session = self.session(id).await?;
+            let outcome = match self.next_of_refund(&session, reason.clone(), request)? {
+                Next::ByHand(decision) => self.refund_by_hand(session, *decision, reason.clone(), request).await,
+                Next::SeeThrough => self.see_refund_through(id, request).await,
+                Next::Ask(next) => match self.commit_beside(*next).await {
+                    Ok(()) => self.see_refund_through(id, request).await,
+                    Err(refused) => Err(refused),
+                },
             };
             match outcome {
                 Err(Refused::Moved) => {}
@@ -70,13 +128,26 @@ impl Service {
         gateway.map_or(RefundWay::ByHand, |gateway| gateway.refund_way())
     }
 
-    /// Asks the gateway for a refund that was written down, and writes down what it says.
-    pub(super) async fn see_refund_through(&self, id: &str) -> Result<Answer, Refused> {
+    /// Asks the gateway for a refund that was written down, and writes down what it says. [`Refused::Moved`] if somebody
+    /// else did, and it was refused.
+    pub(super) async fn see_refund_through(
+        &self,
+        id: &str,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
         loop {
             let session = self.session(id).await?;
             let (Some(asked), Some(attempt)) = (&session.refund_asked, &session.attempt) else {
-                // Somebody else saw it through.
-                return answer_of(&session.payment);
+                // Somebody else saw it through, and kept the answer under the key.
+                let kept = match request {
+                    Some(request) => self.replay(request).await?,
+                    None => None,
+                };
+                return match kept {
+                    Some(answer) => Ok(answer),
+                    None if session.payment.refund.is_some() => answer_of(&session.payment),
+                    None => Err(Refused::Moved),
+                };
             };
             let gateway = self.gateways.named(attempt.gateway);
             let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
@@ -132,6 +203,16 @@ impl Service {
             }
         }
     }
+}
+
+/// What a request for a refund does next.
+enum Next {
+    /// Commit this decision: a person sends the money.
+    ByHand(Box<Decision>),
+    /// Write this session down, then ask the gateway.
+    Ask(Box<Session>),
+    /// It is written down: ask the gateway.
+    SeeThrough,
 }
 
 fn answer_of(payment: &Payment) -> Result<Answer, Refused> {

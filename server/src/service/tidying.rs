@@ -17,7 +17,7 @@ const BODIES_AT_A_TIME: usize = 32;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Service {
-    /// Forgets the responses of idempotency keys after 24 hours, and the bodies of deliveries after the days that the
+    /// Forgets the responses of idempotency keys after 24 hours, claims on them whose lease has ended, and the bodies of deliveries after the days that the
     /// operator says, for as long as it is polled.
     pub(crate) async fn tidy(self: Arc<Self>) {
         let mut ticks = interval(EVERY);
@@ -26,6 +26,9 @@ impl Service {
             ticks.tick().await;
             if let Err(error) = self.forget_responses().await {
                 tracing::error!(%error, "old responses could not be forgotten; it is tried again");
+            }
+            if let Err(error) = self.prune_claims().await {
+                tracing::error!(%error, "claims on idempotency keys could not be pruned; it is tried again");
             }
             if let Some(days) = self.settings.delivery_body_days
                 && let Err(error) = self.forget_delivery_bodies(days).await
@@ -40,6 +43,14 @@ impl Service {
         while self.store.has_response_before(kept_before).await? {
             let forget = Write::ResponsesForgotten { kept_before, at_most: AT_A_TIME };
             self.store.commit(Change::of(forget)).await?;
+        }
+        Ok(())
+    }
+
+    async fn prune_claims(&self) -> Result<(), Refused> {
+        let ended_before = self.ambient.now();
+        while self.store.has_claim_ended_before(ended_before).await? {
+            self.store.commit(Change::of(Write::ClaimsPruned { ended_before, at_most: AT_A_TIME })).await?;
         }
         Ok(())
     }

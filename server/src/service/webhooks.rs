@@ -1,5 +1,7 @@
 //! Subscribing endpoints to events.
 
+use std::sync::Arc;
+
 use payments_core::{
     Amount, CreateWebhook, Delivery, DeliveryId, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest,
     RawJson, SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
@@ -7,7 +9,10 @@ use payments_core::{
 use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{Change, Endpoint, Outgoing, StoreError, Text, Write};
+use crate::{
+    delivery::ATTEMPT,
+    store::{Change, Endpoint, Outgoing, StoreError, Text, Write},
+};
 
 impl Service {
     /// Subscribes an endpoint. Its new secret is in the answer, and in the list.
@@ -60,11 +65,25 @@ impl Service {
     /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be sent
     /// or logged. The attempt is made first, so that the answer can tell of it.
     pub(crate) async fn test_webhook(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         id: &str,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
+        // A key is claimed only for what can be done.
+        self.own_endpoint(caller, id).await?;
+        let (caller, id) = (caller.clone(), id.to_owned());
+        let ping = move |service: Arc<Self>, request: Option<IdempotentRequest>| {
+            let (caller, id) = (caller.clone(), id.clone());
+            async move { service.ping(&caller, &id, request.as_ref()).await }
+        };
+        match self.once(request, ATTEMPT, ping).await {
+            Err(Refused::Unavailable(error)) => unrecorded(&error),
+            outcome => outcome,
+        }
+    }
+
+    async fn ping(&self, caller: &Caller, id: &str, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let endpoint = self.own_endpoint(caller, id).await?.endpoint;
         let now = self.ambient.now();
         let kind = EventKind::TestPing;
@@ -85,11 +104,12 @@ impl Service {
         }
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
         let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
-        let writes = vec![Write::Delivery(Box::new(outgoing))];
-        match self.commit_once(Change { idempotency, writes }, body, request).await {
-            Err(Refused::Unavailable(error)) => {
-                tracing::error!(%error, "a test ping could not be logged");
-                Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?))
+        let log = Write::Delivery(Box::new(outgoing.clone()));
+        match self.commit_once(Change { idempotency, writes: vec![log] }, body, request).await {
+            // Another request has taken the key over and answers for both. This attempt was made all the same.
+            Err(Refused::KeyUnderWay) => {
+                self.store.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
+                Err(Refused::KeyUnderWay)
             }
             outcome => outcome,
         }
@@ -114,6 +134,12 @@ impl Service {
         };
         Ok(self.store.deliveries(&caller.scope, webhook.as_ref(), page).await?)
     }
+}
+
+/// The answer to a ping that could not be recorded, before it was sent or after.
+fn unrecorded(error: &StoreError) -> Result<Answer, Refused> {
+    tracing::error!(%error, "a test ping could not be logged");
+    Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?))
 }
 
 /// What came of looking at a signature.

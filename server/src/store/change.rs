@@ -3,7 +3,8 @@
 use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Status, Timestamp};
 
 use super::records::{
-    ApiKey, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Session, Workspace,
+    ApiKey, ClaimToken, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Session,
+    Workspace,
 };
 
 /// What is to become durable together, or not at all.
@@ -31,6 +32,19 @@ pub(crate) struct Keep {
     /// When it was given; it counts for 24 hours.
     pub(crate) created_at: Timestamp,
     pub(crate) body: Text,
+    /// What becomes of the claim on the key.
+    pub(crate) claim: ClaimEnd,
+}
+
+/// What keeping a response does about the claim on its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ClaimEnd {
+    /// Nobody claims such a key: the effect is the change itself.
+    NotClaimed,
+    /// It ends this claim, which must still be held; else [`Conflict::ClaimLost`].
+    Held(ClaimToken),
+    /// It ends any claim. Something else says who was first, such as the payment's version.
+    Any,
 }
 
 /// A JSON text of a change. What is the payment need not be kept a second time.
@@ -66,6 +80,18 @@ pub(crate) enum Write {
     App(Box<DeveloperApp>),
     /// A gateway's token, and when tokens were asked for.
     GatewayToken(&'static str, KeptToken),
+    /// A request claims its idempotency key before its effect outside the store. The key must be unused and not
+    /// claimed; else [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A lease that has ended is taken over.
+    KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
+    /// A claim ends without a response: the key may try again. Nothing happens if the claim is not held any more.
+    KeyReleased(IdempotencyKey, ClaimToken),
+    /// Claims whose lease has ended are removed.
+    ClaimsPruned {
+        /// Those whose lease ended before this time.
+        ended_before: Timestamp,
+        /// Not more than this at a time.
+        at_most: usize,
+    },
     /// Responses that no longer count are forgotten, the oldest first.
     ResponsesForgotten {
         /// Those that were kept before this time.
@@ -113,6 +139,12 @@ pub(crate) enum Conflict {
     /// Another request with this key was first. Its response is the answer to this one too, if it was the same request.
     #[error("the idempotency key was used")]
     IdempotencyKeyUsed(Box<KeptResponse>),
+    /// Another request with this key is under way, under this claim.
+    #[error("the idempotency key is claimed")]
+    KeyClaimed(Box<KeyClaim>),
+    /// The lease of this claim ended, and another request has taken the key over.
+    #[error("the claim on the idempotency key was taken over")]
+    ClaimLost,
     /// The payment has moved since this change was decided. Read it again and decide again.
     #[error("the payment has moved meanwhile")]
     PaymentMoved,

@@ -18,10 +18,10 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use change::{Change, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
+pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
 pub(crate) use records::{
-    ApiKey, Attempt, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing,
-    RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,
+    ApiKey, Attempt, ClaimToken, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyClaim,
+    KeyHash, Outgoing, RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,
 };
 
 /// Where payments, keys, endpoints and the outbox are kept.
@@ -59,6 +59,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Whether any response was kept before this time.
     async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError>;
+
+    /// Whether the lease of any claim on an idempotency key ended before this time.
+    async fn has_claim_ended_before(&self, time: Timestamp) -> Result<bool, StoreError>;
 
     /// Whether a delivery from before this time is over and still has its bodies.
     async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError>;

@@ -323,7 +323,7 @@ pub(crate) struct Figures {
 }
 
 /// What makes an `Idempotency-Key` one key: the developer, the environment, the method, the path, and the text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct IdempotencyKey {
     pub(crate) scope: Scope,
     /// SHA-256 over method, path and the header's text.
@@ -341,6 +341,31 @@ impl IdempotencyKey {
             .chain_update(text)
             .finalize();
         Self { scope: scope.clone(), digest: digest.into() }
+    }
+}
+
+/// A request's right to have its effect outside the store, under its idempotency key: a lease with a fencing token.
+///
+/// The request that made the claim has the effect, the others wait for its answer. The lease ends what a crash leaves
+/// behind; the token tells a request that outlived its lease that another one has taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeyClaim {
+    pub(crate) token: ClaimToken,
+    /// As [`KeptResponse::fingerprint`]: another request under the key is a mistake.
+    pub(crate) fingerprint: String,
+    pub(crate) claimed_at: Timestamp,
+    /// When the lease ends.
+    pub(crate) until: Timestamp,
+}
+
+/// Tells one claim from every other: it is random and never used again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ClaimToken(String);
+
+impl ClaimToken {
+    pub(crate) fn new(random: [u8; 16]) -> Self {
+        Self(hex::encode(random))
     }
 }
 

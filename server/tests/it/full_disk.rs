@@ -71,6 +71,35 @@ async fn while_the_disk_is_full_nothing_is_done_by_half_and_with_room_again_it_g
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(answer.headers().contains_key("retry-after"));
     }
+    // A ping is sent and cannot be recorded; one with a key is not even sent, since its key cannot be claimed.
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let ping = async |key: Option<&str>| {
+        let mut request = server.request(Method::POST, &format!("/webhooks/{id}/test"));
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let sent = || receiver.received().iter().filter(|got| got.headers["x-service-event"] == "test.ping").count();
+    let mut pings = 0;
+    while ping(None).await != (200, "null".into()) {
+        pings += 1;
+        assert!(pings < 2000, "the disk is not full");
+    }
+    assert_eq!(sent(), pings + 1);
+    // A claim is small; what is left of the journal's room may hold a few, whose responses it does not hold.
+    let mut keyed = 0;
+    loop {
+        let before = sent();
+        assert_eq!(ping(Some(&format!("ping-{keyed}"))).await, (200, "null".into()));
+        if sent() == before {
+            break;
+        }
+        keyed += 1;
+        assert!(keyed < 2000, "the disk is not full");
+    }
+    assert_eq!(sent(), pings + 1 + keyed, "the last one was not sent");
     // Reading needs no room.
     let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
     assert_eq!(list["total"], made);
@@ -81,8 +110,12 @@ async fn while_the_disk_is_full_nothing_is_done_by_half_and_with_room_again_it_g
         assert_eq!(answer.status(), StatusCode::CREATED);
         assert!(!answer.headers().contains_key("idempotent-replayed"), "a refusal had no effect");
     }
+    let (status, delivery) = ping(Some(&format!("ping-{keyed}"))).await;
+    assert!(status == 200 && delivery.contains("test.ping"), "{delivery}");
     eventually("every event", async || {
-        let mut events: Vec<_> = receiver.received().iter().map(|received| received.body.clone()).collect();
+        let received = receiver.received();
+        let events = received.iter().filter(|received| received.headers["x-service-event"] != "test.ping");
+        let mut events: Vec<_> = events.map(|received| received.body.clone()).collect();
         events.sort();
         events.dedup();
         (events.len() == made + 20).then_some(())

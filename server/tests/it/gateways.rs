@@ -266,6 +266,41 @@ async fn a_refund_whose_answer_is_lost_happens_once_and_its_key_gets_its_answer(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_thirty_refunds_with_one_key_at_once_one_is_made_and_all_get_its_answer() {
+    let live = live().await;
+    for currency in ["USD", "BDT"] {
+        let id = live.paid(30.0, currency).await;
+        let refund = || async {
+            let request = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", "r");
+            let answer = request.json(&json!({"reason": "damaged"})).send().await.unwrap();
+            let replayed = answer.headers().contains_key("idempotent-replayed");
+            (answer.status().as_u16(), replayed, answer.text().await.unwrap())
+        };
+        let answers = futures_util::future::join_all((0..30).map(|_| refund())).await;
+        for (status, _, text) in &answers {
+            assert_eq!((*status, text), (200, &answers[0].2), "{currency}");
+        }
+        assert_eq!(answers.iter().filter(|(_, replayed, _)| !replayed).count(), 1, "{currency}");
+    }
+    assert_eq!(live.stripe.faults().calls_of("refund"), 1, "the processor was asked once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_fails_lets_the_next_of_many_with_its_key_try() {
+    let live = live().await;
+    let id = live.paid(30.0, "USD").await;
+    live.stripe.faults().next("refund", Fault::DropBefore);
+    let refund = || async {
+        let request = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", "r");
+        request.send().await.unwrap().status().as_u16()
+    };
+    let mut answers = futures_util::future::join_all((0..6).map(|_| refund())).await;
+    answers.sort_unstable();
+    assert_eq!(answers, [200, 200, 200, 200, 200, 503], "one was told of the failure, the next try was made");
+    assert_eq!(live.stripe.program().books()[0].refunded, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refund_under_way_at_a_crash_is_seen_through_without_its_merchant() {
     let mut live = live().await;
     let id = live.paid(30.0, "USD").await;

@@ -1,11 +1,13 @@
 //! One `Idempotency-Key`, one effect.
 
+use std::time::Duration;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     receiver::{Manner, Receiver},
-    server::{Server, payment_of},
+    server::{Server, eventually, payment_of},
 };
 
 async fn create(server: &Server, key: &str, body: &Value) -> (StatusCode, bool, String) {
@@ -94,6 +96,95 @@ async fn of_many_requests_with_one_key_at_once_one_has_the_effect_and_all_get_it
         assert_eq!((*status, text), (StatusCode::CREATED, &answers[0].2));
     }
     assert_eq!(total(&server).await, 1);
+}
+
+async fn post(server: &Server, path: &str, key: &str, body: &Value) -> (u16, bool, String) {
+    let answer = server.request(Method::POST, path).header("idempotency-key", key).json(body).send().await.unwrap();
+    let replayed = answer.headers().contains_key("idempotent-replayed");
+    (answer.status().as_u16(), replayed, answer.text().await.unwrap())
+}
+
+async fn deliveries(server: &Server) -> Value {
+    server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap()
+}
+
+/// Subscribes an address to nothing but what the test sends, and returns the path of its pings.
+async fn pings_to(server: &Server, url: &str) -> String {
+    let hook = json!({"url": url, "events": ["payment.refunded"]});
+    let answer = server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap();
+    let endpoint: Value = answer.json().await.unwrap();
+    format!("/webhooks/{}/test", endpoint["id"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_six_pings_with_one_key_at_once_one_is_sent_and_logged_and_all_get_its_answer() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
+    let path = pings_to(&server, &receiver.url()).await;
+    let none = json!({});
+    let answers = futures_util::future::join_all((0..6).map(|_| post(&server, &path, "ping", &none))).await;
+    assert_eq!(answers.iter().filter(|(_, replayed, _)| *replayed).count(), 5);
+    for (status, _, text) in &answers {
+        assert_eq!((*status, text), (200, &answers[0].2));
+    }
+    assert_eq!(receiver.received().len(), 1);
+    assert_eq!(deliveries(&server).await["total"], 1);
+    let delivery: Value = serde_json::from_str(&answers[0].2).unwrap();
+    assert_eq!(deliveries(&server).await["items"][0], delivery);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_claimed_takes_no_other_request() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
+    let path = pings_to(&server, &receiver.url()).await;
+    let (none, other) = (json!({}), json!({"a": 1}));
+    let second = async {
+        eventually("the first ping", async || (!receiver.received().is_empty()).then_some(())).await;
+        post(&server, &path, "ping", &other).await
+    };
+    let (first, second) = tokio::join!(post(&server, &path, "ping", &none), second);
+    assert_eq!((first.0, second.0), (200, 422), "{}", second.2);
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ping_whose_client_hangs_up_is_logged_and_its_key_gets_its_answer() {
+    let server = Server::start();
+    let receiver = Receiver::start(Manner::Late(Duration::from_millis(500))).await;
+    let path = pings_to(&server, &receiver.url()).await;
+    let body = json!({});
+    let arrived = eventually("the ping", async || (!receiver.received().is_empty()).then_some(()));
+    tokio::select! {
+        _ = post(&server, &path, "ping", &body) => panic!("answered before the endpoint did"),
+        () = arrived => {}
+    }
+    // The first request is gone; this one waits for its effect.
+    let (status, replayed, text) = post(&server, &path, "ping", &body).await;
+    assert_eq!((status, replayed), (200, true), "{text}");
+    assert_eq!((receiver.received().len(), &deliveries(&server).await["total"]), (1, &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_claimed_at_a_crash_is_free_at_the_next_start() {
+    let mut server = Server::start();
+    let receiver = Receiver::start(Manner::Hang).await;
+    let path = pings_to(&server, &receiver.url()).await;
+    let body = json!({});
+    let arrived = eventually("the ping", async || (!receiver.received().is_empty()).then_some(()));
+    tokio::select! {
+        _ = post(&server, &path, "ping", &body) => panic!("nobody answers"),
+        () = arrived => {}
+    }
+    server.kill();
+    let check = server.administer(&["check"]);
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    server.restart();
+    // Were the claim still held, this would be told to try again: its lease is longer than anybody waits.
+    let (status, replayed, text) = post(&server, &path, "ping", &body).await;
+    assert_eq!((status, replayed), (200, false), "{text}");
+    assert_eq!((receiver.received().len(), &deliveries(&server).await["total"]), (2, &json!(1)));
+    assert_eq!(post(&server, &path, "ping", &body).await, (200, true, text));
 }
 
 #[tokio::test(flavor = "multi_thread")]

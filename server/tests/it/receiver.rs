@@ -47,6 +47,8 @@ impl Received {
 pub(crate) enum Manner {
     Answer(StatusCode, String),
     Redirect(String),
+    /// Answers 200 after this time.
+    Late(Duration),
     /// Takes the request and never answers.
     Hang,
 }
@@ -75,6 +77,10 @@ impl Receiver {
                 match manner {
                     Manner::Answer(status, body) => Response::builder().status(status).body(body),
                     Manner::Redirect(to) => Response::builder().status(302).header("location", to).body(String::new()),
+                    Manner::Late(time) => {
+                        tokio::time::sleep(time).await;
+                        Response::builder().status(200).body(String::new())
+                    }
                     Manner::Hang => {
                         tokio::time::sleep(Duration::from_secs(600)).await;
                         unreachable!("the test is over by now")

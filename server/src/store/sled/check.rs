@@ -24,7 +24,9 @@ use super::{
     tables::{self, Event, Stored, StoredResponse},
     telling::Untold,
 };
-use crate::store::{ApiKey, Endpoint, KeptToken, KeyHash, Outgoing, Scope, Session, StoreError, Workspace};
+use crate::store::{
+    ApiKey, Endpoint, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope, Session, StoreError, Workspace,
+};
 
 /// One thing that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -149,6 +151,7 @@ impl Check<'_> {
             b"outbox" => self.outbox(key),
             b"untold" => self.untold(key, value),
             b"used" => self.used(key, value),
+            b"claim" => self.claim(key, value),
             b"responses" => self.responses(key, value),
             b"ends" => self.ends(key, value),
             b"check" => self.gateway_check(key),
@@ -408,6 +411,20 @@ impl Check<'_> {
         let name = keys::name_of_used(key);
         let is_there = packed::values::<StoredResponse>(&responses).flatten().any(|kept| Some(kept.of) == name);
         self.expect(is_there, key, "was used and has no response");
+        Ok(())
+    }
+
+    /// A claim is on a key that has no response yet, or one that no longer counted, and its lease ends.
+    fn claim(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(claim) = self.parse::<KeyClaim>(key, value) else { return Ok(()) };
+        let Some(used) = keys::used_of_claim(key) else {
+            self.find(key, "is on no idempotency key");
+            return Ok(());
+        };
+        self.expect(claim.until > claim.claimed_at, key, "has a lease that ends before it begins");
+        let is_answered =
+            self.other::<Timestamp>(&used)?.is_some_and(|used_at| KeptResponse::is_fresh_at(used_at, claim.claimed_at));
+        self.expect(!is_answered, key, "claims a key that has its response");
         Ok(())
     }
 

@@ -175,6 +175,21 @@ pub(super) fn used(name: &str) -> Option<Vec<u8>> {
     Some([KEYS_USED, scope.as_bytes(), &hex::decode(digest).ok()?].concat())
 }
 
+/// What the keys of all claims on idempotency keys begin with.
+pub(super) const CLAIMS: &[u8] = b"claim/";
+
+/// The claim on an idempotency key.
+pub(super) fn claim(key: &IdempotencyKey) -> Vec<u8> {
+    [CLAIMS, idempotency(key).get(KEYS_USED.len()..).unwrap_or_default()].concat()
+}
+
+/// The used key that a claim is on.
+pub(super) fn used_of_claim(key: &[u8]) -> Option<Vec<u8>> {
+    let used = [KEYS_USED, key.strip_prefix(CLAIMS)?].concat();
+    let name = name_of_used(&used)?;
+    scope_of(&mut name.split('/')).map(|_| used)
+}
+
 /// The length of what tells an idempotency key.
 const DIGEST_BYTES: usize = 32;
 

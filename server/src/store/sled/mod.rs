@@ -8,6 +8,7 @@ mod applier;
 mod archive;
 mod backup;
 mod check;
+mod claims;
 mod committer;
 mod deliveries;
 mod engine;
@@ -53,7 +54,7 @@ use self::{
     archive::Archivist,
     backup::Copier,
     committer::Committer,
-    journal::{Journal, JournalError},
+    journal::{Journal, JournalError, Writes},
     keys::{List, Marks},
     records::Records,
     retention::Retention,
@@ -162,11 +163,18 @@ impl SledStore {
         if let Some(parent) = directory.canonicalize()?.parent() {
             journal::sync_directory(parent)?;
         }
-        while let Some(mut writes) = migrate::next_step(&tree)? {
-            // Through the journal, so that it is as durable and as whole as any change.
+        // Through the journal, so that it is as durable and as whole as any change.
+        let mut change = |mut writes: Writes| -> Result<(), OpenError> {
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            applier::apply(&tree, &writes).map_err(StoreError::engine)?;
+            Ok(applier::apply(&tree, &writes).map_err(StoreError::engine)?)
+        };
+        while let Some(writes) = migrate::next_step(&tree)? {
+            change(writes)?;
+        }
+        let void = claims::of_a_gone_process(&tree)?;
+        if !void.is_empty() {
+            change(void)?;
         }
         let applied = tables::read(&tree, keys::APPLIED)?.unwrap_or(0);
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
@@ -443,6 +451,10 @@ impl Store for SledStore {
         Ok(self.records.range(keys::responses_before(time)).next().transpose()?.is_some())
     }
 
+    async fn has_claim_ended_before(&self, time: Timestamp) -> Result<bool, StoreError> {
+        Ok(!claims::ended_before_in(&self.records, time, 1)?.is_empty())
+    }
+
     async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError> {
         Ok(!tables::delivery_bodies_before(&self.records, time, 1)?.is_empty())
     }
@@ -597,7 +609,7 @@ mod tests {
     use crate::{
         ambient::OperatingSystem,
         metrics::Metrics,
-        store::{Keep, Text, Write},
+        store::{ClaimEnd, Keep, Text, Write},
     };
 
     fn at(hours: i64) -> Timestamp {
@@ -617,7 +629,13 @@ mod tests {
 
     fn keeping(text: &str, created_at: Timestamp) -> Keep {
         let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
-        Keep { key: key(text), fingerprint: String::new(), created_at, body: Text::Json(body) }
+        Keep {
+            key: key(text),
+            fingerprint: String::new(),
+            created_at,
+            body: Text::Json(body),
+            claim: ClaimEnd::NotClaimed,
+        }
     }
 
     /// A clock that says what it is told to.

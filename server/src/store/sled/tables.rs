@@ -142,21 +142,19 @@ impl<'r> View<'r> {
     }
 
     fn keep(&mut self, keep: Keep, writes: &[Write]) -> Result<(), CommitError> {
-        let Keep { key, fingerprint, created_at, body } = keep;
+        let Keep { key, fingerprint, created_at, body, claim } = keep;
         let at = keys::idempotency(&key);
         let of = keys::name_of_used(&at).unwrap_or_default();
         if let Some(used_at) = self.read::<Timestamp>(&at)? {
+            if KeptResponse::is_fresh_at(used_at, created_at) {
+                return Err(self.used(&at, used_at)?.into());
+            }
             let record = keys::responses(used_at);
             let responses = self.bytes(&record)?;
-            if KeptResponse::is_fresh_at(used_at, created_at) {
-                let missing = || unreadable(&record, serde::de::Error::custom("a response is not there"));
-                let kept = response_of(&record, &responses, &of)?.ok_or_else(missing)?;
-                let kept = kept.resolve(&record, |id| self.read(&keys::session(id)))?;
-                return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
-            }
             let others = responses_without(&record, &responses, &of)?;
             self.change.insert(record, (!others.is_empty()).then_some(others));
         }
+        self.end_claim(&key, &claim)?;
         let payment = writes.iter().find_map(|write| match write {
             Write::Payment(payment) => Some(payment.as_ref()),
             _ => None,
@@ -182,6 +180,16 @@ impl<'r> View<'r> {
             .map_err(|source| unreadable(&record, source))?;
         self.set(record, responses);
         Ok(())
+    }
+
+    /// An idempotency key was used at a time: the conflict with whoever uses it again.
+    pub(super) fn used(&self, at: &[u8], used_at: Timestamp) -> Result<Conflict, StoreError> {
+        let record = keys::responses(used_at);
+        let missing = || unreadable(&record, serde::de::Error::custom("a response is not there"));
+        let of = keys::name_of_used(at).unwrap_or_default();
+        let kept = response_of(&record, &self.bytes(&record)?, &of)?.ok_or_else(missing)?;
+        let kept = kept.resolve(&record, |id| self.read(&keys::session(id)))?;
+        Ok(Conflict::IdempotencyKeyUsed(Box::new(kept)))
     }
 
     fn write(&mut self, write: Write) -> Result<(), CommitError> {
@@ -210,6 +218,9 @@ impl<'r> View<'r> {
             }
             Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
             Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
+            Write::KeyClaimed(write) => self.claim_key(&write.0, &write.1)?,
+            Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
+            Write::ClaimsPruned { ended_before, at_most } => self.prune_claims(ended_before, at_most)?,
             Write::ResponsesForgotten { kept_before, at_most } => self.forget_responses(kept_before, at_most)?,
             Write::DeliveryBodiesForgotten { created_before, at_most } => {
                 self.forget_delivery_bodies(created_before, at_most)?;
