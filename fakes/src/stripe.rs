@@ -25,6 +25,9 @@ pub const DECLINED_CARD: &str = "4000000000000002";
 /// A way to pay that takes its time: the session is complete, and paid once [`Stripe::finish`] says so.
 pub const SLOW_CARD: &str = "4000000000000077";
 
+/// The statuses of a refund.
+const REFUND_STATUSES: [&str; 5] = ["pending", "requires_action", "succeeded", "failed", "canceled"];
+
 /// The smallest charge, in cents.
 const SMALLEST: u64 = 50;
 
@@ -42,6 +45,7 @@ struct State {
     refunds: HashMap<String, Refund>,
     kept: HashMap<String, (String, Answer)>,
     events_to: Option<String>,
+    next_refund: Option<&'static str>,
     times: u32,
     made: u64,
 }
@@ -142,6 +146,12 @@ impl Stripe {
         };
         let session = session.clone();
         self.send(&mut state, kind, &session.json(""));
+    }
+
+    /// The next refund has this status from the beginning: `pending`, `requires_action`, `succeeded`, `failed` or
+    /// `canceled`. A failed or a canceled one gives nothing back.
+    pub fn next_refund_is(&self, status: &'static str) {
+        lock(&self.state).next_refund = Some(status);
     }
 
     /// A refund that was made is taken back: the customer's bank did not take it.
@@ -367,6 +377,7 @@ impl Stripe {
         let mut state = lock(&self.state);
         state.made += 1;
         let made = state.made;
+        let next = state.next_refund;
         let Some(session) = state.sessions.values_mut().find(|session| session.intent == intent) else {
             return no_such("payment_intent", intent);
         };
@@ -395,17 +406,21 @@ impl Stripe {
         if amount == 0 || amount > left {
             return invalid("amount", "Refund amount is greater than the unrefunded amount on the charge.");
         }
-        session.refunded += amount;
+        let status = next.unwrap_or("succeeded");
+        if !["failed", "canceled"].contains(&status) {
+            session.refunded += amount;
+        }
         let refund = Refund {
             id: token("re_", made, "refund"),
             intent: intent.to_owned(),
             amount,
             currency: session.currency.clone(),
-            status: "succeeded",
+            status,
             reason: reason.map(str::to_owned),
             metadata: metadata(form),
             created: now(),
         };
+        state.next_refund = None;
         state.refunds.insert(refund.id.clone(), refund.clone());
         self.send(&mut state, "refund.updated", &refund.json());
         Answer::json(StatusCode::OK, &refund.json())
@@ -492,6 +507,13 @@ impl Stripe {
                 self.fail_refund(text("refund"));
                 Answer::json(StatusCode::OK, &json!({}))
             }
+            "/_control/next_refund" => match REFUND_STATUSES.into_iter().find(|known| *known == text("status")) {
+                Some(status) => {
+                    self.next_refund_is(status);
+                    Answer::json(StatusCode::OK, &json!({}))
+                }
+                None => Answer::json(StatusCode::BAD_REQUEST, &json!({"error": "no such status of a refund"})),
+            },
             "/_control/events" => {
                 let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
                 self.send_events_to(text("url"), u32::try_from(times).unwrap_or(1));

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
 
-use crate::service::Ending;
+use crate::{gateway::Hidden, service::Ending};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it serves.
 #[derive(Debug, Parser)]
@@ -117,6 +117,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub(crate) gateway_timeout: u8,
+    /// An HTTP proxy to the payment gateways, such as http://proxy.internal:3128; without it they are called directly,
+    /// whatever HTTPS_PROXY and its like say. Webhooks never go through a proxy.
+    #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]
+    pub(crate) gateway_proxy: Option<Hidden>,
     /// Where backups go. From the last one on the journal is kept too, so that `restore` loses nothing acknowledged.
     #[arg(long, env = "PAYMENTS_BACKUP_DIR", value_name = "DIR")]
     pub(crate) backup_dir: Option<PathBuf>,

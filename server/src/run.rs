@@ -101,7 +101,14 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
     let patience = Duration::from_secs(args.gateway_timeout.into());
-    let gateways = Gateways::new(Credentials::read(credentials)?, &store, &ambient, patience, &metrics.gateways)?;
+    let gateways = Gateways::new(
+        Credentials::read(credentials)?,
+        &store,
+        &ambient,
+        patience,
+        args.gateway_proxy,
+        &metrics.gateways,
+    )?;
     let service = Arc::new(Service {
         gateways,
         store: Arc::clone(&store),

@@ -259,7 +259,7 @@ mod tests {
 
     fn judged(json: &str) -> Result<Reply, GatewayError> {
         let calls = crate::metrics::Metrics::new().gateways;
-        let line = Line::new(GatewayName::Bkash, std::time::Duration::from_secs(1), calls).unwrap();
+        let line = Line::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
         parse(&line, json.as_bytes()).and_then(|reply| reply.judged(&line))
     }
 

@@ -6,7 +6,11 @@ use bytes::{Bytes, BytesMut};
 use reqwest::{Client, RequestBuilder, StatusCode, redirect};
 use tokio::time::Instant;
 
-use super::{GatewayError, GatewayName, circuit::Circuit};
+use super::{
+    GatewayError, GatewayName,
+    circuit::Circuit,
+    proxy::{self, GatewayProxy},
+};
 use crate::metrics::GatewayCalls;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -29,13 +33,18 @@ pub(super) struct Answer {
 
 impl Line {
     /// `timeout` bounds all of a call.
-    pub(super) fn new(gateway: GatewayName, timeout: Duration, calls: GatewayCalls) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(
+        gateway: GatewayName,
+        timeout: Duration,
+        proxy: Option<&GatewayProxy>,
+        calls: GatewayCalls,
+    ) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT)
-            .timeout(timeout)
-            .build()?;
+            .timeout(timeout);
+        let client = proxy::by(client, proxy)?.build()?;
         Ok(Self { gateway, client, circuit: Circuit::default(), calls })
     }
 

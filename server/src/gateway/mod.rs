@@ -8,6 +8,7 @@ mod bkash;
 mod call;
 mod circuit;
 mod credentials;
+mod proxy;
 mod sandbox;
 mod sealed;
 mod stripe;
@@ -17,15 +18,15 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use payments_core::{Amount, Currency, Environment, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 
-use self::call::Line;
+use self::{call::Line, proxy::GatewayProxy};
 use crate::{
     ambient::Ambient,
     metrics::GatewayCalls,
     store::{Attempt, GatewayName, Store},
 };
 
-pub(crate) use credentials::{CredentialFile, Credentials};
-pub(crate) use stripe::{EventAbout, EventFault, Stripe, StripeEvent};
+pub(crate) use credentials::{CredentialFile, Credentials, Hidden};
+pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
 
 /// Where the customer of a new attempt goes.
 #[derive(Debug)]
@@ -144,6 +145,8 @@ pub(crate) enum GatewaySetupError {
     Client(#[from] reqwest::Error),
     #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]
     WebhookSecret(#[from] webhook_verify::SecretError),
+    #[error(transparent)]
+    Proxy(#[from] proxy::ProxyAddressError),
     #[error("PAYMENTS_BKASH_APP_SECRET cannot be made a key")]
     Seal,
 }
@@ -162,9 +165,11 @@ impl Gateways {
         store: &Arc<dyn Store>,
         ambient: &Arc<dyn Ambient>,
         timeout: Duration,
+        proxy: Option<Hidden>,
         calls: &GatewayCalls,
     ) -> Result<Self, GatewaySetupError> {
-        let line = |name| Line::new(name, timeout, calls.clone());
+        let proxy = proxy.map(GatewayProxy::new).transpose()?;
+        let line = |name| Line::new(name, timeout, proxy.as_ref(), calls.clone());
         let bkash = credentials.bkash.map(|bkash| -> Result<_, GatewaySetupError> {
             bkash::Bkash::new(bkash, line(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))
         });

@@ -3,8 +3,11 @@
 //! A session is paid when Stripe, asked for it, says `payment_status: paid` with this payment's amount and currency.
 //! Its events are signed, and still only a reason to ask.
 
+mod event;
+mod refund;
+
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentId, PaymentMethod, Timestamp};
+use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::{Deserialize, de::DeserializeOwned};
 use webhook_verify::{
@@ -12,6 +15,8 @@ use webhook_verify::{
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
 };
 
+use self::refund::{RefundStanding, StripeRefund};
+pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
     Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
     Taken,
@@ -50,12 +55,6 @@ struct Session {
 #[derive(Debug, Deserialize)]
 struct PaymentIntent {
     status: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct StripeRefund {
-    id: String,
-    status: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -144,15 +143,10 @@ impl Stripe {
     }
 
     /// What went wrong with a refund that was made, if anything did.
-    pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<String>, GatewayError> {
+    pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
         let request = self.get(&format!("/refunds/{}", segment(id)));
         let refund: StripeRefund = self.call("retrieve refund", request).await?;
-        Ok(match refund.status.as_deref() {
-            Some(status @ ("failed" | "canceled")) => {
-                Some(format!("Stripe says that refund {} is {status}", refund.id))
-            }
-            _ => None,
-        })
+        Ok(refund.fault())
     }
 
     /// Judges an event by its signature and says which payment to look at.
@@ -164,15 +158,11 @@ impl Stripe {
     ) -> Result<StripeEvent<'s>, EventFault> {
         let verifier = self.events.as_ref().ok_or(EventFault::NoSecret)?;
         let verified = verifier.verify_at(signature, body, now.as_unix_seconds())?;
-        let event: Event<'_> = serde_json::from_slice(verified.body()).map_err(EventFault::NotAnEvent)?;
-        let object = event.data.object;
-        let payment = object.metadata.payment_id.and_then(|id| id.parse().ok());
-        let Some(payment) = payment.filter(|_| WATCHED.contains(&event.kind)) else {
+        let Some(about) = EventAbout::read(verified.body()) else {
+            tracing::debug!("an event of Stripe's is not about a payment of this server");
             return Ok(StripeEvent::NotOurs);
         };
-        let refund = event.kind.starts_with("refund.").then(|| object.id.to_owned());
-        let about = EventAbout { payment, refund };
-        let claim = self.seen.claim_at(&verified, event_id, now.as_unix_seconds());
+        let claim = self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds());
         Ok(match claim {
             Ok(Claim::New(claimed)) => StripeEvent::New { about, claimed },
             Ok(Claim::Done | Claim::InProgress) => StripeEvent::Seen,
@@ -181,16 +171,6 @@ impl Stripe {
         })
     }
 }
-
-/// The events that are a reason to look.
-const WATCHED: [&str; 6] = [
-    "checkout.session.completed",
-    "checkout.session.async_payment_succeeded",
-    "checkout.session.async_payment_failed",
-    "checkout.session.expired",
-    "refund.updated",
-    "refund.failed",
-];
 
 /// A genuine event.
 pub(crate) enum StripeEvent<'s> {
@@ -204,13 +184,6 @@ pub(crate) enum StripeEvent<'s> {
     NotOurs,
 }
 
-/// What an event is a reason to look at.
-pub(crate) struct EventAbout {
-    pub(crate) payment: PaymentId,
-    /// Stripe's id of the refund, if the event is about one.
-    pub(crate) refund: Option<String>,
-}
-
 /// Why an event was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EventFault {
@@ -218,42 +191,6 @@ pub(crate) enum EventFault {
     NoSecret,
     #[error("the signature does not hold: {0}")]
     Signature(#[from] Failure),
-    #[error("the body is signed but no event: {0}")]
-    NotAnEvent(serde_json::Error),
-}
-
-/// The id of the event in a body: what it is remembered by.
-fn event_id(body: &[u8]) -> Option<&str> {
-    #[derive(Deserialize)]
-    struct Identified<'e> {
-        id: &'e str,
-    }
-    serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
-}
-
-#[derive(Deserialize)]
-struct Event<'e> {
-    #[serde(rename = "type")]
-    kind: &'e str,
-    data: EventData<'e>,
-}
-
-#[derive(Deserialize)]
-struct EventData<'e> {
-    #[serde(borrow)]
-    object: EventObject<'e>,
-}
-
-#[derive(Deserialize)]
-struct EventObject<'e> {
-    #[serde(default)]
-    metadata: EventMetadata,
-    id: &'e str,
-}
-
-#[derive(Default, Deserialize)]
-struct EventMetadata {
-    payment_id: Option<String>,
 }
 
 #[async_trait]
@@ -341,10 +278,16 @@ impl Gateway for Stripe {
             form.push(("metadata[reason]", &reason));
         }
         match self.call::<StripeRefund>("refund", self.post("/refunds", refund.id, &form)).await {
-            Ok(StripeRefund { id, status }) if status.as_deref() == Some("failed") => {
-                Err(self.line.refused("refund_failed", format!("refund {id} failed")))
-            }
-            Ok(_) => Ok(()),
+            Ok(refund) => match refund.standing() {
+                RefundStanding::TakenOn => Ok(()),
+                RefundStanding::CameToNothing => {
+                    let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
+                    Err(self.line.refused("refund_failed", what))
+                }
+                RefundStanding::Unknown => {
+                    Err(self.line.unanswered_because(&format!("refund {} is {}", refund.id, refund.status())))
+                }
+            },
             // The money is back, by this refund's first call or by a person's hand.
             Err(GatewayError::Refused { code, .. }) if code == "charge_already_refunded" => Ok(()),
             Err(error) => Err(error),

@@ -91,7 +91,7 @@ async fn event(service: &Service, mut incoming: Incoming) -> Result<Response, Pr
     let signature = incoming.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
     let event = stripe.event(signature, &body, service.ambient.now()).map_err(|fault| match fault {
         EventFault::NoSecret => Problem::NotFound(fault.to_string()),
-        EventFault::Signature(_) | EventFault::NotAnEvent(_) => payments_core::Invalid::new(fault.to_string()).into(),
+        EventFault::Signature(_) => payments_core::Invalid::new(fault.to_string()).into(),
     })?;
     match event {
         StripeEvent::New { about, claimed } => {

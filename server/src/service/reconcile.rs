@@ -50,7 +50,7 @@ impl Service {
     pub(crate) async fn heard_of(&self, stripe: &Stripe, about: &EventAbout) -> Result<(), Refused> {
         match &about.refund {
             Some(refund) => match stripe.refund_fault(refund).await? {
-                Some(fault) => self.refund_failed_later(&about.payment, fault).await,
+                Some(fault) => self.refund_failed_later(&about.payment, &fault).await,
                 None => Ok(()),
             },
             None => self.look_soon(&about.payment).await,

@@ -13,7 +13,7 @@ use super::{
     payments::{EventData, Moved, NO_PAYMENT},
 };
 use crate::{
-    gateway::{GatewayError, RefundOrder, RefundWay},
+    gateway::{GatewayError, RefundFault, RefundOrder, RefundWay},
     store::{RefundAsked, Review, Session, StoreError},
 };
 
@@ -188,10 +188,18 @@ impl Service {
     }
 
     /// The gateway took a refund back after it had been made. The merchant's books say it was made, so a person decides.
-    pub(super) async fn refund_failed_later(&self, id: &PaymentId, what: String) -> Result<(), Refused> {
+    pub(super) async fn refund_failed_later(&self, id: &PaymentId, fault: &RefundFault) -> Result<(), Refused> {
+        let RefundFault { refund, what } = fault;
         loop {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
-            if session.review.is_some() {
+            let is_it = |known: &RefundId| refund.as_deref().is_none_or(|refund| refund == known.as_str());
+            if session.refund_asked.as_ref().is_some_and(|asked| is_it(&asked.id)) {
+                // Its request has yet to write down what became of it. The gateway tells again.
+                return Err(Refused::RefundUnderWay);
+            }
+            // One that never counted as made was refused to whoever asked for it.
+            let counts = session.payment.refund.as_ref().is_some_and(|refund| is_it(&refund.id));
+            if !counts || session.review.is_some() {
                 return Ok(());
             }
             tracing::error!(payment = %id, what, "a person must look: payments-server reconcile list");

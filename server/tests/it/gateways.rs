@@ -1,12 +1,26 @@
 //! Live payments through both gateways, which are strict fakes on this machine.
 
+use std::{
+    net::SocketAddr,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
 use gateway_fakes::{Fault, bkash, stripe};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
     live::Live,
-    server::{Server, eventually, payment_of},
+    receiver::{Manner, Receiver},
+    server::{BINARY, Server, eventually, payment_of},
 };
 
 async fn live() -> Live {
@@ -237,9 +251,105 @@ async fn only_a_genuine_event_is_taken_and_twice_is_once() {
     assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, body), body).await, 200);
     assert_eq!(post(&sign("whsec_another", body), body).await, 400);
     assert_eq!(post("", body).await, 400);
-    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, "[]"), "[]").await, 400);
-    let foreign = r#"{"id":"evt_2","type":"invoice.paid","data":{"object":{"id":"in_1"}}}"#;
-    assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, foreign), foreign).await, 200);
+    // Whatever else is genuine is taken, or it would be sent again for days.
+    for genuine in [
+        r#"{"id":"evt_2","type":"invoice.paid","data":{"object":{"id":"in_1"}}}"#,
+        r#"{"id":"evt_3","type":"refund.updated","data":{"object":{"metadata":{"payment_id":"pay_unknown"}}}}"#,
+        r#"{"id":"evt_4","type":"checkout.session.expired","data":{"object":{"metadata":null}}}"#,
+        r#"{"id":"evt_5","type":"balance.available","data":{"object":{"object":"balance"}}}"#,
+        r#"{"type":"of.no.shape"}"#,
+        "[]",
+    ] {
+        assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, genuine), genuine).await, 200, "{genuine}");
+        assert_eq!(post(&sign("whsec_another", genuine), genuine).await, 400, "{genuine}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_counts_as_made_where_stripe_has_taken_it_on_and_not_where_it_came_to_nothing() {
+    let live = live().await;
+    for (status, is_made) in
+        [("succeeded", true), ("pending", true), ("requires_action", true), ("failed", false), ("canceled", false)]
+    {
+        let id = live.paid(30.0, "USD").await;
+        let refund = || async {
+            let request = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", "r");
+            let answer = request.send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        };
+        live.stripe.program().next_refund_is(status);
+        let (answered, text) = refund().await;
+        assert_eq!(answered, if is_made { 200 } else { 422 }, "{status}: {text}");
+        let expected = if is_made { "refunded" } else { "paid" };
+        assert_eq!(live.payment(&id).await["rawStatus"], expected, "{status}");
+        let is_back =
+            || live.stripe.program().books().into_iter().find(|entry| entry.reference == id).unwrap().refunded;
+        assert_eq!(is_back(), u32::from(is_made), "{status}");
+        if !is_made {
+            assert!(text.contains(status), "{text}");
+            // The key may try again, and that is another refund.
+            assert_eq!(refund().await.0, 200, "{status}");
+            assert_eq!((is_back(), &live.payment(&id).await["rawStatus"]), (1, &json!("refunded")), "{status}");
+        }
+    }
+    assert_eq!(live.administer(&["reconcile", "list"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateways_are_called_directly_whatever_the_environment_says_or_by_the_proxy_of_the_flag() {
+    let mut live = live().await;
+    // Nobody listens there.
+    let dead = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+    let dead = dead.map(|name| (name, "http://127.0.0.1:9"));
+    live.server.restart_in(&dead);
+    live.paid(5.0, "USD").await;
+    live.paid(5.0, "BDT").await;
+
+    let passed = Arc::<AtomicUsize>::default();
+    let proxy = proxy(Arc::clone(&passed)).await;
+    live.server.restart_in(&[&dead[..], &[("PAYMENTS_GATEWAY_PROXY", &*format!("http://a:hush@{proxy}"))]].concat());
+    live.paid(5.0, "USD").await;
+    let after_card = passed.load(Ordering::Relaxed);
+    assert!(after_card > 0, "the card processor was called by the proxy");
+    live.paid(5.0, "BDT").await;
+    let after_both = passed.load(Ordering::Relaxed);
+    assert!(after_both > after_card, "so was the mobile-money gateway");
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let hook = json!({"url": receiver.url(), "events": "*"});
+    let hook: Value = live.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().json().await.unwrap();
+    let ping = format!("/webhooks/{}/test", hook["id"].as_str().unwrap());
+    assert_eq!(live.request(Method::POST, &ping).send().await.unwrap().status(), 200);
+    assert_eq!((receiver.received().len(), passed.load(Ordering::Relaxed)), (1, after_both), "a webhook was not");
+    assert!(!live.server.log().contains("hush"));
+
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--gateway-proxy", "hush", "--listen", "127.0.0.1:0"]);
+    let output = command.arg("--data-dir").arg(live.server.directory.path().join("other")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("--gateway-proxy") && !said.contains("hush"), "{said}");
+}
+
+/// An HTTP proxy that counts the connections it passes on.
+async fn proxy(passed: Arc<AtomicUsize>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let passed = Arc::clone(&passed);
+            tokio::spawn(async move {
+                let mut head = vec![0; 8192];
+                let length = client.read(&mut head).await.unwrap_or(0);
+                // `GET http://127.0.0.1:1234/path HTTP/1.1`
+                let text = String::from_utf8_lossy(&head[..length]).into_owned();
+                let Some(host) = text.split('/').nth(2).map(str::to_owned) else { return };
+                let Ok(mut gateway) = TcpStream::connect(host).await else { return };
+                passed.fetch_add(1, Ordering::Relaxed);
+                let _ = gateway.write_all(&head[..length]).await;
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut gateway).await;
+            });
+        }
+    });
+    address
 }
 
 #[tokio::test(flavor = "multi_thread")]

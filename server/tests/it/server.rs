@@ -108,6 +108,15 @@ impl Server {
         self
     }
 
+    /// `kill -9`, then a new start with further variables in its environment.
+    pub(crate) fn restart_in(&mut self, variables: &[(&str, &str)]) {
+        self.kill();
+        let address = self.url.strip_prefix("http://").unwrap().to_owned();
+        let mut command = Command::new(BINARY);
+        command.envs(variables.iter().copied());
+        (self.process, self.url) = launch(command, self.directory.path(), &address, &self.arguments);
+    }
+
     /// SIGTERM, and how the process ended.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
