@@ -41,7 +41,7 @@ pub(crate) struct Keep {
 pub(crate) enum ClaimEnd {
     /// Nobody claims such a key: the effect is the change itself.
     NotClaimed,
-    /// It ends this claim, which must still be held; else [`Conflict::ClaimLost`].
+    /// It ends this claim. Nobody else may have claimed the key since; else [`Conflict::ClaimLost`].
     Held(ClaimToken),
     /// It ends any claim. Something else says who was first, such as the payment's version.
     Any,
