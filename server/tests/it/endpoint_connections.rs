@@ -77,7 +77,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
             head.lines()
                 .find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(|value| value.trim().to_owned()))
         };
-        if body.len() >= header("content-length:")?.parse().ok()? {
+        if body.len() >= header("content-length:")?.parse::<usize>().ok()? {
             return header("x-service-delivery:");
         }
     }
