@@ -83,6 +83,11 @@ pub(crate) struct ServeArgs {
     /// the listening address and the base URL are this machine's own.
     #[arg(long, env = "PAYMENTS_SANDBOX")]
     pub(crate) sandbox: bool,
+    /// How large the sandbox of a server that others reach may become, in MiB, before it begins anew, empty. It does so once
+    /// a day anyway.
+    #[arg(long, env = "PAYMENTS_SANDBOX_MIB", default_value_t = 512, value_name = "MIB",
+        value_parser = clap::value_parser!(u32).range(64..))]
+    pub(crate) sandbox_mib: u32,
     /// The word in the webhooks' header names, X-WORD-Signature.
     #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
     pub(crate) header_word: String,

@@ -18,6 +18,7 @@ pub(crate) struct Metrics {
     pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
     pub(crate) outside_effects: Gauge,
+    pub(crate) sandbox: SandboxGauges,
     payments: Family<PaymentLabels, Gauge>,
     oldest_in_outbox: Gauge,
     reviews: Gauge,
@@ -60,6 +61,13 @@ pub(crate) struct PlaceGauges {
     pub(crate) held: Gauge,
     pub(crate) waiting: Gauge,
     pub(crate) kib: Gauge,
+}
+
+/// The sandbox's own store, on a server that others reach.
+#[derive(Clone, Default)]
+pub(crate) struct SandboxGauges {
+    pub(crate) bytes: Gauge,
+    pub(crate) renewals: Counter,
 }
 
 /// Calls to payment gateways.
@@ -214,6 +222,9 @@ impl Metrics {
             "Test pings and refunds at gateways under way for requests",
             outside_effects.clone(),
         );
+        let sandbox = SandboxGauges::default();
+        registry.register("sandbox_bytes", "How long the files of the sandbox's own store are", sandbox.bytes.clone());
+        registry.register("sandbox_renewals", "Times the sandbox's own store began anew", sandbox.renewals.clone());
         registry.register("payments", "Payments by public status", payments.clone());
         registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
         registry.register_with_unit(
@@ -243,6 +254,7 @@ impl Metrics {
             deliveries,
             gateways,
             outside_effects,
+            sandbox,
             payments,
             oldest_in_outbox,
             reviews,

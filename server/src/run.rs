@@ -30,7 +30,7 @@ use crate::{
     metrics::Metrics,
     reach::Reach,
     service::{AdminReply, AdminRequest, Claims, Service, Settings},
-    store::{Store, sled::SledStore},
+    store::{Disposable, Sandboxed, Store, sled::SledStore},
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -96,6 +96,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
 
     books::remove_left_copies(&args.data.data_dir)?;
     let (outbox, woken) = mpsc::unbounded_channel();
+    let to_dispatcher = outbox.clone();
     let (store, closing) = SledStore::open(&args.data.data_dir, outbox, Arc::clone(&ambient), metrics.commits.clone())?;
     file_modes::warn_of_readable(&args.data.data_dir);
     let store: Arc<dyn Store> = Arc::new(store);
@@ -109,7 +110,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         args.gateway_proxy,
         &metrics.gateways,
     )?;
-    let service = Arc::new(Service {
+    let mut service = Service {
         gateways,
         store: Arc::clone(&store),
         ambient: Arc::clone(&ambient),
@@ -125,8 +126,24 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
             has_sandbox: args.sandbox || reach == Reach::Local,
             max_webhook_endpoints: args.max_webhook_endpoints.into(),
         },
-    });
-    service.prepare_sandbox().await?;
+    };
+    // Where others reach it, the sandbox is everybody's: a store of its own, which they cannot fill for good.
+    let sandbox = match service.prepare_sandbox().await?.filter(|_| reach == Reach::Public) {
+        None => None,
+        Some(workspace) => {
+            let directory = args.data.data_dir.join("sandbox");
+            let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
+            let (ambient, gauges) = (Arc::clone(&ambient), metrics.sandbox.clone());
+            Some(Arc::new(Disposable::open(directory, max_bytes, workspace, to_dispatcher, ambient, gauges).await?))
+        }
+    };
+    let store: Arc<dyn Store> = match &sandbox {
+        None => store,
+        Some(sandbox) => Arc::new(Sandboxed::new(store, Arc::clone(sandbox))),
+    };
+    service.store = Arc::clone(&store);
+    let service = Arc::new(service);
+    let renewing = sandbox.clone().map(|sandbox| tokio::spawn(sandbox.renew()));
     let dispatcher = Dispatcher::new(Arc::clone(&store), sender, metrics.deliveries.clone(), shares.deliveries);
     let admin = admin_socket::bind(&args.data.data_dir)
         .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
@@ -197,10 +214,20 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         backing_up.abort();
         let _ = backing_up.await;
     }
+    if let Some(renewing) = renewing {
+        renewing.abort();
+        let _ = renewing.await;
+    }
     // The committer ends when the last way to it is gone, after everything that was queued.
     let _ = (administering.await, expiring.await, tidying.await, reconciling.await, dispatching.await);
     drop((service, dispatcher, store));
-    match timeout(CLOSING, tokio::task::spawn_blocking(|| closing.wait())).await {
+    let close = move || {
+        if let Some(sandbox) = sandbox.and_then(Arc::into_inner) {
+            sandbox.close();
+        }
+        closing.wait();
+    };
+    match timeout(CLOSING, tokio::task::spawn_blocking(close)).await {
         Ok(closed) => {
             closed?;
             tracing::info!("shut down");

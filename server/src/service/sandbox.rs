@@ -4,7 +4,7 @@
 use payments_core::Environment;
 
 use super::{Caller, Refused, Service};
-use crate::store::{Change, KeyHash, Write};
+use crate::store::{Change, KeyHash, Workspace, Write};
 
 /// The public key of the sandbox workspace. It can be used for nothing live.
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
@@ -24,14 +24,18 @@ impl Service {
         self.sandbox().await.ok().map(|_| SANDBOX_KEY)
     }
 
-    /// Makes the sandbox workspace and its key where the sandbox is on, unless they are there.
-    pub(crate) async fn prepare_sandbox(&self) -> Result<(), Refused> {
-        if !self.settings.has_sandbox || self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?.is_some() {
-            return Ok(());
+    /// The sandbox's workspace where the sandbox is on. Makes it and its key unless they are there.
+    pub(crate) async fn prepare_sandbox(&self) -> Result<Option<Workspace>, Refused> {
+        if !self.settings.has_sandbox {
+            return Ok(None);
+        }
+        if let Some(key) = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
+            return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
         }
         let workspace = self.new_workspace("Sandbox", "sandbox");
         let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
-        let writes = vec![Write::Workspace(workspace), key];
-        Ok(self.store.commit(Change { idempotency: None, writes }).await?)
+        let writes = vec![Write::Workspace(workspace.clone()), key];
+        self.store.commit(Change { idempotency: None, writes }).await?;
+        Ok(Some(workspace))
     }
 }

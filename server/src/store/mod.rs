@@ -5,8 +5,10 @@
 //! one in its committer, an SQL one in its statements. What a read returns is durable.
 
 mod change;
+mod disposable;
 mod fan_out;
 mod records;
+mod sandboxed;
 pub(crate) mod sled;
 
 use std::path::PathBuf;
@@ -19,10 +21,12 @@ use payments_core::{
 use serde::{Deserialize, Serialize};
 
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
+pub(crate) use disposable::Disposable;
 pub(crate) use records::{
     ApiKey, Attempt, ClaimToken, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyClaim,
     KeyHash, Outgoing, RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,
 };
+pub(crate) use sandboxed::Sandboxed;
 
 /// Where payments, keys, endpoints and the outbox are kept.
 #[async_trait]

@@ -41,6 +41,7 @@ mod receiver;
 mod recovery;
 mod refusals;
 mod sandbox;
+mod sandbox_store;
 mod server;
 mod story;
 mod targets;

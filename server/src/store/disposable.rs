@@ -1,0 +1,251 @@
+//! A store that begins anew: for records that nobody may rely on for long, and that must not fill the disk.
+//!
+//! A store never gets smaller: its journal is kept, and nothing leaves a list. So what strangers can cause goes to a store of
+//! its own, which is replaced by an empty one when it is a day old or too large, journal and all. Each lies in a directory
+//! named for the moment it began, `sandbox/1764000000000`; whatever else is found beside it at a start is removed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    thread,
+    time::{Duration, Instant},
+};
+
+use payments_core::{Timestamp, WebhookId};
+use tokio::{sync::mpsc, time::interval};
+
+use super::{
+    Change, Store, Workspace, Write,
+    sled::{Closing, OpenError, SledStore},
+};
+use crate::{
+    ambient::Ambient,
+    metrics::{Metrics, SandboxGauges},
+};
+
+/// How old a store becomes.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often its size and age are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long whoever still uses a store that was replaced may take.
+const LAST_USES: Duration = Duration::from_secs(30);
+
+/// The store there is at present, and when the next one is due.
+pub(crate) struct Disposable {
+    directory: PathBuf,
+    max_bytes: u64,
+    /// Whose records it holds: a store holds its developers' workspaces.
+    workspace: Workspace,
+    outbox: mpsc::UnboundedSender<WebhookId>,
+    ambient: Arc<dyn Ambient>,
+    gauges: SandboxGauges,
+    present: RwLock<Arc<Present>>,
+}
+
+struct Present {
+    store: SledStore,
+    closing: Closing,
+    directory: PathBuf,
+    begun: Timestamp,
+}
+
+impl Disposable {
+    /// Opens the store that an earlier run left in a directory, unless it is due to be replaced or cannot be opened, and
+    /// removes all others.
+    pub(crate) async fn open(
+        directory: PathBuf,
+        max_bytes: u64,
+        workspace: Workspace,
+        outbox: mpsc::UnboundedSender<WebhookId>,
+        ambient: Arc<dyn Ambient>,
+        gauges: SandboxGauges,
+    ) -> Result<Self, OpenError> {
+        let now = ambient.now();
+        let left = left_in(&directory)?;
+        let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
+        let opened = last.and_then(|(begun, path)| match open(path, *begun, &outbox, &ambient) {
+            Ok(present) => Some(present),
+            Err(error) => {
+                tracing::warn!(%error, "the sandbox's store cannot be opened; it begins anew");
+                None
+            }
+        });
+        for (_, path) in &left {
+            if opened.as_ref().is_none_or(|opened| opened.directory != *path) {
+                fs::remove_dir_all(path)?;
+            }
+        }
+        let present = match opened {
+            Some(present) => present,
+            None => begin(&directory, &workspace, &outbox, &ambient).await?,
+        };
+        let present = RwLock::new(Arc::new(present));
+        Ok(Self { directory, max_bytes, workspace, outbox, ambient, gauges, present })
+    }
+
+    /// Whose records it holds.
+    pub(super) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// The store there is at present.
+    pub(super) fn store(&self) -> Handle {
+        Handle(self.present())
+    }
+
+    fn present(&self) -> Arc<Present> {
+        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Begins anew whenever it is time, for as long as it is polled.
+    pub(crate) async fn renew(self: Arc<Self>) {
+        let mut ticks = interval(EVERY);
+        loop {
+            ticks.tick().await;
+            let present = self.present();
+            let bytes = bytes_in(&present.directory);
+            self.gauges.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            if !is_due(present.begun, self.ambient.now(), bytes, self.max_bytes) {
+                continue;
+            }
+            drop(present);
+            match begin(&self.directory, &self.workspace, &self.outbox, &self.ambient).await {
+                Ok(next) => {
+                    let next = Arc::new(next);
+                    let past =
+                        std::mem::replace(&mut *self.present.write().unwrap_or_else(PoisonError::into_inner), next);
+                    self.gauges.renewals.inc();
+                    tracing::info!(bytes, "the sandbox began anew: everything in it is gone");
+                    tokio::task::spawn_blocking(move || remove(past));
+                }
+                Err(error) => tracing::error!(%error, "the sandbox cannot begin anew; it is tried again"),
+            }
+        }
+    }
+
+    /// Closes the store, once nobody else uses it.
+    pub(crate) fn close(self) {
+        let present = self.present.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Present { store, closing, .. }) = alone(present) {
+            drop(store);
+            closing.wait();
+        }
+    }
+}
+
+/// A store that stays what it is while somebody uses it, even if it is replaced meanwhile.
+pub(super) struct Handle(Arc<Present>);
+
+impl std::ops::Deref for Handle {
+    type Target = SledStore;
+
+    fn deref(&self) -> &SledStore {
+        &self.0.store
+    }
+}
+
+fn open(
+    directory: &Path,
+    begun: Timestamp,
+    outbox: &mpsc::UnboundedSender<WebhookId>,
+    ambient: &Arc<dyn Ambient>,
+) -> Result<Present, OpenError> {
+    // Its commits are not the operator's: the figures of these are the other store's.
+    let commits = Metrics::new().commits;
+    let (store, closing) = SledStore::open(directory, outbox.clone(), Arc::clone(ambient), commits)?;
+    Ok(Present { store, closing, directory: directory.to_owned(), begun })
+}
+
+async fn begin(
+    directory: &Path,
+    workspace: &Workspace,
+    outbox: &mpsc::UnboundedSender<WebhookId>,
+    ambient: &Arc<dyn Ambient>,
+) -> Result<Present, OpenError> {
+    // Later than any before, whatever the clock says.
+    let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
+    let now = ambient.now();
+    let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
+    let path = directory.join(begun.as_millis().to_string());
+    let (outbox, ambient) = (outbox.clone(), Arc::clone(ambient));
+    let opened = tokio::task::spawn_blocking(move || open(&path, begun, &outbox, &ambient)).await;
+    let present = opened.map_err(io::Error::other)??;
+    let own = Change::of(Write::Workspace(workspace.clone()));
+    present.store.commit(own).await.map_err(io::Error::other)?;
+    Ok(present)
+}
+
+/// The stores in a directory, oldest first.
+fn left_in(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
+    let mut left = Vec::new();
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(left),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let begun = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        left.extend(begun.and_then(|millis| Timestamp::from_millis(millis).ok()).map(|begun| (begun, path)));
+    }
+    left.sort();
+    Ok(left)
+}
+
+fn is_due(begun: Timestamp, now: Timestamp, bytes: u64, max_bytes: u64) -> bool {
+    // A clock that was set back does not make a store live for longer than its life from then on.
+    let age = now.as_millis().abs_diff(begun.as_millis());
+    bytes > max_bytes || u128::from(age) >= LIFE.as_millis()
+}
+
+/// How long all files below a directory are; those that are removed meanwhile count as nothing.
+fn bytes_in(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// A store that nobody uses any more; `None` if somebody goes on using it for too long.
+fn alone(mut present: Arc<Present>) -> Option<Present> {
+    let begun = Instant::now();
+    loop {
+        match Arc::try_unwrap(present) {
+            Ok(alone) => return Some(alone),
+            Err(shared) if begun.elapsed() < LAST_USES => present = shared,
+            Err(_) => return None,
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn remove(past: Arc<Present>) {
+    let directory = past.directory.clone();
+    if let Some(Present { store, closing, .. }) = alone(past) {
+        drop(store);
+        closing.wait();
+    }
+    // Whoever still writes to it writes to files without a name.
+    if let Err(error) = fs::remove_dir_all(&directory) {
+        tracing::warn!(%error, directory = %directory.display(), "the sandbox's last store was not removed; a start will");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_due_when_it_is_a_day_old_by_a_clock_that_may_step_or_too_large() {
+        let at = |hours: i64| Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap();
+        assert!(!is_due(at(0), at(0), 100, 100));
+        assert!(is_due(at(0), at(0), 101, 100));
+        assert!(!is_due(at(0), at(23), 0, 100));
+        assert!(is_due(at(0), at(24), 0, 100));
+        assert!(!is_due(at(0), at(-23), 0, 100));
+        assert!(is_due(at(0), at(-24), 0, 100));
+    }
+}

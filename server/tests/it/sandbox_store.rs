@@ -1,0 +1,109 @@
+//! The sandbox of a server that others reach: what strangers store there is bounded in bytes and in age.
+
+use std::{fs, path::Path, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    lost_files::{create_long, entries_end, files},
+    receiver::{Manner, Receiver},
+    server::{Server, eventually, payment_of},
+};
+
+const PUBLIC: [&str; 4] = ["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"];
+
+/// The directories of the sandbox's stores.
+fn stores(server: &Server) -> Vec<std::path::PathBuf> {
+    fs::read_dir(server.data().join("sandbox")).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn bytes_in(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+async fn payments(server: &Server) -> Value {
+    server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_strangers_store_in_the_sandbox_is_bounded_and_the_store_of_the_merchants_holds_none_of_it() {
+    let server = Server::start_with(&[&PUBLIC[..], &["--sandbox-mib", "64"]].concat());
+    let lasting = entries_end(&files(&server)[0]);
+    let mut made = 0;
+    while !server.log().contains("the sandbox began anew") {
+        let creates = (made..made + 100).map(|nth| create_long(&server.url, nth));
+        let answers: Vec<_> = stream::iter(creates).buffer_unordered(16).collect().await;
+        assert!(answers.into_iter().all(|answer| answer.unwrap().status() == StatusCode::CREATED));
+        made += 100;
+        assert!(made < 10_000, "{made} payments of 23 KB, and it never began anew");
+    }
+    eventually("the full store to be gone", async || (stores(&server).len() == 1).then_some(())).await;
+    // It is looked at once a second; so much can come meanwhile.
+    assert!(bytes_in(&server.data().join("sandbox")) < 2 * 64 * 1024 * 1024);
+    assert_eq!(entries_end(&files(&server)[0]), lasting, "the other store has grown");
+    assert!(payments(&server).await["total"].as_u64().unwrap() < made as u64);
+
+    // The new one works as the old one did, events included.
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let webhook = json!({"url": receiver.url(), "events": "*"});
+    let subscribed = server.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+    assert_eq!(subscribed.status(), StatusCode::CREATED);
+    let demo = server.keyless(Method::POST, "/api/v1/checkout/demo-session").json(&json!({})).send().await.unwrap();
+    let id = demo.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    let simulate = server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/simulate")).send().await.unwrap();
+    assert_eq!(simulate.status(), StatusCode::OK);
+    eventually("both events", async || (receiver.received().len() == 2).then_some(())).await;
+    let deliveries = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
+    assert_eq!(deliveries.json::<Value>().await.unwrap()["total"], 2);
+    let account = server.request(Method::GET, "/account").send().await.unwrap();
+    assert_eq!(account.json::<Value>().await.unwrap()["volume"]["total_payments"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sandbox_survives_a_crash_and_is_gone_after_a_day_while_a_merchants_test_payments_stay() {
+    let mut server = Server::start_with(&PUBLIC);
+    let workspace = server.administer(&["workspaces", "create", "--name", "Rahim"]).stdout;
+    let workspace = String::from_utf8(workspace).unwrap();
+    let key = server.administer(&["keys", "create", "--workspace", workspace.trim(), "--environment", "test"]).stdout;
+    let key = String::from_utf8(key).unwrap().trim().to_owned();
+    let merchants = server.keyless(Method::POST, "/api/v1/payments").bearer_auth(&key).json(&payment_of(&json!(2)));
+    let merchants: Value = merchants.send().await.unwrap().json().await.unwrap();
+    let own = create_long(&server.url, 1).await.unwrap().text().await.unwrap();
+    let path = format!("/payments/{}", serde_json::from_str::<Value>(&own).unwrap()["id"].as_str().unwrap());
+
+    server.crash_and_restart();
+    assert_eq!(create_long(&server.url, 1).await.unwrap().text().await.unwrap(), own, "the same key, the same answer");
+    assert_eq!(payments(&server).await["total"], 1);
+
+    // As if it had been made a day ago, and the next one too long ago to know.
+    server.kill();
+    let store = stores(&server).remove(0);
+    let begun: i64 = store.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    fs::rename(&store, store.with_file_name((begun - 24 * 60 * 60 * 1000).to_string())).unwrap();
+    server.restart();
+    let gone = server.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    assert_eq!(payments(&server).await["total"], 0);
+    assert_eq!(stores(&server).len(), 1);
+    let path = format!("/api/v1/payments/{}", merchants["id"].as_str().unwrap());
+    let kept = server.keyless(Method::GET, &path).bearer_auth(&key).send().await.unwrap();
+    assert_eq!(kept.json::<Value>().await.unwrap(), merchants);
+
+    // One that cannot be opened is no reason not to serve.
+    server.kill();
+    let store = stores(&server).remove(0);
+    fs::write(store.join("journal.json"), "torn").unwrap();
+    server.restart();
+    assert!(server.log().contains("it begins anew"), "{}", server.log());
+    assert_eq!(create_long(&server.url, 2).await.unwrap().status(), StatusCode::CREATED);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(server.terminate().success());
+}
