@@ -10,8 +10,9 @@ use crate::metrics::PlaceGauges;
 
 /// The memory that all deliveries in flight may take together.
 const BUDGET_KIB: u64 = 32 * 1024;
-/// What a place sets aside before its delivery is loaded: no event is longer, since a payment's texts are bounded.
-const RESERVE_KIB: u64 = 128;
+/// What a place sets aside before its delivery is loaded. A payment's texts are bounded: with 16 KiB of metadata and every
+/// other field full of characters that JSON escapes, an event has about 150 KiB, and it is in memory twice.
+const RESERVE_KIB: u64 = 320;
 
 /// Whose delivery it is; `None` where its endpoint is no more.
 pub(super) type Holder = Option<DeveloperId>;
@@ -108,7 +109,7 @@ mod tests {
         let next = Arc::clone(&places).take("dev_1".parse().ok());
         drop(held);
         let mut next = next.await;
-        assert_eq!((gauges.held.get(), gauges.waiting.get(), gauges.kib.get()), (1, 0, 128));
+        assert_eq!((gauges.held.get(), gauges.waiting.get(), gauges.kib.get()), (1, 0, 320));
         next.loaded(3_000);
         assert_eq!(gauges.kib.get(), 3);
         drop(next);

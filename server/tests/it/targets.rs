@@ -24,7 +24,7 @@ async fn a_server_on_loopback_behind_a_public_address_calls_nothing_on_its_own_m
     inside.subscribe(&server.client()).await;
     let old = server.client().webhooks().list().await.unwrap().remove(0);
     server.kill();
-    let server = server.restarted_with(&["--base-url", "https://pay.example"]);
+    let server = server.restarted_with(&["--base-url", "https://pay.example", "--sandbox"]);
     for url in [inside.url(), inside.url().replace("http", "https"), "https://localhost/hook".to_owned()] {
         let (status, body) = subscribed(&server, &url).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{url}: {body}");
@@ -38,7 +38,7 @@ async fn a_server_on_loopback_behind_a_public_address_calls_nothing_on_its_own_m
 #[tokio::test(flavor = "multi_thread")]
 async fn the_flag_allows_what_the_public_address_forbids() {
     let inside = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
-    let server = Server::start_with(&["--base-url", "https://pay.example", "--allow-local-targets"]);
+    let server = Server::start_with(&["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"]);
     let params = CreateWebhook::new(inside.url(), Subscription::All);
     let endpoint = server.client().webhooks().create(params).await.unwrap();
     let ping = server.client().webhooks().test(&endpoint.id).await.unwrap().unwrap();
