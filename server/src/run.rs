@@ -128,10 +128,13 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         },
     };
     // Where others reach it, the sandbox is everybody's: a store of its own, which they cannot fill for good.
+    let directory = args.data.data_dir.join("sandbox");
     let sandbox = match service.prepare_sandbox().await?.filter(|_| reach == Reach::Public) {
-        None => None,
+        None => {
+            Disposable::remove_left(&directory)?;
+            None
+        }
         Some(workspace) => {
-            let directory = args.data.data_dir.join("sandbox");
             let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
             let (ambient, gauges) = (Arc::clone(&ambient), metrics.sandbox.clone());
             Some(Arc::new(Disposable::open(directory, max_bytes, workspace, to_dispatcher, ambient, gauges).await?))

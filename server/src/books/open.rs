@@ -146,7 +146,10 @@ pub(crate) fn remove_left_copies(data_directory: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with(COPY) || !entry.file_type()?.is_dir() {
+        let name = entry.file_name();
+        // A backup that an operator has put there has another name.
+        let process = name.to_str().and_then(|name| name.strip_prefix(COPY)).map(str::parse::<u32>);
+        if !matches!(process, Some(Ok(_))) || !entry.file_type()?.is_dir() {
             continue;
         }
         let is_held = match File::open(entry.path().join("lock")) {

@@ -13,7 +13,10 @@ use std::{
 };
 
 use payments_core::{Timestamp, WebhookId};
-use tokio::{sync::mpsc, time::interval};
+use tokio::{
+    sync::mpsc,
+    time::{interval, sleep},
+};
 
 use super::{
     Change, Store, Workspace, Write,
@@ -28,8 +31,12 @@ use crate::{
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often its size and age are looked at.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long whoever still uses a store that was replaced may take.
+/// How long it rests after it could not begin anew.
+const REST: Duration = Duration::from_secs(30);
+/// How long whoever still uses a store may take when the server stops.
 const LAST_USES: Duration = Duration::from_secs(30);
+/// How often it is tried to remove a store's directory, to which its archiver may be writing its last file.
+const REMOVALS: usize = 100;
 
 /// The store there is at present, and when the next one is due.
 pub(crate) struct Disposable {
@@ -119,7 +126,10 @@ impl Disposable {
                     tracing::info!(bytes, "the sandbox began anew: everything in it is gone");
                     tokio::task::spawn_blocking(move || remove(past));
                 }
-                Err(error) => tracing::error!(%error, "the sandbox cannot begin anew; it is tried again"),
+                Err(error) => {
+                    tracing::error!(%error, "the sandbox cannot begin anew; it is tried again");
+                    sleep(REST).await;
+                }
             }
         }
     }
@@ -127,9 +137,17 @@ impl Disposable {
     /// Closes the store, once nobody else uses it.
     pub(crate) fn close(self) {
         let present = self.present.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Present { store, closing, .. }) = alone(present) {
+        if let Some(Present { store, closing, .. }) = alone(present, LAST_USES) {
             drop(store);
             closing.wait();
+        }
+    }
+
+    /// Removes what an earlier run left in a directory, where there is no such store now.
+    pub(crate) fn remove_left(directory: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 }
@@ -168,12 +186,26 @@ async fn begin(
     let now = ambient.now();
     let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
     let path = directory.join(begun.as_millis().to_string());
-    let (outbox, ambient) = (outbox.clone(), Arc::clone(ambient));
-    let opened = tokio::task::spawn_blocking(move || open(&path, begun, &outbox, &ambient)).await;
-    let present = opened.map_err(io::Error::other)??;
-    let own = Change::of(Write::Workspace(workspace.clone()));
-    present.store.commit(own).await.map_err(io::Error::other)?;
-    Ok(present)
+    let (outbox, ambient, at) = (outbox.clone(), Arc::clone(ambient), path.clone());
+    let opened = tokio::task::spawn_blocking(move || open(&at, begun, &outbox, &ambient)).await;
+    let outcome = match opened.map_err(io::Error::other)? {
+        Ok(present) => {
+            let own = Change::of(Write::Workspace(workspace.clone()));
+            match present.store.commit(own).await {
+                Ok(()) => return Ok(present),
+                Err(error) => {
+                    let (store, closing) = (present.store, present.closing);
+                    drop(store);
+                    let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
+                    io::Error::other(error).into()
+                }
+            }
+        }
+        Err(error) => error,
+    };
+    // Half a store is of no use to the next try, and the disk may be full.
+    remove_directory(&path);
+    Err(outcome)
 }
 
 /// The stores in a directory, oldest first.
@@ -209,29 +241,37 @@ fn bytes_in(directory: &Path) -> u64 {
     sizes.sum()
 }
 
-/// A store that nobody uses any more; `None` if somebody goes on using it for too long.
-fn alone(mut present: Arc<Present>) -> Option<Present> {
+/// A store that nobody uses any more; `None` if somebody goes on using it for so long.
+fn alone(mut present: Arc<Present>, at_most: Duration) -> Option<Present> {
     let begun = Instant::now();
     loop {
         match Arc::try_unwrap(present) {
             Ok(alone) => return Some(alone),
-            Err(shared) if begun.elapsed() < LAST_USES => present = shared,
+            Err(shared) if begun.elapsed() < at_most => present = shared,
             Err(_) => return None,
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
+/// Removes a store that was replaced, once nobody uses it: its committer ends the process if its journal goes before it.
 fn remove(past: Arc<Present>) {
     let directory = past.directory.clone();
-    if let Some(Present { store, closing, .. }) = alone(past) {
+    if let Some(Present { store, closing, .. }) = alone(past, Duration::MAX) {
         drop(store);
         closing.wait();
     }
-    // Whoever still writes to it writes to files without a name.
-    if let Err(error) = fs::remove_dir_all(&directory) {
-        tracing::warn!(%error, directory = %directory.display(), "the sandbox's last store was not removed; a start will");
+    remove_directory(&directory);
+}
+
+fn remove_directory(directory: &Path) {
+    for _ in 0..REMOVALS {
+        match fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => thread::sleep(Duration::from_millis(50)),
+            _ => return,
+        }
     }
+    tracing::warn!(directory = %directory.display(), "a store of the sandbox was not removed; the next start does");
 }
 
 #[cfg(test)]

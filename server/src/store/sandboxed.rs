@@ -27,6 +27,28 @@ impl Sandboxed {
         Self { lasting, sandbox }
     }
 
+    /// Whether a change is one of the sandbox's store. What the sandbox had before it had a store of its own is in the lasting
+    /// one, and is changed there.
+    async fn is_of_sandbox(&self, change: &Change) -> Result<bool, StoreError> {
+        if !scope_of(change).is_some_and(|scope| self.is_sandbox(&scope)) {
+            return Ok(false);
+        }
+        for write in &change.writes {
+            let is_lasting = match write {
+                Write::Payment(write) if write.was.is_some() => {
+                    self.lasting.session(&write.session.payment.id).await?.is_some()
+                }
+                Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),
+                Write::EndpointRemoved(removed) => self.lasting.endpoint(&removed.endpoint.id).await?.is_some(),
+                _ => false,
+            };
+            if is_lasting {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn is_sandbox(&self, scope: &Scope) -> bool {
         scope.environment == Environment::Test && scope.developer_id == self.sandbox.workspace().developer_id
     }
@@ -84,7 +106,7 @@ macro_rules! of_both {
 #[async_trait]
 impl Store for Sandboxed {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        match scope_of(&change).is_some_and(|scope| self.is_sandbox(&scope)) {
+        match self.is_of_sandbox(&change).await? {
             true => self.sandbox.store().commit(change).await,
             false => self.lasting.commit(change).await,
         }

@@ -1,6 +1,6 @@
 //! The sandbox of a server that others reach: what strangers store there is bounded in bytes and in age.
 
-use std::{fs, path::Path, time::Duration};
+use std::{collections::HashSet, fs, path::Path, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
@@ -106,4 +106,38 @@ async fn the_sandbox_survives_a_crash_and_is_gone_after_a_day_while_a_merchants_
     assert_eq!(create_long(&server.url, 2).await.unwrap().status(), StatusCode::CREATED);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(server.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_sandbox_had_before_it_had_a_store_of_its_own_goes_on_where_it_is() {
+    let mut server = Server::start_with(&["--session-ttl", "3"]);
+    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    receiver.subscribe(&server.client()).await;
+    let paid = server.create(&payment_of(&json!(1))).await;
+    let open = server.create(&payment_of(&json!(2))).await;
+    server.kill();
+    server.restart_with(&PUBLIC);
+    assert_eq!(payments(&server).await["total"], 0, "its lists are those of the new store");
+    let raw_status = async |payment: &Value| {
+        let path = format!("/payments/{}", payment["id"].as_str().unwrap());
+        let read = server.request(Method::GET, &path).send().await.unwrap();
+        read.json::<Value>().await.unwrap()["rawStatus"].as_str().unwrap().to_owned()
+    };
+    let path = format!("/api/v1/checkout/{}/simulate", paid["id"].as_str().unwrap());
+    let simulated = server.keyless(Method::POST, &path).send().await.unwrap();
+    assert_eq!(simulated.status(), StatusCode::OK);
+    assert_eq!(raw_status(&paid).await, "paid");
+    eventually("the open session to expire", async || (raw_status(&open).await == "expired").then_some(())).await;
+    let events = || receiver.received().into_iter().map(|received| received.body).collect::<HashSet<_>>();
+    eventually("all three events", async || (events().len() == 3).then_some(())).await;
+    // Until the last is logged, where its delivery is.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let sent = receiver.received().len();
+    server.crash_and_restart();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(receiver.received().len(), sent, "what has ended is not sent again");
+    assert!(server.terminate().success());
+    // Nor is a store left of a sandbox that is off, or that is its developer's own again.
+    server.restart_with(&[]);
+    assert!(!server.data().join("sandbox").exists());
 }

@@ -225,14 +225,9 @@ impl<'r> View<'r> {
             Write::DeliveryBodiesForgotten { created_before, at_most } => {
                 self.forget_delivery_bodies(created_before, at_most)?;
             }
-            Write::DeliveryEnded(mut ended) => {
+            Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
-                let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
-                // It was pending when the deliveries of its time were redacted.
-                if redacted.is_some_and(|up_to| ended.delivery.id <= up_to) {
-                    ended.redact().map_err(|source| unreadable(keys::DELIVERIES, source))?;
-                }
                 self.put_delivery(&ended)?;
             }
         }
@@ -339,8 +334,11 @@ impl<'r> View<'r> {
     }
 
     fn forget_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<(), StoreError> {
-        for (key, mut outgoing) in delivery_bodies_before(self.records, before, at_most)? {
-            let id = outgoing.delivery.id.clone();
+        for (key, before_batch) in delivery_bodies_before(self.records, before, at_most)? {
+            let id = before_batch.delivery.id;
+            // As this batch leaves it: it may end in it.
+            let Some(stored) = self.read(&key)? else { continue };
+            let mut outgoing = deliveries::whole(&key, stored, |payment| self.read(&keys::session(payment)))?;
             // One that is still pending keeps its payload, and is redacted when it ends.
             if outgoing.delivery.status != DeliveryStatus::Pending {
                 outgoing.redact().map_err(|source| unreadable(&key, source))?;
@@ -393,7 +391,15 @@ impl<'r> View<'r> {
 
     fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
         let key = keys::delivery(&outgoing.delivery.id);
-        let stored = deliveries::stored(outgoing).map_err(|source| unreadable(&key, source))?;
+        let mut stored = deliveries::stored(outgoing).map_err(|source| unreadable(&key, source))?;
+        // One that ends later than the deliveries of its time were redacted is redacted at once.
+        if stored.delivery.status != DeliveryStatus::Pending {
+            let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
+            if redacted.is_some_and(|up_to| stored.delivery.id <= up_to) {
+                stored = outgoing.clone();
+                stored.redact().map_err(|source| unreadable(&key, source))?;
+            }
+        }
         self.put(key, &stored)
     }
 
