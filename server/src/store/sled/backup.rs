@@ -27,10 +27,9 @@ use super::{
     FORMAT, OpenError,
     applier::{self, Replay},
     engine,
-    journal::{self, JournalError, Pieces, Writes},
+    journal::{self, JournalCopy, JournalError, Pieces, Retention, Writes},
     keys,
     records::Records,
-    retention::Retention,
     tables, whole_file,
 };
 use crate::store::{BackedUp, StoreError};
@@ -257,7 +256,7 @@ impl Sources<'_> {
                 return Err(BackupError::Later { backup: backup.to_owned() });
             }
         }
-        let mut copy = journal::Copy::create(new_journal, from + 1)?;
+        let mut copy = JournalCopy::create(new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
         let mut last = from;
         // The last entry up to the place that is asked for.

@@ -26,11 +26,9 @@ use tokio::{
 
 use super::{
     applier::Applier,
-    archive::Archivist,
-    journal::{AppendError, Journal, Writes},
+    journal::{AppendError, Archivist, Journal, Retention, Writes},
     keys,
     records::{Batch, Records},
-    retention::Retention,
     stop::{or_stop, stop},
     tables::View,
     telling::{self, Told},

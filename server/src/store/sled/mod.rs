@@ -5,20 +5,17 @@
 //! or before it (`records`).
 
 mod applier;
-mod archive;
 mod backup;
 mod check;
 mod claims;
 mod committer;
 mod deliveries;
 mod engine;
-mod file_list;
 mod journal;
 mod keys;
 mod migrate;
 mod packed;
 mod records;
-mod retention;
 mod squeezed;
 mod stop;
 mod tables;
@@ -51,13 +48,11 @@ use tokio::{sync::mpsc, time::timeout};
 
 use self::{
     applier::{Applier, Replay},
-    archive::Archivist,
     backup::Copier,
     committer::Committer,
-    journal::{Journal, JournalError, Writes},
+    journal::{Archivist, Journal, JournalError, Retention, Writes},
     keys::{List, Marks},
     records::Records,
-    retention::Retention,
     tables::Stored,
 };
 use super::{

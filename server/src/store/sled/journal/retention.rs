@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What keeps journal files from being removed: without scheduled backups all of them stay.
 #[derive(Debug, Default)]
-pub(super) struct Retention(Mutex<Needs>);
+pub(crate) struct Retention(Mutex<Needs>);
 
 #[derive(Debug, Default)]
 struct Needs {
@@ -16,18 +16,18 @@ struct Needs {
 
 impl Retention {
     /// Entries after this one must stay.
-    pub(super) fn needed_after(&self) -> u64 {
+    pub(crate) fn needed_after(&self) -> u64 {
         let needs = self.lock();
         needs.copies.iter().copied().chain([needs.backed_up]).min().unwrap_or(0)
     }
 
     /// From now on the entries after this one stay, until a later backup says otherwise.
-    pub(super) fn backed_up(&self, number: u64) {
+    pub(crate) fn backed_up(&self, number: u64) {
         self.lock().backed_up = number;
     }
 
     /// Keeps every entry for as long as the copy lives.
-    pub(super) fn copying(self: &Arc<Self>) -> Copying {
+    pub(crate) fn copying(self: &Arc<Self>) -> Copying {
         self.lock().copies.push(0);
         Copying { retention: Arc::clone(self), after: 0 }
     }
@@ -39,14 +39,14 @@ impl Retention {
 }
 
 /// A copy under way.
-pub(super) struct Copying {
+pub(crate) struct Copying {
     retention: Arc<Retention>,
     after: u64,
 }
 
 impl Copying {
     /// Only the entries after this one are needed.
-    pub(super) fn begin_after(&mut self, number: u64) {
+    pub(crate) fn begin_after(&mut self, number: u64) {
         let mut needs = self.retention.lock();
         if let Some(copy) = needs.copies.iter_mut().find(|copy| **copy == self.after) {
             *copy = number;

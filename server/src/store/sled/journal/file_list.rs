@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{journal::JournalError, whole_file};
+use super::{super::whole_file, JournalError};
 
 /// The journal's files by the numbers of their first entries, ascending. The last is the one that is appended to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

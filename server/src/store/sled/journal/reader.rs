@@ -1,0 +1,103 @@
+//! Reads the entries of a journal and changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    JournalError, Writes,
+    entry::{is_blank, read_entries, refuse_damage},
+    file_list::FileList,
+    files::{JournalFile, files_in, files_still_needed, listed_in, without_unused},
+};
+
+/// Whether entries may have been written to the journal in a directory, which may be missing.
+pub(crate) fn is_begun(directory: &Path) -> Result<bool, JournalError> {
+    if !directory.exists() {
+        return Ok(FileList::read(directory)?.is_some());
+    }
+    for file in files_in(directory)? {
+        if !file.is_unused()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Hands over, in order, the entries of a journal that come after number `after`, and changes nothing. Returns the last
+/// entry's number. Somebody may be appending meanwhile; what came after the call may or may not be there.
+pub(crate) fn read(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    read_files(directory, after, &mut each).map(|(last, ..)| last)
+}
+
+/// As [`read`], of a journal that nobody appends to. One that is damaged before its end is refused.
+pub(crate) fn read_closed(
+    directory: &Path,
+    after: u64,
+    mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let (last, file, end) = read_files(directory, after, &mut each)?;
+    refuse_damage(&file.read()?, &file.path, end, last)?;
+    Ok(last)
+}
+
+/// What is wrong with the files of a journal that may be appended to meanwhile: each must be there and have all entries up
+/// to where the next begins. All of them are read.
+pub(crate) fn faults(directory: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
+    let files = match FileList::read(directory)? {
+        Some(list) => listed_in(directory, &list).collect(),
+        None => files_in(directory)?,
+    };
+    let (used, _) = without_unused(files)?;
+    let mut faults = Vec::new();
+    for (nth, file) in used.iter().enumerate() {
+        // What a backup made superfluous may go at any moment.
+        if let Err(error) = check(file, used.get(nth + 1))
+            && FileList::read(directory)?.is_none_or(|list| list.has(file.first))
+        {
+            faults.push((file.path.clone(), error));
+        }
+    }
+    Ok(faults)
+}
+
+/// Whether a file is there and whole. The one that has a next is closed.
+fn check(file: &JournalFile, next: Option<&JournalFile>) -> Result<(), JournalError> {
+    let outcome = match next {
+        Some(next) => file.reaches(next.first),
+        None => file.read().and_then(|bytes| match is_blank(&bytes) {
+            true => Ok(()),
+            false => read_entries(&bytes, &file.path, &mut (file.first - 1), u64::MAX, &mut |_, _| Ok(())).map(drop),
+        }),
+    };
+    if file.is_there() { outcome } else { Err(JournalError::Gone { path: file.path.clone() }) }
+}
+
+/// Returns the last entry's number, the file it stands in, and where it ends there.
+fn read_files(
+    directory: &Path,
+    after: u64,
+    each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+) -> Result<(u64, JournalFile, u64), JournalError> {
+    let (mut files, _) = without_unused(files_in(directory)?)?;
+    let Some(current) = files.pop() else {
+        return Err(JournalError::Missing { directory: directory.to_owned() });
+    };
+    let files = files_still_needed(files, after, current.first);
+    let JournalFile { first, path, .. } = files.first().unwrap_or(&current);
+    if *first > after + 1 {
+        return Err(JournalError::Gap { path: path.clone(), after, found: *first });
+    }
+    let mut last = first - 1;
+    for file in &files {
+        file.read_whole(&mut last, after, each)?;
+    }
+    let bytes = current.read()?;
+    let end = match is_blank(&bytes) {
+        true => bytes.len() as u64,
+        false => read_entries(&bytes, &current.path, &mut last, after, each)?,
+    };
+    Ok((last, current, end))
+}
