@@ -109,10 +109,10 @@ impl Copier {
         }
         let manifest = Manifest { format: FORMAT, from, to, pieces, records };
         // Everything else of it first, names included: with this file the backup is whole.
-        journal::sync_directory(&journal)?;
+        whole_file::sync_directory(&journal)?;
         whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
         if let Some(parent) = directory.canonicalize()?.parent() {
-            journal::sync_directory(parent)?;
+            whole_file::sync_directory(parent)?;
         }
         Ok(BackedUp { directory: directory.to_owned(), records, from, to })
     }
@@ -211,11 +211,11 @@ pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<Restore
         Ok::<_, BackupError>(())
     })?;
     for made in [&new_journal, &making] {
-        journal::sync_directory(made)?;
+        whole_file::sync_directory(made)?;
     }
     fs::rename(&making, directory)?;
     if let Some(parent) = directory.canonicalize()?.parent() {
-        journal::sync_directory(parent)?;
+        whole_file::sync_directory(parent)?;
     }
     Ok(restored)
 }

@@ -13,6 +13,7 @@ use super::{
     OpenError, StoreError,
     applier::Replay,
     journal::{self, JournalError},
+    whole_file,
 };
 
 /// sled's pages are kept in memory up to about this much; its default of 1 GiB is more than a small machine has.
@@ -64,7 +65,7 @@ fn prepare<E: From<OpenError>>(
 fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
     fs::rename(making, directory)?;
     match directory.parent() {
-        Some(parent) => journal::sync_directory(parent),
+        Some(parent) => whole_file::sync_directory(parent),
         None => Ok(()),
     }
 }
@@ -164,7 +165,7 @@ fn sync_files(directory: &Path) -> io::Result<()> {
             File::open(entry.path())?.sync_all()?;
         }
     }
-    journal::sync_directory(directory)
+    whole_file::sync_directory(directory)
 }
 
 fn beside(directory: &Path, suffix: &str) -> PathBuf {

@@ -153,10 +153,10 @@ impl SledStore {
         }
         fs::write(&mark, b"")?;
         for made in [&engine_directory, &journal_directory, directory] {
-            journal::sync_directory(made)?;
+            whole_file::sync_directory(made)?;
         }
         if let Some(parent) = directory.canonicalize()?.parent() {
-            journal::sync_directory(parent)?;
+            whole_file::sync_directory(parent)?;
         }
         // Through the journal, so that it is as durable and as whole as any change.
         let mut change = |mut writes: Writes| -> Result<(), OpenError> {

@@ -10,8 +10,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::journal::sync_directory;
-
 /// What the name of a file ends with while it is not whole. Whoever lists a directory passes over it.
 const UNFINISHED: &str = ".unfinished";
 
@@ -38,6 +36,11 @@ pub(super) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>
 /// The same for what is in memory.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     create(path, |file| io::Write::write_all(file, bytes)).map(drop)
+}
+
+/// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {

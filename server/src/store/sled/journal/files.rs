@@ -196,11 +196,6 @@ pub(super) fn begin_file(directory: &Path, first: u64) -> io::Result<(PathBuf, F
     Ok((path, file))
 }
 
-/// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
-}
-
 /// Reads until the buffer is full or the file ends; returns how much.
 fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let limit = buffer.len() as u64;

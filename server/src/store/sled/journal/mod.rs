@@ -28,7 +28,7 @@ use std::{collections::BTreeMap, io, path::PathBuf};
 pub(super) use self::{
     archivist::Archivist,
     copy::{JournalCopy, Pieces, read_pieces},
-    files::{file_in, sync_directory},
+    files::file_in,
     reader::{faults, is_begun, read, read_closed},
     retention::Retention,
     writer::Journal,

@@ -11,10 +11,11 @@ use std::{
 };
 
 use super::{
+    super::whole_file::sync_directory,
     AppendError, JournalError, Writes,
     entry::{MAGIC, encode},
     file_list::FileList,
-    files::{ROTATE_AT_BYTES, begin_file, files_in, sync_directory},
+    files::{ROTATE_AT_BYTES, begin_file, files_in},
     opening::{self, Opened},
 };
 
