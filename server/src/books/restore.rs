@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use payments_core::Timestamp;
+
 use super::{Failure, open::with_store, progress};
 use crate::{
     cli::RestoreArgs,
@@ -11,6 +13,7 @@ use crate::{
 /// Makes a store and proves it before anybody serves from it.
 pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
+    let wanted = until_entry;
     let until = until.map(Until::Time).or(until_entry.map(Until::Entry));
     let directory = std::path::absolute(&admin.data.data_dir)?;
     let target = directory.clone();
@@ -19,10 +22,15 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     });
     let Restored { last, left_out } = making.await??;
     if let Some(LeftOut { first, last, since, until }) = left_out {
+        let time = |time: Option<Timestamp>| time.map_or_else(|| "a time not kept".to_owned(), |time| time.to_string());
+        let (since, until) = (time(since), time(until));
         eprintln!(
             "left out: changes {first} to {last}, committed from {since} to {until}; --until-entry N restores up to any of \
              them"
         );
+    }
+    if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
+        eprintln!("the last change that is kept is {last}; there is none of the number {wanted}");
     }
     let checked = with_store(&directory, |store| {
         let bar = progress::bar("checking", || store.records());

@@ -147,7 +147,7 @@ async fn a_server_whose_journal_file_is_taken_away_stops_before_it_answers_for_w
 
     // What was answered before is on the disk, and the file is missed.
     server.restart();
-    assert!(server.log().contains("a journal file is missing"), "{}", server.log());
+    assert!(server.log().contains("is missing: the journal alone"), "{}", server.log());
     for nth in 0..20 {
         assert!(is_replayed(&server, nth).await, "{nth}");
     }
@@ -180,7 +180,7 @@ async fn a_damaged_or_missing_archive_is_named_by_check_and_a_missing_one_at_sta
     assert!(!found.status.success() && said(&found).contains("is missing"), "{}", said(&found));
     server.crash_and_restart();
     let log = server.log();
-    assert!(log.contains("a journal file is missing") && log.contains(&name), "{log}");
+    assert!(log.contains("is missing: the journal alone") && log.contains(&name), "{log}");
     fs::write(&archive, &whole).unwrap();
     let sound = server.administer(&["check"]);
     assert!(sound.status.success(), "{}", said(&sound));

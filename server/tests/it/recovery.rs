@@ -192,7 +192,7 @@ async fn a_damaged_engine_whose_journal_lacks_its_beginning_is_refused_and_the_j
     let lost = server.directory.path().join("lost");
     fs::rename(server.data(), &lost).unwrap();
     let nothing = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("there is no journal in"), "{nothing:?}");
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("is missing; put it back"), "{nothing:?}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
     let restored = server.administer(&["restore", "--journal", whole.to_str().unwrap()]);

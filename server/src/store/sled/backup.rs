@@ -173,21 +173,17 @@ pub(crate) struct LeftOut {
     /// The numbers of the first and the last.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// The earliest and the latest time at which they say that they were committed.
-    pub(crate) since: Timestamp,
-    pub(crate) until: Timestamp,
+    /// The earliest and the latest time at which they say that they were committed. What a start writes by itself does not.
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl LeftOut {
-    /// With one change more. One that does not say when it was committed has the time of the one before.
-    fn with(known: Option<Self>, number: u64, at: Option<Timestamp>) -> Option<Self> {
-        match known {
-            None => at.map(|at| Self { first: number, last: number, since: at, until: at }),
-            Some(Self { first, since, until, .. }) => {
-                let at = at.unwrap_or(until);
-                Some(Self { first, last: number, since: since.min(at), until: until.max(at) })
-            }
-        }
+    /// With one change more.
+    fn with(known: Option<Self>, number: u64, at: Option<Timestamp>) -> Self {
+        let known = known.unwrap_or(Self { first: number, last: number, since: at, until: at });
+        let since = known.since.into_iter().chain(at).min();
+        Self { last: number, since, until: known.until.max(at), ..known }
     }
 }
 
@@ -262,14 +258,18 @@ impl Sources<'_> {
         // The last entry up to the place that is asked for.
         let mut end = from;
         let (mut left_out, mut is_beyond) = (None, false);
+        let until = match self.until {
+            Some(Until::Entry(entry)) => Some(entry),
+            _ => None,
+        };
         for source in [self.backup.map(|backup| backup.join(JOURNAL)), self.journal.map(Path::to_owned)] {
             let Some(source) = source else { continue };
-            last = last.max(journal::read_closed(&source, last, |number, writes| {
+            last = last.max(journal::read_closed(&source, last, until, |number, writes| {
                 // Entries have one order, that of their numbers, whatever the clock said: what comes after the first that
                 // is beyond the place is beyond it too.
                 is_beyond |= self.ends_before(number, &writes);
                 if is_beyond {
-                    left_out = LeftOut::with(left_out, number, committed_at(&writes));
+                    left_out = Some(LeftOut::with(left_out, number, committed_at(&writes)));
                     return Ok(());
                 }
                 copy.append(&writes)?;
@@ -390,7 +390,8 @@ mod tests {
             let sources = Sources { journal: Some(&within("journal")), until: Some(until), ..Sources::default() };
             restore(&sources, &within(name)).unwrap()
         };
-        let left_out = |first, since, until| Some(LeftOut { first, last: 4, since: at(since), until: at(until) });
+        let left_out =
+            |first, since, until| Some(LeftOut { first, last: 4, since: Some(at(since)), until: Some(at(until)) });
         let by_time = restored(Until::Time(at(5_000)), "by-time");
         assert_eq!(by_time, Restored { last: 1, left_out: left_out(2, 2_000, 9_000) });
         let by_entry = restored(Until::Entry(3), "by-entry");

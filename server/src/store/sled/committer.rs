@@ -347,7 +347,7 @@ impl Writer {
     fn rotate(&mut self) {
         self.files.applier.sync();
         match self.files.journal.rotate(self.retention.needed_after()) {
-            Ok(()) => self.files.archivist.closed_before(self.files.journal.active()),
+            Ok(()) => self.files.archivist.closed_before_last(self.files.journal.list()),
             Err(error) => tracing::warn!(%error, "no new journal file could be begun; the old one goes on"),
         }
     }

@@ -75,10 +75,10 @@ pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) ->
     tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
     let made = prepare(directory, |tree| {
         let mut replay = Replay::new(tree);
-        match journal::read_closed(journal, 0, |number, writes| Ok(replay.add(number, writes)?)) {
+        match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
             Ok(_) => Ok(replay.finish().map_err(StoreError::engine)?),
             // Backups hold the beginning, and only the operator knows where they are.
-            Err(JournalError::Gap { .. } | JournalError::Missing { .. }) => Err(damaged),
+            Err(JournalError::Gap { .. } | JournalError::Missing { .. } | JournalError::Gone { .. }) => Err(damaged),
             Err(error) => Err(OpenError::Journal(Box::new(error))),
         }
     })?;

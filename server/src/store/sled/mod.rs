@@ -175,7 +175,7 @@ impl SledStore {
         let owed = tree.scan_prefix(keys::OUTBOX).keys().count();
         commits.outbox.set(i64::try_from(owed).unwrap_or(i64::MAX));
         let retention = Arc::<Retention>::default();
-        let archivist = Archivist::start(journal_directory.clone(), journal.active())?;
+        let archivist = Archivist::start(journal_directory.clone(), journal.list())?;
         let records = Records::new(tree, applied);
         let copier = Copier {
             records: records.clone(),
@@ -664,7 +664,7 @@ mod tests {
             closing.wait();
         }
         let mut times = Vec::new();
-        journal::read_closed(&directory.path().join("journal"), 0, |_, writes| {
+        journal::read_closed(&directory.path().join("journal"), 0, None, |_, writes| {
             let at = writes.get(keys::COMMITTED_AT).and_then(|at| String::from_utf8(at.clone()?).ok());
             times.extend(at.map(|at| at.parse::<i64>().unwrap()));
             Ok(())

@@ -7,43 +7,44 @@ use std::{
     thread,
 };
 
-use super::{archive, files::files_in};
+use super::{archive, file_list::FileList, files::file_in};
 
 /// Compresses the journal files that are closed, in a thread of its own.
 pub(crate) struct Archivist {
-    closed: Sender<u64>,
+    lists: Sender<FileList>,
 }
 
 impl Archivist {
-    /// Begins with what an earlier run left. `active` is the first entry of the file that is appended to.
-    pub(crate) fn start(directory: PathBuf, active: u64) -> io::Result<Self> {
-        let (closed, waiting) = channel();
+    /// Begins with what an earlier run left.
+    pub(crate) fn start(directory: PathBuf, list: FileList) -> io::Result<Self> {
+        let (lists, waiting) = channel();
         thread::Builder::new().name("archivist".into()).spawn(move || work(&directory, &waiting))?;
-        let archivist = Self { closed };
-        archivist.closed_before(active);
+        let archivist = Self { lists };
+        archivist.closed_before_last(list);
         Ok(archivist)
     }
 
-    /// The files before the one with this first entry are closed.
-    pub(crate) fn closed_before(&self, active: u64) {
+    /// All files of a list but the last are closed.
+    pub(crate) fn closed_before_last(&self, list: FileList) {
         // The thread ends only when this is gone.
-        let _ = self.closed.send(active);
+        let _ = self.lists.send(list);
     }
 }
 
-fn work(directory: &Path, closed: &Receiver<u64>) {
-    while let Ok(active) = closed.recv() {
-        if let Err(error) = compress_before(directory, active) {
+fn work(directory: &Path, lists: &Receiver<FileList>) {
+    while let Ok(list) = lists.recv() {
+        if let Err(error) = compress_closed(directory, &list) {
             tracing::warn!(%error, "old journal files could not be compressed; they stay as they are for now");
         }
     }
 }
 
-/// Compresses the files before the one with this first entry, to which the committer appends. Which one that is only the
-/// committer knows: the last name in the directory may be of a file that was begun in vain.
-fn compress_before(directory: &Path, active: u64) -> io::Result<()> {
-    for file in files_in(directory)?.iter().filter(|file| file.first < active && !archive::is_one(&file.path)) {
-        archive::compress(&file.path)?;
+/// Compresses the listed files but the last, to which the committer appends. What else is in the directory was begun in vain.
+fn compress_closed(directory: &Path, list: &FileList) -> io::Result<()> {
+    for path in list.firsts().filter(|first| *first < list.active()).map(|first| file_in(directory, first)) {
+        if path.exists() {
+            archive::compress(&path)?;
+        }
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::{super::whole_file, JournalError};
 
 /// The journal's files by the numbers of their first entries, ascending. The last is the one that is appended to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FileList {
+pub(crate) struct FileList {
     files: Vec<u64>,
 }
 
@@ -34,7 +34,10 @@ impl FileList {
             Err(error) => return Err(error.into()),
         };
         let list = serde_json::from_slice::<Self>(&json).ok();
-        let list = list.filter(|list| !list.files.is_empty() && list.files.is_sorted() && !list.files.contains(&0));
+        let list = list.filter(|list| {
+            let ascends = list.files.is_sorted_by(|one, next| one < next);
+            ascends && list.files.first().is_some_and(|first| *first > 0)
+        });
         list.map(Some).ok_or(JournalError::Damaged { path, offset: 0 })
     }
 

@@ -31,6 +31,11 @@ pub(super) struct JournalFile {
 }
 
 impl JournalFile {
+    /// That it is not there, and is needed.
+    pub(super) fn gone(&self) -> JournalError {
+        JournalError::Gone { path: self.path.clone(), first: self.first }
+    }
+
     /// Whether it is there, compressed or not.
     pub(super) fn is_there(&self) -> bool {
         self.path.exists() || archive::of(&self.path).exists()
@@ -157,11 +162,7 @@ pub(super) fn belonging(
             files.insert(file.first, file);
         }
     }
-    let files: Vec<_> = files.into_values().collect();
-    match files.last().filter(|active| !active.is_there()) {
-        Some(active) => Err(JournalError::Gone { path: active.path.clone() }),
-        None => Ok(files),
-    }
+    Ok(files.into_values().collect())
 }
 
 /// The files that have entries, or the first if none has; and those that have none. A file without entries hides none of
@@ -175,6 +176,34 @@ pub(super) fn without_unused(files: Vec<JournalFile>) -> Result<(Vec<JournalFile
         used.push(unused.remove(0));
     }
     Ok((used, unused))
+}
+
+/// The files of a journal by their part in it.
+pub(super) struct Parts {
+    /// Those before the current one, there or not, oldest first.
+    pub(super) ended: Vec<JournalFile>,
+    /// The one that has the last entry.
+    pub(super) current: JournalFile,
+    /// Those without entries.
+    pub(super) unused: Vec<JournalFile>,
+}
+
+impl Parts {
+    /// Of files that whoever asks needs the entries after number `after` of.
+    pub(super) fn of(files: Vec<JournalFile>, directory: &Path, after: u64) -> Result<Self, JournalError> {
+        let (mut ended, unused) = without_unused(files)?;
+        let Some(mut current) = ended.pop() else {
+            return Err(JournalError::Missing { directory: directory.to_owned() });
+        };
+        if !current.is_there() {
+            // Nothing of it is needed if a next one was begun after what is not needed.
+            let Some(next) = unused.iter().find(|file| (current.first + 1..=after + 1).contains(&file.first)) else {
+                return Err(current.gone());
+            };
+            ended.push(std::mem::replace(&mut current, next.clone()));
+        }
+        Ok(Self { ended, current, unused })
+    }
 }
 
 /// Without the files before one that begins with entry `next` whose entries all come up to `after`.

@@ -60,9 +60,12 @@ pub(crate) enum JournalError {
     Behind { path: PathBuf, last: u64, applied: u64 },
     #[error("there is no journal in {directory}; put its files back, or name the directory that holds them", directory = directory.display())]
     Missing { directory: PathBuf },
-    #[error("the journal file {path} is missing, and the store needs it; put it back, or restore from a backup",
+    #[error("the journal file {path}, which has the changes from {first} on, is missing; put it back, or restore from a \
+        backup, or with --until-entry what came before it", path = path.display())]
+    Gone { path: PathBuf, first: u64 },
+    #[error("the journal file {path} is missing: the journal alone can no longer make this store anew; take a backup now",
         path = path.display())]
-    Gone { path: PathBuf },
+    Superseded { path: PathBuf },
     #[error("an entry cannot be applied: {0}")]
     Apply(#[from] sled::Error),
 }

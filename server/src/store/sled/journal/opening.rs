@@ -14,7 +14,7 @@ use super::{
     JournalError, Writes, archive,
     entry::{MAGIC, is_blank, is_zero_from, read_entries, refuse_damage},
     file_list::FileList,
-    files::{JournalFile, begin_file, belonging, files_in, files_still_needed, without_unused},
+    files::{JournalFile, Parts, begin_file, belonging, files_in, files_still_needed},
 };
 
 /// The file that the journal goes on in, at the place where the next entry will stand.
@@ -43,7 +43,10 @@ pub(super) fn open(
         // A version before lists wrote it; what is there is all that is known.
         None => there.clone(),
     };
-    let files = Files::of(files, directory, applied)?;
+    if let Some(active) = files.last().filter(|active| !active.is_there()) {
+        return Err(active.gone());
+    }
+    let files = Parts::of(files, directory, applied)?;
     let ending = Ending::of(&files.current)?;
     files.replay(&ending, applied, replay)?;
     let opened = files.go_on(&ending, directory)?;
@@ -54,35 +57,10 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The files that belong to the journal.
-struct Files {
-    /// Those before the current one, there or not, oldest first.
-    ended: Vec<JournalFile>,
-    /// The one that has the last entry.
-    current: JournalFile,
-    /// Those without entries.
-    unused: Vec<JournalFile>,
-}
-
-impl Files {
-    fn of(files: Vec<JournalFile>, directory: &Path, applied: u64) -> Result<Self, JournalError> {
-        let (mut ended, unused) = without_unused(files)?;
-        let Some(mut current) = ended.pop() else {
-            return Err(JournalError::Missing { directory: directory.to_owned() });
-        };
-        if !current.is_there() {
-            // sled has all that it held if a next one was begun.
-            let Some(next) = unused.iter().find(|file| (current.first + 1..=applied + 1).contains(&file.first)) else {
-                return Err(JournalError::Gone { path: current.path });
-            };
-            ended.push(std::mem::replace(&mut current, next.clone()));
-        }
-        Ok(Self { ended, current, unused })
-    }
-
+impl Parts {
     /// The file that was begun after this entry, when sled was synced, and not yet used.
     fn begun_after(&self, last: u64) -> Option<&JournalFile> {
-        self.unused.iter().find(|file| file.first == last + 1)
+        self.unused.iter().find(|file| file.first == last + 1 && file.first > self.current.first)
     }
 
     /// Hands over the entries that sled may not have.
@@ -117,10 +95,9 @@ impl Files {
         let needed = files_still_needed(self.ended.clone(), after, self.current.first);
         for missing in self.ended.iter().filter(|file| !file.is_there()) {
             if needed.iter().any(|file| file.first == missing.first) {
-                return Err(JournalError::Gone { path: missing.path.clone() });
+                return Err(missing.gone());
             }
-            tracing::error!(path = %missing.path.display(), "a journal file is missing: the journal alone can no longer \
-                make this store anew; take a backup now");
+            tracing::error!("{}", JournalError::Superseded { path: missing.path.clone() });
         }
         Ok(needed)
     }

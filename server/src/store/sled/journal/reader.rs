@@ -6,7 +6,7 @@ use super::{
     JournalError, Writes,
     entry::{is_blank, read_entries, refuse_damage},
     file_list::FileList,
-    files::{JournalFile, files_in, files_still_needed, listed_in, without_unused},
+    files::{JournalFile, Parts, belonging, files_in, files_still_needed, listed_in, without_unused},
 };
 
 /// Whether entries may have been written to the journal in a directory, which may be missing.
@@ -29,16 +29,18 @@ pub(crate) fn read(
     after: u64,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    read_files(directory, after, &mut each).map(|(last, ..)| last)
+    read_files(directory, after, None, &mut each).map(|(last, ..)| last)
 }
 
-/// As [`read`], of a journal that nobody appends to. One that is damaged before its end is refused.
+/// As [`read`], of a journal that nobody appends to. One that is damaged before its end is refused, and one whose last file
+/// is missing, unless nothing after entry `until` is wanted.
 pub(crate) fn read_closed(
     directory: &Path,
     after: u64,
+    until: Option<u64>,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    let (last, file, end) = read_files(directory, after, &mut each)?;
+    let (last, file, end) = read_files(directory, after, until, &mut each)?;
     refuse_damage(&file.read()?, &file.path, end, last)?;
     Ok(last)
 }
@@ -65,33 +67,54 @@ pub(crate) fn faults(directory: &Path) -> Result<Vec<(PathBuf, JournalError)>, J
 
 /// Whether a file is there and whole. The one that has a next is closed.
 fn check(file: &JournalFile, next: Option<&JournalFile>) -> Result<(), JournalError> {
-    let outcome = match next {
-        Some(next) => file.reaches(next.first),
-        None => file.read().and_then(|bytes| match is_blank(&bytes) {
-            true => Ok(()),
-            false => read_entries(&bytes, &file.path, &mut (file.first - 1), u64::MAX, &mut |_, _| Ok(())).map(drop),
+    match next {
+        _ if !file.is_there() => Err(match next {
+            Some(_) => JournalError::Superseded { path: file.path.clone() },
+            None => file.gone(),
         }),
-    };
-    if file.is_there() { outcome } else { Err(JournalError::Gone { path: file.path.clone() }) }
+        Some(next) => file.reaches(next.first),
+        // Its last entry may be half written at this moment, and is whole at the next look.
+        None => ends_well(file).or_else(|_| ends_well(file)),
+    }
+}
+
+/// Whether nothing whole stands behind where the entries of the last file end.
+fn ends_well(file: &JournalFile) -> Result<(), JournalError> {
+    let bytes = file.read()?;
+    if is_blank(&bytes) {
+        return Ok(());
+    }
+    let mut last = file.first - 1;
+    let end = read_entries(&bytes, &file.path, &mut last, u64::MAX, &mut |_, _| Ok(()))?;
+    refuse_damage(&bytes, &file.path, end, last)
 }
 
 /// Returns the last entry's number, the file it stands in, and where it ends there.
 fn read_files(
     directory: &Path,
     after: u64,
+    until: Option<u64>,
     each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<(u64, JournalFile, u64), JournalError> {
-    let (mut files, _) = without_unused(files_in(directory)?)?;
-    let Some(current) = files.pop() else {
-        return Err(JournalError::Missing { directory: directory.to_owned() });
+    let mut files = match FileList::read(directory)? {
+        Some(list) => belonging(files_in(directory)?, &list, directory)?,
+        None => files_in(directory)?,
     };
-    let files = files_still_needed(files, after, current.first);
+    files.retain(|file| until.is_none_or(|until| file.first <= until));
+    if let Some(gone) = files.last().filter(|file| !file.is_there()) {
+        return Err(gone.gone());
+    }
+    let Parts { ended, current, .. } = Parts::of(files, directory, after)?;
+    let files = files_still_needed(ended, after, current.first);
     let JournalFile { first, path, .. } = files.first().unwrap_or(&current);
     if *first > after + 1 {
         return Err(JournalError::Gap { path: path.clone(), after, found: *first });
     }
     let mut last = first - 1;
     for file in &files {
+        if !file.is_there() {
+            return Err(file.gone());
+        }
         file.read_whole(&mut last, after, each)?;
     }
     let bytes = current.read()?;

@@ -6,11 +6,12 @@ use std::{
 };
 
 use super::{
-    Journal, JournalError, Writes,
+    Archivist, Journal, JournalError, Writes,
     entry::{MAGIC, encode},
+    faults,
     file_list::FileList,
     files::file_in,
-    read,
+    read, read_closed,
 };
 
 pub(super) fn batch(key: &str, value: Option<&str>) -> Writes {
@@ -153,7 +154,7 @@ fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
     fs::write(file_in(&directory, 4), MAGIC).unwrap();
     FileList::of([1, 4]).write(&directory).unwrap();
     let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
-    assert_eq!(journal.active(), 4);
+    assert_eq!(journal.list(), FileList::of([1, 4]));
     journal.append(&batch("d", Some("4"))).unwrap();
     assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
 }
@@ -169,9 +170,80 @@ fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
     fs::rename(&path, path.with_extension("away")).unwrap();
     // What sled holds it has no need of.
     assert_eq!(entries_after(&directory, 3).unwrap().len(), 1);
-    assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone }) if gone == path));
+    assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone, first: 1 }) if gone == path));
     fs::rename(path.with_extension("away"), &path).unwrap();
     assert_eq!(entries_after(&directory, 2).unwrap().len(), 2);
     fs::remove_file(&active).unwrap();
-    assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gone { path }) if path == active));
+    assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gone { path, first: 4 }) if path == active));
+}
+
+#[test]
+fn a_closed_journal_whose_last_file_is_missing_is_refused_unless_only_what_came_before_is_wanted() {
+    let (_held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("b", Some("2"))).unwrap();
+    drop(journal);
+    let last = file_in(&directory, 2);
+    fs::remove_file(&last).unwrap();
+    let read = |until| read_closed(&directory, 0, until, |_, _| Ok(()));
+    assert!(matches!(read(None), Err(JournalError::Gone { path, first: 2 }) if path == last));
+    assert!(matches!(read(Some(2)), Err(JournalError::Gone { .. })));
+    assert_eq!(read(Some(1)).unwrap(), 1);
+    assert!(matches!(&*faults(&directory).unwrap(), [(path, JournalError::Gone { .. })] if *path == last));
+}
+
+#[test]
+fn damage_in_the_last_file_is_a_fault_and_a_torn_end_is_none() {
+    let (_held, directory, path) = three_entries();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    assert!(faults(&directory).unwrap().is_empty());
+    let mut damaged = whole.clone();
+    damaged[30] ^= 1;
+    fs::write(&path, damaged).unwrap();
+    assert!(matches!(&*faults(&directory).unwrap(), [(_, JournalError::Damaged { .. })]));
+}
+
+#[test]
+fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
+    let (held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    // The list cannot be written, and a file of the name that was tried stays, as after a failed sync of the directory.
+    let blocked = held.path().join("journal.json.unfinished");
+    fs::create_dir_all(blocked.join("full")).unwrap();
+    journal.rotate(0).unwrap_err();
+    fs::remove_dir_all(&blocked).unwrap();
+    assert!(!file_in(&directory, 2).exists());
+    fs::write(file_in(&directory, 2), "PAYJRNL1").unwrap();
+    journal.append(&batch("b", Some("2"))).unwrap();
+    journal.append(&batch("c", Some("3"))).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("d", Some("4"))).unwrap();
+    let archivist = Archivist::start(directory.clone(), journal.list()).unwrap();
+    while file_in(&directory, 1).exists() {
+        std::thread::yield_now();
+    }
+    drop(archivist);
+    let mut numbers = Vec::new();
+    let last = read_closed(&directory, 1, None, |number, _| {
+        numbers.push(number);
+        Ok(())
+    });
+    assert_eq!((last.unwrap(), numbers), (4, vec![2, 3, 4]));
+    assert!(faults(&directory).unwrap().is_empty());
+}
+
+#[test]
+fn a_file_begun_in_time_takes_over_from_one_that_is_missing_and_is_listed_once() {
+    let (_held, directory, path) = three_entries();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    journal.rotate(0).unwrap();
+    drop(journal);
+    fs::remove_file(path).unwrap();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    assert_eq!(journal.list(), FileList::of([1, 4]));
+    assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
+    let found = faults(&directory).unwrap();
+    assert!(matches!(&*found, [(_, JournalError::Superseded { .. })]), "{found:?}");
 }

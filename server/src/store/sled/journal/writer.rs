@@ -71,9 +71,9 @@ impl Journal {
         Self { directory, list, path, file, length, allocated: length, last, rotate_at, buffer: Vec::new() }
     }
 
-    /// The number of the first entry that the open file has or will have: earlier files are closed.
-    pub(crate) fn active(&self) -> u64 {
-        self.list.active()
+    /// The files it consists of: all but the last are closed.
+    pub(crate) fn list(&self) -> FileList {
+        self.list.clone()
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -81,7 +81,7 @@ impl Journal {
     /// # Errors
     /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
     /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it anew. After
-    /// [`AppendError::Gone`] the batch is written where no start would find it.
+    /// [`AppendError::Gone`] the journal is as it was, where no start would find it.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
@@ -94,6 +94,10 @@ impl Journal {
         }
         self.file.sync_data().map_err(AppendError::NotSynced)?;
         if !self.has_its_name() {
+            // Nobody is told of this entry, and its number goes to another: the file may be put back.
+            let _ = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
+            let _ = self.file.seek(SeekFrom::Start(self.length));
+            self.allocated = self.length;
             return Err(AppendError::Gone { path: self.path.clone() });
         }
         self.length += self.buffer.len() as u64;
@@ -138,7 +142,13 @@ impl Journal {
         list.drop_up_to(needed_after.min(self.last));
         // From here on it is the one that a start goes on with. Where this fails, a start may find it listed and without an
         // entry, and goes on with the one before.
-        list.write(&self.directory)?;
+        if let Err(error) = list.write(&self.directory) {
+            // Whether a start finds the new list nobody knows; the file must stay if it does.
+            if !FileList::read(&self.directory)?.is_some_and(|list| list.has(first)) {
+                let _ = fs::remove_file(&path);
+            }
+            return Err(error.into());
+        }
         let oldest = list.oldest();
         *self = Self::of_file(&self.directory, list, path, file, self.last);
         self.file.seek(SeekFrom::Start(self.length))?;
@@ -216,7 +226,7 @@ mod tests {
             fs::create_dir(&blocked).unwrap();
             fs::write(blocked.join("full"), "").unwrap();
             journal.rotate(0).unwrap_err();
-            assert_eq!(journal.active(), 1);
+            assert_eq!(journal.list(), FileList::of([1]));
             journal.append(&batch("b", Some("2"))).unwrap();
             fs::remove_dir_all(&blocked).unwrap();
             fs::write(held.path().join("journal.json"), &list).unwrap();
