@@ -2,7 +2,7 @@
 
 use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Status, Timestamp};
 
-use super::records::{
+use super::{
     ApiKey, ClaimToken, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Session,
     Workspace,
 };

@@ -7,6 +7,7 @@
 mod change;
 mod disposable;
 mod fan_out;
+mod idempotency;
 mod records;
 mod sandboxed;
 pub(crate) mod sled;
@@ -22,9 +23,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
 pub(crate) use disposable::Disposable;
+pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use records::{
-    ApiKey, Attempt, ClaimToken, Endpoint, Figures, GatewayName, IdempotencyKey, KeptResponse, KeptToken, KeyClaim,
-    KeyHash, Outgoing, RefundAsked, Resolution, Review, Scope, Session, Settlement, Workspace,
+    ApiKey, Attempt, Endpoint, Figures, GatewayName, KeptToken, KeyHash, Outgoing, RefundAsked, Resolution, Review,
+    Scope, Session, Settlement, Workspace,
 };
 pub(crate) use sandboxed::Sandboxed;
 

@@ -20,7 +20,6 @@ use std::{
     },
 };
 
-use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -30,7 +29,9 @@ use super::{
     journal::{self, JournalCopy, JournalError, Pieces, Retention, Writes},
     keys,
     records::Records,
-    tables, whole_file,
+    tables,
+    until::{LeftOut, Restored, Until, committed_at},
+    whole_file,
 };
 use crate::store::{BackedUp, StoreError};
 
@@ -137,54 +138,6 @@ pub(crate) struct Sources<'p> {
     pub(crate) journal: Option<&'p Path>,
     /// Where to stop; after the last change unless given.
     pub(crate) until: Option<Until>,
-}
-
-/// The last change of a store that is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// The one before the first that was committed after this time.
-    Time(Timestamp),
-    /// The one of this number.
-    Entry(u64),
-}
-
-impl Until {
-    /// Whether a change is beyond it. `at` is when it was committed.
-    fn is_before(self, number: u64, at: Option<Timestamp>) -> bool {
-        match self {
-            Self::Time(time) => at.is_some_and(|at| at > time),
-            Self::Entry(entry) => number > entry,
-        }
-    }
-}
-
-/// What was made of a backup, of a journal, or of both.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Restored {
-    /// The number of the last change in it.
-    pub(crate) last: u64,
-    /// What came after that.
-    pub(crate) left_out: Option<LeftOut>,
-}
-
-/// Changes that were not restored, since they come after the place that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LeftOut {
-    /// The numbers of the first and the last.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    /// The earliest and the latest time at which they say that they were committed. What a start writes by itself does not.
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
-}
-
-impl LeftOut {
-    /// With one change more.
-    fn with(known: Option<Self>, number: u64, at: Option<Timestamp>) -> Self {
-        let known = known.unwrap_or(Self { first: number, last: number, since: at, until: at });
-        let since = known.since.into_iter().chain(at).min();
-        Self { last: number, since, until: known.until.max(at), ..known }
-    }
 }
 
 /// Makes a store in a directory that is missing or empty.
@@ -296,12 +249,6 @@ impl Sources<'_> {
     }
 }
 
-/// When a batch was committed.
-fn committed_at(writes: &Writes) -> Option<Timestamp> {
-    let millis = writes.get(keys::COMMITTED_AT)?.as_deref()?;
-    Timestamp::from_millis(std::str::from_utf8(millis).ok()?.parse().ok()?).ok()
-}
-
 fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
     let is_used = match fs::read_dir(directory) {
         Ok(mut entries) => entries.next().is_some(),
@@ -385,7 +332,7 @@ mod tests {
             let at = Some(millis.to_string().into_bytes());
             journal.append(&Writes::from([(keys::COMMITTED_AT.to_vec(), at)])).unwrap();
         }
-        let at = |millis| Timestamp::from_millis(millis).unwrap();
+        let at = |millis| payments_core::Timestamp::from_millis(millis).unwrap();
         let restored = |until, name| {
             let sources = Sources { journal: Some(&within("journal")), until: Some(until), ..Sources::default() };
             restore(&sources, &within(name)).unwrap()

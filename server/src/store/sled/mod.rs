@@ -20,6 +20,7 @@ mod squeezed;
 mod stop;
 mod tables;
 mod telling;
+mod until;
 mod whole_file;
 
 use std::{
@@ -34,8 +35,9 @@ use std::{
 };
 
 pub(crate) use self::{
-    backup::{LeftOut, Restored, Sources, Until, needs_after, restore},
+    backup::{Sources, needs_after, restore},
     check::{Checked, check_journal},
+    until::{LeftOut, Restored, Until},
 };
 
 use async_trait::async_trait;
