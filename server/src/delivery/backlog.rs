@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use payments_core::{DeliveryId, PaymentId};
 
 use super::width::Width;
+use crate::store::OutboxHead;
 
 /// The deliveries of one endpoint that are in flight or next.
 #[derive(Debug)]
@@ -55,11 +56,13 @@ impl Backlog {
         self.waiting.len() + self.in_flight.len() + Width::MOST
     }
 
-    /// Takes the first names of the outbox, as many as [`reach`](Self::reach) asked for.
-    pub(super) fn refill(&mut self, names: Vec<DeliveryId>) {
-        self.is_behind = names.len() >= self.reach();
+    /// Takes the first names of the outbox: as many as [`reach`](Self::reach) asked for, or fewer. Only the outbox can say
+    /// that there are no others. Where it does not, the next reading brings others: those that are here are too few for it.
+    pub(super) fn refill(&mut self, head: OutboxHead) {
+        self.is_behind = !head.is_all;
         let known: HashMap<DeliveryId, Known> = self.waiting.drain(..).map(|one| (one.id, one.known)).collect();
-        self.waiting = names
+        self.waiting = head
+            .ids
             .into_iter()
             .filter(|id| !self.in_flight.contains_key(id))
             .map(|id| Waiting { known: known.get(&id).cloned().unwrap_or(Known::Nothing), id })
@@ -133,6 +136,8 @@ mod tests {
         Send,
         /// One of the requests in flight ends, or is given back unsent.
         End(usize, bool),
+        /// The next reading of the outbox names so many deliveries at most, as if others had ended meanwhile.
+        Cut(usize),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -140,6 +145,7 @@ mod tests {
             (0..6_usize).prop_map(Step::Add),
             Just(Step::Send),
             (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(which, is_over)| Step::End(which, is_over)),
+            (1..=Width::MOST).prop_map(Step::Cut),
         ];
         prop::collection::vec(step, 0..300)
     }
@@ -150,6 +156,15 @@ mod tests {
         outbox: BTreeMap<DeliveryId, Option<PaymentId>>,
         in_flight: Vec<DeliveryId>,
         sent: usize,
+        cut: Option<usize>,
+    }
+
+    /// The head of an outbox that holds these, as far as it is read.
+    fn head(ids: impl Iterator<Item = DeliveryId>, at_most: usize) -> OutboxHead {
+        let mut ids: Vec<_> = ids.take(at_most + 1).collect();
+        let is_all = ids.len() <= at_most;
+        ids.truncate(at_most);
+        OutboxHead { ids, is_all }
     }
 
     impl World {
@@ -159,7 +174,8 @@ mod tests {
                     if !backlog.is_behind() {
                         return false;
                     }
-                    backlog.refill(self.outbox.keys().take(backlog.reach()).cloned().collect());
+                    let at_most = backlog.reach().min(self.cut.take().unwrap_or(usize::MAX));
+                    backlog.refill(head(self.outbox.keys().cloned(), at_most));
                     continue;
                 };
                 let payment = self.outbox[&id].clone();
@@ -209,6 +225,7 @@ mod tests {
                     }
                     Step::Send => drop(world.send(&mut backlog)),
                     Step::End(which, is_over) => world.end(&mut backlog, which, is_over),
+                    Step::Cut(length) => world.cut = Some(length),
                 }
             }
             while world.send(&mut backlog) || !world.in_flight.is_empty() {
@@ -220,9 +237,22 @@ mod tests {
     }
 
     #[test]
+    fn a_lane_goes_on_after_a_reading_that_was_cut_at_whatever_length() {
+        for cut in 1..=Width::MOST {
+            let (mut backlog, mut world) = (Backlog::new(), World::default());
+            world.outbox.extend((0..2 * Width::MOST).map(|number| (delivery(number), None)));
+            world.cut = Some(cut);
+            while world.send(&mut backlog) {
+                world.end(&mut backlog, 0, true);
+            }
+            assert!(world.outbox.is_empty(), "after a cut at {cut}, {} stay in the outbox", world.outbox.len());
+        }
+    }
+
+    #[test]
     fn a_delivery_without_a_payment_waits_for_none_and_one_that_cannot_be_loaded_is_passed_over() {
         let mut backlog = Backlog::new();
-        backlog.refill((0..3).map(delivery).collect());
+        backlog.refill(head((0..3).map(delivery), 32));
         backlog.unreadable(&delivery(0));
         assert!(backlog.loaded(&delivery(1), None) && backlog.loaded(&delivery(2), None));
         assert_eq!((backlog.next(), backlog.is_behind()), (None, false));
@@ -233,7 +263,7 @@ mod tests {
         let (mut backlog, all): (_, Vec<_>) = (Backlog::new(), (0..10_000).map(delivery).collect());
         for next in 0..5_000 {
             while backlog.next().is_none() {
-                backlog.refill(all[next..].iter().take(backlog.reach()).cloned().collect());
+                backlog.refill(head(all[next..].iter().cloned(), backlog.reach()));
             }
             assert!(backlog.loaded(&delivery(next), None));
             backlog.ended(&delivery(next));

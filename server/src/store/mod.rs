@@ -108,13 +108,23 @@ pub(crate) trait Store: Send + Sync + 'static {
         page: PageRequest,
     ) -> Result<Page<Delivery>, StoreError>;
 
-    /// The oldest deliveries in an endpoint's outbox: at most `at_most`, by their ids and in the order of these. Where
-    /// it names one, it names every delivery with a smaller id that became durable before that one.
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError>;
+    /// The oldest deliveries in an endpoint's outbox, at most `at_most`.
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError>;
     /// A delivery by its id.
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError>;
     /// Every endpoint that is owed a delivery.
     async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError>;
+}
+
+/// The beginning of an endpoint's outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutboxHead {
+    /// Deliveries in the order of their ids. Where it names one, it names every delivery with a smaller id that became
+    /// durable before that one.
+    pub(crate) ids: Vec<DeliveryId>,
+    /// Whether the outbox held no other delivery when it was read. How many it names does not tell: it may name fewer than
+    /// were asked for, and others are there.
+    pub(crate) is_all: bool,
 }
 
 /// A backup that was made.

@@ -13,7 +13,7 @@ use payments_core::{
 
 use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
-    Outgoing, Scope, Session, Store, StoreError, Workspace, Write, disposable::Disposable,
+    OutboxHead, Outgoing, Scope, Session, Store, StoreError, Workspace, Write, disposable::Disposable,
 };
 
 /// Two stores as one.
@@ -232,9 +232,12 @@ impl Store for Sandboxed {
         of_scope!(self, scope, deliveries(scope, endpoint, page))
     }
 
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError> {
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
         // An endpoint's deliveries are where the endpoint is.
-        of_both!(self, outbox(endpoint, at_most))
+        let mut head = self.lasting.outbox(endpoint, at_most).await?;
+        let other = self.sandbox.store().outbox(endpoint, at_most).await?;
+        head.ids.extend(other.ids);
+        Ok(OutboxHead { is_all: head.is_all && other.is_all, ..head })
     }
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {

@@ -5,7 +5,7 @@ use std::{
     future::pending,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -140,4 +140,34 @@ async fn after_a_restart_a_delivery_is_in_memory_only_while_it_is_in_flight() {
     .await;
     assert_eq!(metric(&server, "payments_outbox_deliveries").await, all);
     assert!(held <= ENDPOINTS * 4, "a lane begins narrow: {held} places");
+}
+
+/// Deliveries end all the time while the lanes read their outboxes, and no event wakes a lane that stops too early.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_earlier_run_left_is_all_delivered_though_no_further_event_comes() {
+    const ENDPOINTS: usize = 4;
+    const PAYMENTS: usize = 300;
+    let mut server = Server::start();
+    let is_answering = Arc::<AtomicBool>::default();
+    for _ in 0..ENDPOINTS {
+        let is_answering = Arc::clone(&is_answering);
+        endpoint(&server, move |_| {
+            let is_answering = is_answering.load(Ordering::SeqCst);
+            async move {
+                if !is_answering {
+                    pending::<()>().await;
+                }
+            }
+        })
+        .await;
+    }
+    for _ in 0..PAYMENTS {
+        server.create(&payment_of(&json!(5))).await;
+    }
+    is_answering.store(true, Ordering::SeqCst);
+    server.crash_and_restart();
+    let owed = async || metric(&server, "payments_outbox_deliveries").await;
+    assert!(owed().await > ENDPOINTS * PAYMENTS / 2);
+    eventually("the outbox to be empty", async || (owed().await == 0).then_some(())).await;
+    assert_eq!(metric(&server, "payments_delivery_places_held").await, 0);
 }

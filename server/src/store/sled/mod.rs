@@ -14,6 +14,7 @@ mod engine;
 mod journal;
 mod keys;
 mod migrate;
+mod outbox;
 mod packed;
 mod records;
 mod squeezed;
@@ -24,7 +25,6 @@ mod until;
 mod whole_file;
 
 use std::{
-    collections::HashSet,
     fs::{self, DirBuilder, File, TryLockError},
     io::{self, Write as _},
     os::unix::fs::DirBuilderExt,
@@ -59,7 +59,7 @@ use self::{
 };
 use super::{
     ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
-    Outgoing, Scope, Session, Store, StoreError, Workspace,
+    OutboxHead, Outgoing, Scope, Session, Store, StoreError, Workspace,
 };
 use crate::{ambient::Ambient, metrics::Commits};
 
@@ -282,16 +282,6 @@ impl SledStore {
         Ok(places)
     }
 
-    /// The first deliveries of an endpoint's outbox as the keys name them; no delivery is read.
-    fn outbox_names(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError> {
-        let prefix = keys::outbox_of(endpoint);
-        let mut names = Vec::new();
-        for entry in self.records.under(&prefix).take(at_most) {
-            names.extend(String::from_utf8_lossy(&entry?.0[prefix.len()..]).parse::<DeliveryId>().ok());
-        }
-        Ok(names)
-    }
-
     /// The payments whose ids an index holds.
     fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>, StoreError> {
         let mut found = Vec::new();
@@ -502,7 +492,7 @@ impl Store for SledStore {
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
         let mut oldest = None;
         for endpoint in self.endpoints_with_outbox().await? {
-            for id in self.outbox_names(&endpoint, 1)? {
+            for id in outbox::names(&self.records, &endpoint, 1)? {
                 let Some(at) = id.created_at() else { continue };
                 oldest = Some(oldest.map_or(at, |known: Timestamp| known.min(at)));
             }
@@ -561,18 +551,8 @@ impl Store for SledStore {
         })
     }
 
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError> {
-        // Deliveries can become durable while their keys are read. One of the second reading that the first does not have
-        // may have come after another that the second passed too early; it and what follows it are for the next time.
-        loop {
-            let before: HashSet<DeliveryId> = self.outbox_names(endpoint, at_most)?.into_iter().collect();
-            let names = self.outbox_names(endpoint, at_most)?;
-            let is_empty = names.is_empty();
-            let names: Vec<_> = names.into_iter().take_while(|id| before.contains(id)).collect();
-            if is_empty || !names.is_empty() {
-                return Ok(names);
-            }
-        }
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+        outbox::head(&self.records, endpoint, at_most)
     }
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {

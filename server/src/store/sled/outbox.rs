@@ -1,0 +1,88 @@
+//! The beginning of an endpoint's outbox, as its keys name it: no delivery is read.
+
+use std::collections::HashSet;
+
+use payments_core::{DeliveryId, WebhookId};
+use sled::IVec;
+
+use super::{keys, records::Records};
+use crate::store::{OutboxHead, StoreError};
+
+/// The oldest deliveries of an endpoint's outbox.
+pub(super) fn head(records: &Records, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+    // Deliveries can become durable while their keys are read. One of the second reading that the first does not have may
+    // have come after another that the second passed too early; it and what follows it are for the next time. So is one that
+    // moved up because another ended between the two readings.
+    loop {
+        let before: HashSet<DeliveryId> = names(records, endpoint, at_most)?.into_iter().collect();
+        let mut ids = names(records, endpoint, at_most)?;
+        let found = ids.len();
+        ids.truncate(ids.iter().take_while(|id| before.contains(id)).count());
+        let is_all = ids.len() == found && found < at_most;
+        if is_all || !ids.is_empty() {
+            return Ok(OutboxHead { ids, is_all });
+        }
+    }
+}
+
+/// The first deliveries that the keys name. A key that names none does not make the list shorter.
+pub(super) fn names(records: &Records, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError> {
+    let prefix = keys::outbox_of(endpoint);
+    let name = |(key, _): (IVec, IVec)| String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
+    let named = records.under(&prefix).filter_map(|entry| entry.map(name).transpose());
+    named.take(at_most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        thread,
+    };
+
+    use super::{
+        super::{journal::Writes, records::Batch},
+        *,
+    };
+
+    fn delivery(number: usize) -> DeliveryId {
+        format!("del_{number:05}").parse().unwrap()
+    }
+
+    #[test]
+    fn an_outbox_whose_deliveries_end_while_it_is_read_is_all_named_only_when_nothing_else_is_left() {
+        const AT_MOST: usize = 8;
+        const ENDED: usize = 3_000;
+        let tree = sled::Config::new().temporary(true).open().unwrap();
+        let (records, endpoint) = (Records::new(tree.clone(), 0), "wh_1".parse::<WebhookId>().unwrap());
+        let key = |number| keys::outbox(&endpoint, &delivery(number));
+        for number in 0..ENDED + 2 * AT_MOST {
+            tree.insert(key(number), &[]).unwrap();
+        }
+        let is_over = AtomicBool::new(false);
+        let (mut cut, mut readings) = (0, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for ended in 0..ENDED {
+                    let (number, writes) = (ended as u64 + 1, Writes::from([(key(ended), None)]));
+                    records.show(Arc::new(Batch { number, writes }));
+                    tree.remove(key(ended)).unwrap();
+                    records.applied(number);
+                }
+                is_over.store(true, Ordering::SeqCst);
+            });
+            while !is_over.load(Ordering::SeqCst) {
+                let head = head(&records, &endpoint, AT_MOST).unwrap();
+                assert!(!head.is_all, "{} are named and at least {} are owed", head.ids.len(), 2 * AT_MOST);
+                cut += usize::from(head.ids.len() < AT_MOST);
+                readings += 1;
+            }
+        });
+        assert!(cut > 0, "{readings} readings");
+        let rest = head(&records, &endpoint, 2 * AT_MOST + 1).unwrap();
+        assert_eq!(rest, OutboxHead { ids: (ENDED..ENDED + 2 * AT_MOST).map(delivery).collect(), is_all: true });
+    }
+}
