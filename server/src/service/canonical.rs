@@ -13,6 +13,8 @@
 //! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], has no members to compare and stands for its bytes. The
 //! work is linear in the text, but for the sorting of each object's members by name.
 
+use std::borrow::Cow;
+
 use sha2::{Digest, Sha256};
 
 /// How deep objects and arrays may nest. serde_json's own readers stop there too.
@@ -30,9 +32,9 @@ pub(super) fn fingerprint(text: &[u8]) -> String {
 
 /// A JSON value, an object's members in the order of their names.
 enum Value<'t> {
-    Object(Vec<(String, Value<'t>)>),
+    Object(Vec<(Cow<'t, str>, Value<'t>)>),
     Array(Vec<Value<'t>>),
-    Text(String),
+    Text(Cow<'t, str>),
     /// A number, `true`, `false` or `null`, as it is written.
     Literal(&'t str),
 }
@@ -101,7 +103,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The string that begins here, decoded. None where an escape stands for no character.
-    fn string(&mut self) -> Option<String> {
+    fn string(&mut self) -> Option<Cow<'t, str>> {
         let rest = self.text.get(self.at..)?;
         let mut is_escaped = false;
         let inside = rest.bytes().skip(1).take_while(|byte| {
@@ -111,7 +113,11 @@ impl<'t> Reader<'t> {
         });
         let length = inside.count() + 2;
         self.at += length;
-        serde_json::from_str(rest.get(..length)?).ok()
+        let inside = rest.get(1..length - 1)?;
+        match inside.contains('\\') {
+            true => serde_json::from_str(rest.get(..length)?).ok().map(Cow::Owned),
+            false => Some(Cow::Borrowed(inside)),
+        }
     }
 
     fn literal(&mut self) -> Option<Value<'t>> {

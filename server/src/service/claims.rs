@@ -228,7 +228,13 @@ mod tests {
 
     fn request(body: &str) -> IdempotentRequest {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
-        IdempotentRequest::new(&scope, "POST", "/api/v1/webhooks/wh_1/test", "key", body.as_bytes())
+        IdempotentRequest::new(
+            &scope,
+            "POST",
+            "/api/v1/webhooks/wh_1/test",
+            "key",
+            &bytes::Bytes::copy_from_slice(body.as_bytes()),
+        )
     }
 
     /// Keeps a response, as an effect does when it is through.

@@ -4,6 +4,7 @@
 //! through. So whatever races or crashes, a key has either had its effect and its response, or neither. An effect outside
 //! the store is [claimed](super::claims) before.
 
+use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
 use sha2::{Digest, Sha256};
 
@@ -16,8 +17,8 @@ pub(crate) struct IdempotentRequest {
     key: IdempotencyKey,
     /// What its body means: [`MEANING`] and a [fingerprint](canonical::fingerprint).
     fingerprint: String,
-    /// The SHA-256 of its body's bytes, which earlier versions stored. Unknown where the request itself is gone.
-    bytes: Option<String>,
+    /// Its body, to compare by the rule of earlier versions. Unknown where the request itself is gone.
+    body: Option<Bytes>,
     /// What keeping its response does about the claim on its key.
     claim: ClaimEnd,
 }
@@ -42,18 +43,21 @@ impl Answer {
 
 impl IdempotentRequest {
     /// A request, told by its method, its path and what its body means, under the header's text.
-    pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &[u8]) -> Self {
+    pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),
             fingerprint: format!("{MEANING}{}", canonical::fingerprint(body)),
-            bytes: Some(hex::encode(Sha256::digest(body))),
+            body: Some(body.clone()),
             claim: ClaimEnd::NotClaimed,
         }
     }
 
     /// Whether a stored fingerprint is of the same request: by the rule of the version that stored it.
     pub(super) fn is_same_as(&self, stored: &str) -> bool {
-        if stored.starts_with(MEANING) { stored == self.fingerprint } else { Some(stored) == self.bytes.as_deref() }
+        if stored.starts_with(MEANING) {
+            return stored == self.fingerprint;
+        }
+        self.body.as_ref().is_some_and(|body| stored == hex::encode(Sha256::digest(body)))
     }
 
     /// Whether these are the parts that were remembered of this very request.
@@ -88,7 +92,7 @@ impl IdempotentRequest {
     /// The request that was remembered so.
     pub(super) fn of_parts((key, fingerprint): (IdempotencyKey, String)) -> Self {
         // Several may see such an effect through; the payment's version says who was first.
-        Self { key, fingerprint, bytes: None, claim: ClaimEnd::Any }
+        Self { key, fingerprint, body: None, claim: ClaimEnd::Any }
     }
 
     /// The first request's answer, if this is the same request.
@@ -117,7 +121,7 @@ mod tests {
 
     fn request(body: &str) -> IdempotentRequest {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
-        IdempotentRequest::new(&scope, "POST", "/api/v1/payments", "order-1", body.as_bytes())
+        IdempotentRequest::new(&scope, "POST", "/api/v1/payments", "order-1", &Bytes::copy_from_slice(body.as_bytes()))
     }
 
     fn stored(fingerprint: String) -> KeptResponse {
