@@ -28,6 +28,8 @@ pub(crate) struct Journal {
     list: FileList,
     path: PathBuf,
     file: File,
+    /// What tells the open file from every other, whatever their names.
+    identity: Option<(u64, u64)>,
     /// Where the last entry ends.
     length: u64,
     /// Where the zeros after it end, and the file.
@@ -68,7 +70,8 @@ impl Journal {
     fn of_file(directory: &Path, list: FileList, path: PathBuf, file: File, last: u64) -> Self {
         let length = MAGIC.len() as u64;
         let (directory, rotate_at) = (directory.to_owned(), ROTATE_AT_BYTES);
-        Self { directory, list, path, file, length, allocated: length, last, rotate_at, buffer: Vec::new() }
+        let identity = file.metadata().ok().map(identity);
+        Self { directory, list, path, file, identity, length, allocated: length, last, rotate_at, buffer: Vec::new() }
     }
 
     /// The files it consists of: all but the last are closed.
@@ -107,9 +110,7 @@ impl Journal {
 
     /// Whether the file that is open is the one that a start would open.
     fn has_its_name(&self) -> bool {
-        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let named = fs::symlink_metadata(&self.path).map(identity);
-        named.is_ok_and(|named| self.file.metadata().is_ok_and(|open| identity(open) == named))
+        self.identity.is_some() && fs::symlink_metadata(&self.path).ok().map(identity) == self.identity
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {
@@ -158,6 +159,10 @@ impl Journal {
         sync_directory(&self.directory)?;
         Ok(())
     }
+}
+
+fn identity(metadata: fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(test)]
