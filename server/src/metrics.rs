@@ -209,7 +209,7 @@ impl Metrics {
         registry.register("deliveries", "Deliveries made, by outcome", deliveries.made.clone());
         registry.register(
             "deliveries_not_sent",
-            "Times a delivery stayed in the outbox because this server had no descriptor, port or memory for it",
+            "Times a delivery stayed in the outbox because this server had no descriptor, port, memory or lookup for it",
             deliveries.not_sent.clone(),
         );
         let places = &deliveries.places;

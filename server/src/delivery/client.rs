@@ -30,6 +30,7 @@ use super::{
     TargetPolicy,
     connection::{Counted, Traffic},
     connector::Connector,
+    lookups::Lookups,
     width::Width,
 };
 
@@ -51,9 +52,9 @@ pub(super) struct HttpClient {
 }
 
 impl HttpClient {
-    pub(super) fn new(targets: TargetPolicy) -> Result<Self, Box<dyn Error + Send + Sync>> {
+    pub(super) fn new(targets: TargetPolicy, lookups: Lookups) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let open = Arc::default();
-        let connector = Connector::new(targets, &open)?;
+        let connector = Connector::new(targets, lookups, &open)?;
         let client = |idle| {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -113,4 +114,27 @@ fn was_stale(error: &ClientError) -> bool {
         connection.get_extras(&mut known);
     }
     known.get::<Traffic>().is_some_and(Traffic::was_stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{
+        super::lookups::{ATTEMPT_OF, AttemptOf},
+        *,
+    };
+
+    #[tokio::test]
+    async fn a_lookup_counts_as_one_of_the_developer_whose_attempt_it_is() {
+        let lookups = Lookups::by(|_| Err(io::ErrorKind::NotFound.into()));
+        let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone()).unwrap();
+        for developer in ["dev_1", "dev_2"] {
+            let developer: payments_core::DeveloperId = developer.parse().unwrap();
+            let request = || Request::post("http://shop.example/hook").body(Body::default());
+            let attempt = ATTEMPT_OF.scope(AttemptOf::new(developer.clone()), client.send(request));
+            assert!(attempt.await.is_err());
+            assert_eq!(lookups.of(), [Some(developer)]);
+        }
+    }
 }

@@ -21,6 +21,7 @@ use tower_service::Service;
 use super::{
     TargetPolicy,
     connection::{Counted, Watched},
+    lookups::Lookups,
     resolver::{LookupError, Resolver},
 };
 
@@ -37,7 +38,7 @@ pub(super) struct Connector {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    /// This server lacks what a connection takes: descriptors, memory or local ports. The endpoint has nothing to do
+    /// This server lacks what a connection takes: descriptors, memory, local ports or lookups. The endpoint has nothing to do
     /// with it.
     #[error("this server has not enough {0}")]
     Exhausted(&'static str),
@@ -50,8 +51,8 @@ pub(super) enum ConnectError {
 }
 
 impl Connector {
-    pub(super) fn new(targets: TargetPolicy, open: &Arc<AtomicUsize>) -> Result<Self, BoxError> {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver { targets });
+    pub(super) fn new(targets: TargetPolicy, lookups: Lookups, open: &Arc<AtomicUsize>) -> Result<Self, BoxError> {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver { targets, lookups });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(15)));
@@ -114,6 +115,7 @@ fn of_tcp(error: BoxError, is_ipv6_literal: bool) -> ConnectError {
                     Some(what) => ConnectError::Exhausted(what),
                     None => ConnectError::Lookup(LookupError::NotFound(copy(found))),
                 },
+                LookupError::TooMany => ConnectError::Exhausted("free lookups of host names"),
                 LookupError::NotAllowed(fault) => ConnectError::Lookup(LookupError::NotAllowed(*fault)),
                 LookupError::NoRoute => ConnectError::Lookup(LookupError::NoRoute),
             };
@@ -178,5 +180,6 @@ mod tests {
         let lookup = |number: Errno| of_tcp(Box::new(LookupError::NotFound(number.into())), false);
         assert!(matches!(lookup(Errno::MFILE), ConnectError::Exhausted(_)));
         assert!(matches!(lookup(Errno::NOENT), ConnectError::Lookup(LookupError::NotFound(_))));
+        assert!(matches!(of_tcp(Box::new(LookupError::TooMany), false), ConnectError::Exhausted(_)));
     }
 }

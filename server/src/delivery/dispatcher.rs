@@ -20,7 +20,7 @@ use super::{
     lane::Lane,
     lanes::Lanes,
     places::{Place, Places},
-    sender::ATTEMPT,
+    sender::LONGEST_ATTEMPT,
 };
 use crate::{
     metrics::{Deliveries, DeliveryLabels, DeliveryOutcome},
@@ -112,7 +112,7 @@ impl Dispatcher {
     /// Lets the requests in flight end, for at most so long, and begins no other. What does not end stays in the outbox.
     pub(crate) async fn close(&self, at_most: Duration) {
         self.closing.send_replace(true);
-        let _ = timeout(at_most.min(ATTEMPT), self.lanes.idle()).await;
+        let _ = timeout(at_most.min(LONGEST_ATTEMPT), self.lanes.idle()).await;
     }
 
     /// Tells when the dispatcher closes.

@@ -72,7 +72,7 @@ fn of_connecting(error: &ConnectError) -> Fault {
         ConnectError::Lookup(LookupError::NotFound(_)) => {
             says(DnsFailed, "the endpoint's host name could not be resolved")
         }
-        ConnectError::Lookup(error @ LookupError::NoRoute) => {
+        ConnectError::Lookup(error @ (LookupError::NoRoute | LookupError::TooMany)) => {
             says(ConnectionFailed, format!("the endpoint could not be reached: {error}"))
         }
         ConnectError::Tcp(error) => match error.kind() {

@@ -8,6 +8,7 @@ mod dispatcher;
 mod fault;
 mod lane;
 mod lanes;
+mod lookups;
 mod places;
 mod resolver;
 mod sender;
@@ -16,5 +17,5 @@ mod target;
 mod width;
 
 pub(crate) use dispatcher::Dispatcher;
-pub(crate) use sender::{ATTEMPT, Sender};
+pub(crate) use sender::{LONGEST_ATTEMPT, Sender};
 pub(crate) use target::TargetPolicy;

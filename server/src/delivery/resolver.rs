@@ -12,17 +12,21 @@ use std::{
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-use super::{TargetPolicy, target::TargetFault};
+use super::{TargetPolicy, lookups::Lookups, target::TargetFault};
 
 /// Gives the HTTP client none of a name's addresses if one of them may not be called.
 #[derive(Clone)]
 pub(super) struct Resolver {
     pub(super) targets: TargetPolicy,
+    pub(super) lookups: Lookups,
 }
 
 /// Why a name leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
+    /// It was not looked up. The endpoint has nothing to do with it.
+    #[error("too many names are being looked up")]
+    TooMany,
     #[error("the name was not found")]
     NotFound(#[source] io::Error),
     #[error("the address {0}")]
@@ -41,10 +45,9 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let targets = self.targets;
+        let (targets, found) = (self.targets, self.lookups.addresses(name.as_str().to_owned()));
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(LookupError::NotFound)?;
-            let mut found: Vec<SocketAddr> = found.collect();
+            let mut found = found.await?;
             if found.is_empty() || !found.iter().all(|address| targets.allows(address.ip())) {
                 return Err(LookupError::NotAllowed(TargetFault::NotPublic));
             }
@@ -77,7 +80,7 @@ mod tests {
     use super::*;
 
     async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, LookupError> {
-        let mut resolver = Resolver { targets: TargetPolicy { allow_local } };
+        let mut resolver = Resolver { targets: TargetPolicy { allow_local }, lookups: Lookups::system() };
         resolver.call(name.parse().unwrap()).await.map(Iterator::collect)
     }
 

@@ -1,23 +1,26 @@
 //! One request to a merchant's endpoint (API specification, "Delivery").
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Incoming};
 use payments_core::{Delivery, DeliveryError, DeliveryStatus, WebhookEndpoint};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout_at;
 use webhook_verify::{Secret, Signer};
 
 use super::{
     TargetPolicy,
     client::{Body, HttpClient},
     fault::Fault,
+    lookups::{ATTEMPT_OF, AttemptOf, Lookups},
 };
 use crate::ambient::Ambient;
 
 /// All of an attempt: looking the name up, connecting, TLS, sending, and the answer as far as it is kept.
 pub(crate) const ATTEMPT: Duration = Duration::from_secs(8);
+/// The same with what it waits until this server begins a lookup, of which it may need two.
+pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
 /// How much of an answer's body is read and kept; the rest is left on the wire.
 const KEPT_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
@@ -48,7 +51,7 @@ impl Sender {
         targets: TargetPolicy,
         header_word: &str,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let client = HttpClient::new(targets)?;
+        let client = HttpClient::new(targets, Lookups::system())?;
         let header_names = HeaderNames {
             signature: format!("X-{header_word}-Signature"),
             event: format!("X-{header_word}-Event"),
@@ -59,9 +62,9 @@ impl Sender {
 
     /// Makes the one attempt of a delivery and writes its outcome into it.
     pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let begun = Instant::now();
-        let called = timeout(ATTEMPT, self.call(endpoint, delivery)).await;
-        let outcome = match called.unwrap_or_else(|_| Err(Fault::timeout())) {
+        let attempt = AttemptOf::new(endpoint.developer_id.clone());
+        let called = ATTEMPT_OF.scope(attempt.clone(), in_time(&attempt, self.call(endpoint, delivery))).await;
+        let outcome = match called.unwrap_or_else(|| Err(Fault::timeout())) {
             Ok(outcome) => outcome,
             Err(Fault::Delivery(error)) => Outcome { error: Some(error), ..Outcome::default() },
             Err(Fault::Exhausted(what)) => return Err(Exhausted(what)),
@@ -71,7 +74,7 @@ impl Sender {
         delivery.response_status = outcome.response_status;
         delivery.response_body = outcome.response_body;
         delivery.delivered_at = outcome.response_status.map(|_| self.ambient.now());
-        delivery.duration_ms = Some(u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        delivery.duration_ms = Some(u64::try_from(attempt.begun().elapsed().as_millis()).unwrap_or(u64::MAX));
         delivery.error = outcome.error;
         tracing::info!(delivery = %delivery.id, endpoint = %delivery.webhook_id, event = %delivery.event,
             status = %delivery.status, response = delivery.response_status, took_ms = delivery.duration_ms,
@@ -96,6 +99,20 @@ impl Sender {
                 .body(Body::new(body.clone()))
         };
         Ok(Outcome::answered(self.client.send(request).await?).await)
+    }
+}
+
+/// Waits for part of an attempt, unless the attempt's time is over before.
+async fn in_time<T>(attempt: &AttemptOf, part: impl Future<Output = T>) -> Option<T> {
+    let mut part = pin!(part);
+    loop {
+        let ends = attempt.begun() + ATTEMPT;
+        match timeout_at(ends, &mut part).await {
+            Ok(outcome) => return Some(outcome),
+            // It waited for a lookup meanwhile, which is not the endpoint's time.
+            Err(_) if attempt.begun() + ATTEMPT > ends => {}
+            Err(_) => return None,
+        }
     }
 }
 

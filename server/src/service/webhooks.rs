@@ -10,7 +10,7 @@ use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::{
-    delivery::ATTEMPT,
+    delivery::LONGEST_ATTEMPT,
     store::{Change, Endpoint, Outgoing, StoreError, Text, Write},
 };
 
@@ -77,7 +77,7 @@ impl Service {
             let (caller, id) = (caller.clone(), id.clone());
             async move { service.ping(&caller, &id, request.as_ref()).await }
         };
-        match self.once(request, ATTEMPT, ping).await {
+        match self.once(request, LONGEST_ATTEMPT, ping).await {
             Err(Refused::Unavailable(error)) => unrecorded(&error),
             outcome => outcome,
         }
