@@ -122,7 +122,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub(crate) gateway_timeout: u8,
-    /// An HTTP proxy to the payment gateways, such as http://proxy.internal:3128; without it they are called directly,
+    /// An HTTP proxy to the payment gateways, such as `http://proxy.internal:3128`; without it they are called directly,
     /// whatever HTTPS_PROXY and its like say. Webhooks never go through a proxy.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]
     pub(crate) gateway_proxy: Option<Hidden>,
