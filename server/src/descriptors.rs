@@ -9,6 +9,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 const OWN: usize = 48;
 /// With fewer the server does not start.
 const FEWEST: usize = 64;
+/// Test pings under way at most.
+const MAX_PINGS: usize = 128;
 /// Webhook requests under way at most, however many descriptors there are.
 const MAX_DELIVERIES: usize = 1024;
 /// Connections unless `--max-connections` asks for another number.
@@ -18,12 +20,16 @@ const DEFAULT_CONNECTIONS: usize = 4096;
 const DEFAULT_PER_ADDRESS: usize = 256;
 
 /// How the descriptors are divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// Connections that clients may have open.
     pub(crate) connections: usize,
     /// Webhook requests that may be under way.
     pub(crate) deliveries: usize,
+    /// Test pings that may be under way.
+    pub(crate) pings: usize,
+    /// Connections to endpoints that may stay open for the next request.
+    pub(crate) kept: usize,
 }
 
 /// The process may open too few files.
@@ -47,13 +53,16 @@ pub(crate) fn raise_limit() -> usize {
 }
 
 /// Divides `limit` descriptors. Half or more of what the server itself leaves is for clients; a quarter at most is for
-/// webhook requests under way, and as much for connections that stay open to endpoints and gateways.
+/// webhook requests under way, and as much for test pings and for connections that stay open to endpoints and gateways.
 pub(crate) fn divide(limit: usize, asked_connections: Option<u32>) -> Result<Shares, TooFew> {
     if limit < FEWEST {
         return Err(TooFew { limit });
     }
     let rest = limit - OWN;
     let deliveries = (rest / 4).min(MAX_DELIVERIES);
+    let pings = (deliveries / 4).min(MAX_PINGS);
+    let gateways = deliveries / 8;
+    let kept = deliveries - pings - gateways;
     let available = rest - 2 * deliveries;
     let asked = asked_connections.map(|asked| usize::try_from(asked).unwrap_or(usize::MAX));
     let connections = asked.unwrap_or(DEFAULT_CONNECTIONS).min(available);
@@ -64,9 +73,9 @@ pub(crate) fn divide(limit: usize, asked_connections: Option<u32>) -> Result<Sha
             limit,
             "--max-connections is cut down to what the limit of open files allows; raise `ulimit -n`"
         ),
-        _ => tracing::debug!(connections, deliveries, limit, "file descriptors divided"),
+        _ => tracing::debug!(connections, deliveries, pings, kept, limit, "file descriptors divided"),
     }
-    Ok(Shares { connections, deliveries })
+    Ok(Shares { connections, deliveries, pings, kept })
 }
 
 /// How many of `connections` one address may have. 0 asks for no limit.
@@ -90,9 +99,9 @@ mod tests {
             limit in prop_oneof![FEWEST..5_000, 5_000..2_000_000_usize],
             asked in prop::option::of(1_u32..),
         ) {
-            let Shares { connections, deliveries } = divide(limit, asked).unwrap();
-            prop_assert!(OWN + connections + 2 * deliveries <= limit);
-            prop_assert!(connections >= 1 && deliveries >= 1);
+            let Shares { connections, deliveries, pings, kept } = divide(limit, asked).unwrap();
+            prop_assert!(OWN + connections + deliveries + pings + kept <= limit);
+            prop_assert!([connections, deliveries, pings, kept].into_iter().all(|share| share >= 1));
             prop_assert!(asked.is_none_or(|asked| connections <= usize::try_from(asked).unwrap()));
             let per_address = per_address(connections, None);
             prop_assert!(per_address >= 1 && per_address <= connections.div_ceil(4));
@@ -101,9 +110,10 @@ mod tests {
 
     #[test]
     fn with_descriptors_enough_the_shares_are_the_usual_ones() {
-        assert_eq!(divide(usize::MAX, None).unwrap(), Shares { connections: 4096, deliveries: 1024 });
-        assert_eq!(divide(1024, None).unwrap(), Shares { connections: 488, deliveries: 244 });
-        assert_eq!(divide(FEWEST, None).unwrap(), Shares { connections: 8, deliveries: 4 });
+        let shares = |connections, deliveries, pings, kept| Shares { connections, deliveries, pings, kept };
+        assert_eq!(divide(usize::MAX, None).unwrap(), shares(4096, 1024, 128, 768));
+        assert_eq!(divide(1024, None).unwrap(), shares(488, 244, 61, 153));
+        assert_eq!(divide(FEWEST, None).unwrap(), shares(8, 4, 1, 3));
         assert_eq!(divide(20_000, Some(10_000)).unwrap().connections, 10_000);
         assert_eq!(
             divide(63, None).unwrap_err().to_string(),

@@ -23,7 +23,8 @@ use crate::{
     },
     config::Asked,
     delivery::{Dispatcher, Sender, TargetPolicy},
-    descriptors, file_modes,
+    descriptors::{self, Shares},
+    file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
     greeting::greeting,
     http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, TrustedProxies},
@@ -100,7 +101,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let (store, closing) = SledStore::open(&args.data.data_dir, outbox, Arc::clone(&ambient), metrics.commits.clone())?;
     file_modes::warn_of_readable(&args.data.data_dir);
     let store: Arc<dyn Store> = Arc::new(store);
-    let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word)?);
+    let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, shares)?);
     let patience = Duration::from_secs(args.gateway_timeout.into());
     let gateways = Gateways::new(
         Credentials::read(credentials)?,
@@ -318,7 +319,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
     let service = Service {
         gateways: Gateways::none(),
         store: Arc::new(store),
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service")?),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
         ambient,
         claims: Claims::new(Metrics::new().outside_effects),
         settings: Settings {

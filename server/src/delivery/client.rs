@@ -1,17 +1,11 @@
 //! The HTTP client that calls endpoints.
 //!
-//! Connections are kept open for a moment, since most events come in bursts. Where one that was used before ends before any
+//! Connections are kept open for a moment, since most events come in bursts; not more than their share of the process's
+//! descriptors, which the [`Connector`] sees to. Where one that was used before ends before any
 //! byte of an answer, the endpoint closed it for being idle, most likely before the request arrived: the request goes out
 //! once more, on a new connection. What fails on a new connection is not sent again.
 
-use std::{
-    error::Error,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{error::Error, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -26,18 +20,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use super::{
-    TargetPolicy,
-    connection::{Counted, Traffic},
-    connector::Connector,
-    lookups::Lookups,
-    width::Width,
-};
+use super::{TargetPolicy, connection::Traffic, connector::Connector, lookups::Lookups, width::Width};
 
 /// How long an idle connection is kept. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
-/// How many idle connections are kept to all endpoints together: so many descriptors are used beside those in flight.
-const MOST_IDLE: usize = 256;
 
 /// The body of a request.
 pub(super) type Body = Full<Bytes>;
@@ -47,14 +33,16 @@ pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,
     /// Opens a connection for each request and keeps none.
     fresh: Client<Connector, Body>,
-    open: Arc<AtomicUsize>,
-    in_flight: Arc<AtomicUsize>,
 }
 
 impl HttpClient {
-    pub(super) fn new(targets: TargetPolicy, lookups: Lookups) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let open = Arc::default();
-        let connector = Connector::new(targets, lookups, &open)?;
+    /// A client that keeps at most so many connections open beside those that requests in flight use.
+    pub(super) fn new(
+        targets: TargetPolicy,
+        lookups: Lookups,
+        kept: usize,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let connector = Connector::new(targets, lookups, kept)?;
         let client = |idle| {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -62,7 +50,7 @@ impl HttpClient {
                 .pool_max_idle_per_host(idle)
                 .build(connector.clone())
         };
-        Ok(Self { pooled: client(Width::MOST), fresh: client(0), open, in_flight: Arc::default() })
+        Ok(Self { pooled: client(Width::MOST), fresh: client(0) })
     }
 
     /// Sends a request; `request` makes it, and makes it again where it is sent again.
@@ -70,15 +58,10 @@ impl HttpClient {
         &self,
         request: impl Fn() -> Result<Request<Body>, hyper::http::Error>,
     ) -> Result<Response<Incoming>, SendError> {
-        let _counted = Counted::new(&self.in_flight);
-        let mut first = request()?;
-        if self.idle() > MOST_IDLE {
-            close_after(&mut first);
-        }
-        let answer = match self.pooled.request(first).await {
+        let answer = match self.pooled.request(request()?).await {
             Err(error) if was_stale(&error) => {
                 let mut again = request()?;
-                close_after(&mut again);
+                again.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 self.fresh.request(again).await?
             }
             outcome => outcome?,
@@ -87,10 +70,6 @@ impl HttpClient {
             traffic.answered();
         }
         Ok(answer)
-    }
-
-    fn idle(&self) -> usize {
-        self.open.load(Ordering::Acquire).saturating_sub(self.in_flight.load(Ordering::Acquire))
     }
 }
 
@@ -101,10 +80,6 @@ pub(super) enum SendError {
     Client(#[from] ClientError),
     #[error(transparent)]
     Request(#[from] hyper::http::Error),
-}
-
-fn close_after(request: &mut Request<Body>) {
-    request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
 }
 
 /// Whether a request failed because its connection had ended while nothing was under way on it.
@@ -128,7 +103,7 @@ mod tests {
     #[tokio::test]
     async fn a_lookup_counts_as_one_of_the_developer_whose_attempt_it_is() {
         let lookups = Lookups::by(|_| Err(io::ErrorKind::NotFound.into()));
-        let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone()).unwrap();
+        let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone(), 1).unwrap();
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
             let request = || Request::post("http://shop.example/hook").body(Body::default());

@@ -50,18 +50,25 @@ impl Traffic {
 }
 
 /// One of so many open connections, for as long as this lives.
-pub(super) struct Counted(Arc<AtomicUsize>);
+pub(super) struct Counted {
+    all: Arc<AtomicUsize>,
+    nth: usize,
+}
 
 impl Counted {
-    pub(super) fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(count))
+    pub(super) fn new(all: &Arc<AtomicUsize>) -> Self {
+        Self { nth: all.fetch_add(1, Ordering::AcqRel) + 1, all: Arc::clone(all) }
+    }
+
+    /// How many were open with this one when it was opened.
+    pub(super) fn nth(&self) -> usize {
+        self.nth
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.all.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -69,18 +76,24 @@ impl Drop for Counted {
 pub(super) struct Watched<S> {
     stream: S,
     traffic: Traffic,
+    may_stay: bool,
     _counted: Counted,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, counted: Counted) -> Self {
-        Self { stream, traffic: Traffic::default(), _counted: counted }
+    /// `may_stay` is whether it is kept open for another request.
+    pub(super) fn new(stream: S, counted: Counted, may_stay: bool) -> Self {
+        Self { stream, traffic: Traffic::default(), may_stay, _counted: counted }
     }
 }
 
 impl<S: Connection> Connection for Watched<S> {
     fn connected(&self) -> Connected {
-        self.stream.connected().extra(self.traffic.clone())
+        let connected = self.stream.connected().extra(self.traffic.clone());
+        if !self.may_stay {
+            connected.poison();
+        }
+        connected
     }
 }
 

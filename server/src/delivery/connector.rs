@@ -28,11 +28,12 @@ use super::{
 type BoxError = Box<dyn Error + Send + Sync>;
 type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// Connects, and counts the connections that are open.
+/// Connects, and counts the connections that are open. One beyond those that may be kept serves a single request.
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<Tcp>,
     open: Arc<AtomicUsize>,
+    kept: usize,
 }
 
 /// Why there is no connection.
@@ -51,13 +52,13 @@ pub(super) enum ConnectError {
 }
 
 impl Connector {
-    pub(super) fn new(targets: TargetPolicy, lookups: Lookups, open: &Arc<AtomicUsize>) -> Result<Self, BoxError> {
+    pub(super) fn new(targets: TargetPolicy, lookups: Lookups, kept: usize) -> Result<Self, BoxError> {
         let mut tcp = HttpConnector::new_with_resolver(Resolver { targets, lookups });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(15)));
         let https = HttpsConnectorBuilder::new().try_with_platform_verifier()?.https_or_http().enable_http1();
-        Ok(Self { https: https.wrap_connector(Tcp(tcp)), open: Arc::clone(open) })
+        Ok(Self { https: https.wrap_connector(Tcp(tcp)), open: Arc::default(), kept })
     }
 }
 
@@ -72,9 +73,10 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let (connecting, counted) = (self.https.call(uri), Counted::new(&self.open));
+        let may_stay = counted.nth() <= self.kept;
         Box::pin(async move {
             let stream = connecting.await.map_err(of_connecting)?;
-            Ok(TokioIo::new(Watched::new(TokioIo::new(stream), counted)))
+            Ok(TokioIo::new(Watched::new(TokioIo::new(stream), counted, may_stay)))
         })
     }
 }

@@ -17,5 +17,5 @@ mod target;
 mod width;
 
 pub(crate) use dispatcher::Dispatcher;
-pub(crate) use sender::{LONGEST_ATTEMPT, Sender};
+pub(crate) use sender::{LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

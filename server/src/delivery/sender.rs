@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Incoming};
 use payments_core::{Delivery, DeliveryError, DeliveryStatus, WebhookEndpoint};
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
 use webhook_verify::{Secret, Signer};
 
 use super::{
@@ -14,13 +14,18 @@ use super::{
     client::{Body, HttpClient},
     fault::Fault,
     lookups::{ATTEMPT_OF, AttemptOf, Lookups},
+    places::Places,
 };
-use crate::ambient::Ambient;
+use crate::{ambient::Ambient, descriptors::Shares, metrics::PlaceGauges};
 
 /// All of an attempt: looking the name up, connecting, TLS, sending, and the answer as far as it is kept.
 pub(crate) const ATTEMPT: Duration = Duration::from_secs(8);
 /// The same with what it waits until this server begins a lookup, of which it may need two.
 pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
+/// How long a test ping waits for a place.
+const PING_WAIT: Duration = Duration::from_secs(2);
+/// All of a test ping.
+pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_WAIT);
 /// How much of an answer's body is read and kept; the rest is left on the wire.
 const KEPT_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
@@ -31,6 +36,8 @@ pub(crate) struct Sender {
     targets: TargetPolicy,
     client: HttpClient,
     header_names: HeaderNames,
+    /// Pings need descriptors too. They have places of their own, so that deliveries to endpoints that hang delay none.
+    pings: Arc<Places>,
 }
 
 /// Nothing was sent, because this server has not enough of something. The delivery is as it was.
@@ -50,14 +57,24 @@ impl Sender {
         ambient: Arc<dyn Ambient>,
         targets: TargetPolicy,
         header_word: &str,
+        shares: Shares,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let client = HttpClient::new(targets, Lookups::system())?;
+        let client = HttpClient::new(targets, Lookups::system(), shares.kept)?;
         let header_names = HeaderNames {
             signature: format!("X-{header_word}-Signature"),
             event: format!("X-{header_word}-Event"),
             delivery: format!("X-{header_word}-Delivery"),
         };
-        Ok(Self { ambient, targets, client, header_names })
+        let pings = Places::new(shares.pings, PlaceGauges::default());
+        Ok(Self { ambient, targets, client, header_names, pings })
+    }
+
+    /// Makes the attempt of a test ping, once there is a place for it.
+    pub(crate) async fn ping(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+        let place = Places::take(Arc::clone(&self.pings), Some(endpoint.developer_id.clone()));
+        let mut place = timeout(PING_WAIT, place).await.map_err(|_| Exhausted("places for test pings"))?;
+        place.loaded(2 * delivery.payload.as_str().len());
+        self.attempt(endpoint, delivery).await
     }
 
     /// Makes the one attempt of a delivery and writes its outcome into it.

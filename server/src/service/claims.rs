@@ -194,6 +194,7 @@ mod tests {
     use crate::{
         ambient::{Ambient, OperatingSystem},
         delivery::{Sender, TargetPolicy},
+        descriptors::Shares,
         gateway::Gateways,
         metrics::Metrics,
         service::Settings,
@@ -209,7 +210,7 @@ mod tests {
         let targets = TargetPolicy { allow_local: false };
         Arc::new(Service {
             store: Arc::new(store),
-            sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service").unwrap()),
+            sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default()).unwrap()),
             ambient,
             gateways: Gateways::none(),
             claims: Claims::new(Gauge::default()),

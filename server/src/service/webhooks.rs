@@ -10,7 +10,7 @@ use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::{
-    delivery::LONGEST_ATTEMPT,
+    delivery::LONGEST_PING,
     store::{Change, Endpoint, Outgoing, StoreError, Text, Write},
 };
 
@@ -77,7 +77,7 @@ impl Service {
             let (caller, id) = (caller.clone(), id.clone());
             async move { service.ping(&caller, &id, request.as_ref()).await }
         };
-        match self.once(request, LONGEST_ATTEMPT, ping).await {
+        match self.once(request, LONGEST_PING, ping).await {
             Err(Refused::Unavailable(error)) => unrecorded(&error),
             outcome => outcome,
         }
@@ -98,7 +98,7 @@ impl Service {
         let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
         let delivery = DeliveryId::new(now, self.ambient.id_bytes());
         let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
-        if let Err(error) = self.sender.attempt(&endpoint, &mut outgoing.delivery).await {
+        if let Err(error) = self.sender.ping(&endpoint, &mut outgoing.delivery).await {
             tracing::error!(%error, "a test ping was not sent");
             return Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?));
         }

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use reqwest::StatusCode;
+use futures_util::future::join_all;
+use reqwest::{Method, StatusCode};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -73,6 +74,46 @@ async fn a_thousand_idle_connections_of_one_address_stop_neither_webhooks_nor_pa
     drop(held);
 }
 
+/// Endpoints that keep their connections open, deliveries, pings and clients: each has descriptors of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_kept_open_to_endpoints_and_pings_leave_clients_their_descriptors() {
+    const HOSTS: usize = 12;
+    const PAYMENTS: usize = 40;
+    let server = Server::start_limited_with(128, &["--max-connections-per-address", "0"]);
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+    let ask =
+        |method: Method, path: &str| client.request(method, format!("{}{path}", server.url)).bearer_auth(SANDBOX_KEY);
+    let mut receivers = Vec::new();
+    for _ in 0..HOSTS {
+        let receiver = Receiver::start(Manner::Late(Duration::from_millis(200))).await;
+        receiver.subscribe(&server.client()).await;
+        receivers.push(receiver);
+    }
+    let endpoints = server.client().webhooks().list().await.unwrap();
+    for amount in 1..=PAYMENTS {
+        let create = ask(Method::POST, "/api/v1/payments").json(&payment_of(&json!(amount)));
+        assert_eq!(create.send().await.unwrap().status(), StatusCode::CREATED);
+    }
+    for round in 0..4 {
+        // Nearly as many as clients may have connections, to those whose connections are not open already.
+        let half = &endpoints[round % 2 * HOSTS / 2..][..HOSTS / 2];
+        let pings = half.iter().cycle().take(3 * HOSTS).map(|endpoint| {
+            let ping = ask(Method::POST, &format!("/api/v1/webhooks/{}/test", endpoint.id));
+            async move { ping.send().await.unwrap().json::<Value>().await.unwrap() }
+        });
+        for ping in join_all(pings).await {
+            assert_eq!(ping["responseStatus"], 200, "in round {round}: {ping}");
+        }
+    }
+    eventually("every delivery", async || {
+        let made = receivers.iter().map(|receiver| receiver.received().len()).sum::<usize>();
+        (made == HOSTS * PAYMENTS + 4 * 3 * HOSTS).then_some(())
+    })
+    .await;
+    assert!(!server.log().contains("a connection was not accepted"), "{}", server.log());
+    assert_eq!(metric(&client, &server, "payments_deliveries_not_sent_total").await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_its_neighbour_does() {
     let server = Server::start_with(&["--max-connections-per-address", "3"]);
@@ -86,8 +127,7 @@ async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_it
     assert_eq!(metric(&client, &server, "payments_connections").await, 4);
     // Each that ends makes room for another.
     drop(held);
-    eventually("room", async || server.keyless(reqwest::Method::GET, "/healthz").send().await.is_ok().then_some(()))
-        .await;
+    eventually("room", async || server.keyless(Method::GET, "/healthz").send().await.is_ok().then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +159,6 @@ async fn a_server_out_of_file_descriptors_recovers_when_they_are_free_again() {
         .await;
     prlimit(process, Resource::Nofile, before).unwrap();
     drop(held);
-    let answer =
-        server.request(reqwest::Method::GET, "/payments").timeout(Duration::from_secs(10)).send().await.unwrap();
+    let answer = server.request(Method::GET, "/payments").timeout(Duration::from_secs(10)).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
 }
