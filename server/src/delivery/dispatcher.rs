@@ -20,7 +20,7 @@ use super::{
     lane::Lane,
     lanes::Lanes,
     places::{Place, Places},
-    sender::LONGEST_ATTEMPT,
+    sender::{ATTEMPT, LONGEST_ATTEMPT},
 };
 use crate::{
     metrics::{Deliveries, DeliveryLabels, DeliveryOutcome},
@@ -137,9 +137,12 @@ impl Dispatcher {
                     }
                     return rest(place).await;
                 }
+                // An answer that did not end took the place for as long as none.
+                let has_ended = outgoing.delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT.as_millis());
+                let answered = if has_ended { Ended::Answered } else { Ended::Unanswered };
                 match (&outgoing.delivery.status, outgoing.delivery.response_status) {
-                    (DeliveryStatus::Success, _) => (DeliveryOutcome::Success, Ended::Answered),
-                    (_, Some(_)) => (DeliveryOutcome::Refused, Ended::Answered),
+                    (DeliveryStatus::Success, _) => (DeliveryOutcome::Success, answered),
+                    (_, Some(_)) => (DeliveryOutcome::Refused, answered),
                     (_, None) => (DeliveryOutcome::Unanswered, Ended::Unanswered),
                 }
             }

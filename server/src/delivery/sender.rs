@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Incoming};
 use payments_core::{Delivery, DeliveryError, DeliveryStatus, WebhookEndpoint};
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, Signer};
 
 use super::{
@@ -80,8 +80,8 @@ impl Sender {
     /// Makes the one attempt of a delivery and writes its outcome into it.
     pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let attempt = AttemptOf::new(endpoint.developer_id.clone());
-        let called = ATTEMPT_OF.scope(attempt.clone(), in_time(&attempt, self.call(endpoint, delivery))).await;
-        let outcome = match called.unwrap_or_else(|| Err(Fault::timeout())) {
+        let called = ATTEMPT_OF.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await;
+        let outcome = match called {
             Ok(outcome) => outcome,
             Err(Fault::Delivery(error)) => Outcome { error: Some(error), ..Outcome::default() },
             Err(Fault::Exhausted(what)) => return Err(Exhausted(what)),
@@ -99,7 +99,12 @@ impl Sender {
         Ok(())
     }
 
-    async fn call(&self, endpoint: &WebhookEndpoint, delivery: &Delivery) -> Result<Outcome, Fault> {
+    async fn call(
+        &self,
+        attempt: &AttemptOf,
+        endpoint: &WebhookEndpoint,
+        delivery: &Delivery,
+    ) -> Result<Outcome, Fault> {
         // Names are judged when they are looked up; an address written out is not looked up.
         let url = self.targets.check_url(&endpoint.url).map_err(Fault::not_allowed)?;
         let secret = Secret::new(endpoint.secret.reveal()).map_err(|error| Fault::not_sent(&error))?;
@@ -115,11 +120,12 @@ impl Sender {
                 .header(&self.header_names.delivery, delivery.id.as_str())
                 .body(Body::new(body.clone()))
         };
-        Ok(Outcome::answered(self.client.send(request).await?).await)
+        let response = in_time(attempt, self.client.send(request)).await.ok_or_else(Fault::timeout)??;
+        Ok(Outcome::answered(response, attempt.begun() + ATTEMPT).await)
     }
 }
 
-/// Waits for part of an attempt, unless the attempt's time is over before.
+/// Waits for the head of the answer, unless the attempt's time is over before.
 async fn in_time<T>(attempt: &AttemptOf, part: impl Future<Output = T>) -> Option<T> {
     let mut part = pin!(part);
     loop {
@@ -150,14 +156,15 @@ impl Outcome {
         }
     }
 
-    /// Keeps the beginning of the answer and drops the connection with the rest: a receiver may send gigabytes.
-    async fn answered(response: Response<Incoming>) -> Self {
+    /// Keeps the beginning of the answer and drops the connection with the rest: a receiver may send gigabytes. Whatever
+    /// becomes of the body, the status has come.
+    async fn answered(response: Response<Incoming>, until: Instant) -> Self {
         let response_status = Some(response.status().as_u16());
         let (mut body, mut kept) = (response.into_body(), Vec::new());
         while kept.len() < KEPT_BODY_BYTES {
-            match body.frame().await {
-                Some(Ok(frame)) => kept.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-                Some(Err(_)) | None => break,
+            match timeout_at(until, body.frame()).await {
+                Ok(Some(Ok(frame))) => kept.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Ok(Some(Err(_)) | None) | Err(_) => break,
             }
         }
         kept.truncate(KEPT_BODY_BYTES);

@@ -23,6 +23,7 @@ use crate::{
 };
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\nthanks";
 
 /// What a receiver does on each of its connections, request by request.
 #[derive(Clone, Copy)]
@@ -35,6 +36,8 @@ enum Step {
     ReadAndClose,
     /// Reads a request, begins to answer and closes.
     AnswerInPart,
+    /// Reads a request and answers it with a body that does not end.
+    AnswerForever,
 }
 
 /// A receiver that takes these steps on each connection. Keeps the ids of the deliveries that it has read.
@@ -55,6 +58,7 @@ async fn receiver(steps: &'static [Step]) -> (SocketAddr, Arc<Mutex<Vec<String>>
                     keep.lock().unwrap().push(delivery);
                     let _ = match step {
                         Step::Answer => stream.write_all(ANSWER).await,
+                        Step::AnswerForever => stream.write_all(ENDLESS).await,
                         Step::AnswerInPart => stream.write_all(&ANSWER[..7]).await,
                         _ => Ok(()),
                     };
@@ -142,6 +146,18 @@ async fn a_request_whose_answer_had_begun_is_not_sent_again() {
     let delivery = ended(&server, 2).await.remove(0);
     assert_eq!((&delivery["status"], &delivery["error"]["code"]), (&json!("failed"), &json!("connection_closed")));
     assert_eq!(read.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_whose_body_does_not_end_is_logged_with_its_status_and_what_came_of_the_body() {
+    let server = Server::start();
+    // It waits for another request before it closes.
+    let (address, _) = receiver(&[Step::AnswerForever, Step::Answer]).await;
+    subscribe(&server, address).await;
+    server.create(&payment_of(&json!(5))).await;
+    let delivery = ended(&server, 1).await.remove(0);
+    assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("success"), &json!(200)));
+    assert_eq!((&delivery["responseBody"], &delivery["error"]), (&json!("thanks"), &Value::Null));
 }
 
 #[tokio::test(flavor = "multi_thread")]
