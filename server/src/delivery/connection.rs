@@ -24,6 +24,8 @@ pub(super) struct Traffic(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     has_answered: AtomicBool,
+    /// Whether part of a request was written that is not answered yet.
+    is_under_way: AtomicBool,
     read: AtomicU64,
     read_before_request: AtomicU64,
 }
@@ -32,6 +34,7 @@ impl Traffic {
     /// A request was answered: the next one finds the connection used.
     pub(super) fn answered(&self) {
         self.0.has_answered.store(true, Ordering::Release);
+        self.0.is_under_way.store(false, Ordering::Release);
     }
 
     /// Whether the last request went over a used connection and nothing came back.
@@ -44,8 +47,11 @@ impl Traffic {
         self.0.read.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::AcqRel);
     }
 
+    /// Part of a request is written. What came before the first part belongs to an earlier one, what comes after it does not.
     fn written(&self) {
-        self.0.read_before_request.store(self.0.read.load(Ordering::Acquire), Ordering::Release);
+        if !self.0.is_under_way.swap(true, Ordering::AcqRel) {
+            self.0.read_before_request.store(self.0.read.load(Ordering::Acquire), Ordering::Release);
+        }
     }
 }
 
@@ -131,5 +137,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_used_connection_is_stale_only_if_nothing_came_since_the_first_part_of_the_request_was_written() {
+        let (near, mut far) = duplex(64);
+        let mut near = Watched::new(near, Counted::new(&Arc::default()), true);
+        let (traffic, mut byte) = (near.traffic.clone(), [0]);
+        near.write_all(b"a request").await.unwrap();
+        assert!(!traffic.was_stale(), "it is new");
+        far.write_all(b"ab").await.unwrap();
+        near.read_exact(&mut byte).await.unwrap();
+        traffic.answered();
+        near.read_exact(&mut byte).await.unwrap();
+
+        near.write_all(b"a head").await.unwrap();
+        assert!(traffic.was_stale());
+        far.write_all(b"c").await.unwrap();
+        near.read_exact(&mut byte).await.unwrap();
+        near.write_all(b"a body").await.unwrap();
+        assert!(!traffic.was_stale(), "the answer had begun");
     }
 }
