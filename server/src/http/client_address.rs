@@ -27,11 +27,12 @@ impl TrustedProxies {
         if !self.trusts(peer) {
             return peer;
         }
-        let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
-        let listed: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+        let lines = headers.get_all("x-forwarded-for").iter();
+        let listed: Vec<&[u8]> = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).collect();
         let mut client = peer;
-        for text in listed.into_iter().rev() {
-            let Some(address) = address(text) else { break };
+        for entry in listed.into_iter().rev() {
+            // What is no text is no address either. It is not passed over: what stands before it may be the client's.
+            let Some(address) = std::str::from_utf8(entry).ok().and_then(address) else { break };
             client = address;
             if !self.trusts(address) {
                 break;
@@ -43,6 +44,7 @@ impl TrustedProxies {
 
 /// An address as proxies write it: with or without a port, of IPv6 in brackets or not, in quotes or not.
 fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let bare = || text.parse().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
@@ -92,6 +94,23 @@ mod tests {
             headers.insert("x-forwarded-for", forwarded.parse().unwrap());
             let got = proxies.client(peer.parse().unwrap(), &headers);
             assert_eq!(got, client.parse::<IpAddr>().unwrap(), "{peer} {forwarded}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_is_not_passed_over() {
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        for (last, client) in [
+            (&b"\xff"[..], "10.0.0.1"),
+            ("নাম".as_bytes(), "10.0.0.1"),
+            (b"\xff, 1.1.1.1", "1.1.1.1"),
+            (b"\xff, 10.0.0.2", "10.0.0.2"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append("x-forwarded-for", "6.6.6.6".parse().unwrap());
+            headers.append("x-forwarded-for", warp::http::HeaderValue::from_bytes(last).unwrap());
+            let got = proxies.client("10.0.0.1".parse().unwrap(), &headers);
+            assert_eq!(got, client.parse::<IpAddr>().unwrap(), "{last:?}");
         }
     }
 }
