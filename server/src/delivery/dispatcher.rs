@@ -35,7 +35,7 @@ pub(crate) struct Dispatcher {
     pub(super) store: Arc<dyn Store>,
     sender: Arc<Sender>,
     metrics: Deliveries,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: Arc<Lanes>,
     pub(super) places: Arc<Places>,
     closing: watch::Sender<bool>,
     complaints: Complaints,
@@ -82,7 +82,7 @@ impl Dispatcher {
     /// A dispatcher that has at most so many requests in flight.
     pub(crate) fn new(store: Arc<dyn Store>, sender: Arc<Sender>, metrics: Deliveries, places: usize) -> Arc<Self> {
         let places = Places::new(places, metrics.places.clone());
-        let (lanes, closing) = (Lanes::new(), watch::Sender::new(false));
+        let (lanes, closing) = (Arc::new(Lanes::new()), watch::Sender::new(false));
         Arc::new(Self { store, sender, metrics, lanes, places, closing, complaints: Complaints::default() })
     }
 
@@ -95,7 +95,7 @@ impl Dispatcher {
             };
             match waiting {
                 Ok(endpoints) => {
-                    endpoints.into_iter().for_each(|endpoint| self.wake(endpoint));
+                    endpoints.iter().for_each(|endpoint| self.wake(endpoint));
                     break;
                 }
                 Err(error) => {
@@ -105,7 +105,7 @@ impl Dispatcher {
             }
         }
         while let Some(endpoint) = woken.recv().await {
-            self.wake(endpoint);
+            self.wake(&endpoint);
         }
     }
 
@@ -120,9 +120,9 @@ impl Dispatcher {
         self.closing.subscribe()
     }
 
-    fn wake(self: &Arc<Self>, endpoint: WebhookId) {
-        if let Some(bell) = self.lanes.wake(&endpoint) {
-            tokio::spawn(Lane::new(Arc::clone(self), endpoint).work(bell));
+    fn wake(self: &Arc<Self>, endpoint: &WebhookId) {
+        if let Some(at_work) = self.lanes.wake(endpoint) {
+            tokio::spawn(Lane::new(Arc::clone(self), at_work).work());
         }
     }
 

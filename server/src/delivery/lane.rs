@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::{
     backlog::Backlog,
     dispatcher::{Dispatcher, Ended},
-    lanes::Bell,
+    lanes::AtWork,
     places::{Holder, Place, Places},
     width::Width,
 };
@@ -24,10 +24,11 @@ const REST: Duration = Duration::from_secs(1);
 /// A lane at work.
 pub(super) struct Lane {
     dispatcher: Arc<Dispatcher>,
-    endpoint: WebhookId,
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Last, so that it is dropped last: when the endpoint may have another lane, this one has nothing in flight.
+    at_work: AtWork,
 }
 
 /// What came of something that took time.
@@ -38,20 +39,20 @@ enum Done {
 }
 
 impl Lane {
-    pub(super) fn new(dispatcher: Arc<Dispatcher>, endpoint: WebhookId) -> Self {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, at_work: AtWork) -> Self {
         let (backlog, width, in_flight) = (Backlog::new(), Width::new(), FuturesUnordered::new());
-        Self { dispatcher, endpoint, backlog, width, in_flight }
+        Self { dispatcher, backlog, width, in_flight, at_work }
     }
 
     /// Delivers until the outbox is empty or the server closes.
-    pub(super) async fn work(mut self, bell: Bell) {
-        let dispatcher = Arc::clone(&self.dispatcher);
-        let holder = holder(&dispatcher, &self.endpoint).await;
+    pub(super) async fn work(mut self) {
+        let (dispatcher, bell) = (Arc::clone(&self.dispatcher), self.at_work.bell());
+        let holder = holder(&dispatcher, self.at_work.endpoint()).await;
         let mut closing = dispatcher.closing();
         let mut place: Option<Pin<Box<dyn Future<Output = Place> + Send>>> = None;
         loop {
             let is_closing = *closing.borrow_and_update();
-            if dispatcher.lanes.look_again(&self.endpoint) {
+            if self.at_work.look_again() {
                 self.backlog.fall_behind();
             }
             if is_closing || !self.has_room() {
@@ -61,11 +62,10 @@ impl Lane {
             }
             if place.is_none() && self.in_flight.is_empty() {
                 if is_closing {
-                    return dispatcher.lanes.end(&self.endpoint);
-                }
-                if dispatcher.lanes.end_unless_woken(&self.endpoint) {
                     return;
                 }
+                let Some(at_work) = self.at_work.end_unless_woken() else { return };
+                self.at_work = at_work;
                 self.backlog.fall_behind();
                 continue;
             }
@@ -102,7 +102,7 @@ impl Lane {
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(%error, endpoint = %self.endpoint, "the outbox cannot be read; it is read again");
+                tracing::error!(%error, endpoint = %self.at_work.endpoint(), "the outbox cannot be read; it is read again");
                 self.backlog.fall_behind();
                 self.in_flight.push(Box::pin(async {
                     sleep(REST).await;
@@ -120,7 +120,7 @@ impl Lane {
                 if !self.backlog.is_behind() {
                     return Ok(None);
                 }
-                self.backlog.refill(store.outbox(&self.endpoint, self.backlog.reach()).await?);
+                self.backlog.refill(store.outbox(self.at_work.endpoint(), self.backlog.reach()).await?);
                 continue;
             };
             match store.outgoing(&id).await {
