@@ -272,3 +272,26 @@ async fn a_copy_taken_while_the_store_is_written_to_has_what_was_answered_before
     assert!(opened >= 3, "{opened} copies were opened");
     eventually("the server to answer", async || server.keyless(Method::GET, "/healthz").send().await.ok()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_first_start_was_cut_off_is_begun_again_whatever_there_was_of_it() {
+    let mut server = Server::start();
+    server.kill();
+    // The engine was being made: its file is torn, and there is no journal yet, or one without a file.
+    for has_directory in [false, true] {
+        for name in ["journal.json", "open"] {
+            let _ = fs::remove_file(server.data().join(name));
+        }
+        fs::remove_dir_all(server.data().join("journal")).unwrap();
+        if has_directory {
+            fs::create_dir(server.data().join("journal")).unwrap();
+        }
+        fs::write(server.data().join("sled/db"), vec![7; 100_000]).unwrap();
+        server.restart();
+        assert!(server.log().contains("a store that was never open is begun again"), "{}", server.log());
+        create(&server, 0..1).await;
+        server.kill();
+    }
+    server.restart();
+    assert!(ask(&server, 0).await.headers().contains_key("idempotent-replayed"));
+}

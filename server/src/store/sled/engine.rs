@@ -82,14 +82,26 @@ pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) ->
             Err(error) => Err(OpenError::Journal(Box::new(error))),
         }
     })?;
+    let kept = put_aside(directory)?;
+    put_in_place(&made, directory)?;
+    tracing::warn!(damaged = %kept.display(), "the engine was made anew from the journal, which had everything");
+    open(directory)
+}
+
+/// Makes a damaged engine anew, empty: that of a store that was never open, so that nobody was answered.
+pub(super) fn begin_again(directory: &Path, damaged: &OpenError) -> Result<sled::Db, OpenError> {
+    let kept = put_aside(directory)?;
+    tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is begun again");
+    open(directory)
+}
+
+fn put_aside(directory: &Path) -> io::Result<PathBuf> {
     let kept = beside(directory, DAMAGED);
     if kept.exists() {
         fs::remove_dir_all(&kept)?;
     }
     fs::rename(directory, &kept)?;
-    put_in_place(&made, directory)?;
-    tracing::warn!(damaged = %kept.display(), "the engine was made anew from the journal, which had everything");
-    open(directory)
+    Ok(kept)
 }
 
 /// A crash between the two renamings of [`make_anew`] leaves no engine: the damaged one is as good a beginning as it was.

@@ -122,7 +122,10 @@ impl SledStore {
         }
         let mark = directory.join(MARK);
         let after_crash = mark.exists();
+        // Nobody was ever answered by a store that was never open.
+        let is_new = !after_crash && !journal::is_begun(&journal_directory)?;
         let tree = match engine::open(&engine_directory).and_then(|tree| with_its_mark(tree, &engine_directory)) {
+            Err(error @ OpenError::Damaged { .. }) if is_new => engine::begin_again(&engine_directory, &error)?,
             // A power cut can leave sled's file so, even one soon after an orderly end; the journal can make it anew.
             Err(error @ OpenError::Damaged { .. }) if journal_directory.exists() => {
                 engine::make_anew(&engine_directory, &journal_directory, error)?
@@ -134,8 +137,7 @@ impl SledStore {
         }
         let applied = tables::read(&tree, keys::APPLIED).map_err(OpenError::Store)?.unwrap_or(0);
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        // Nobody was ever answered by a store that has no records and was never open.
-        let mut journal = if tree.is_empty() && !after_crash && !journal::is_begun(&journal_directory)? {
+        let mut journal = if is_new && tree.is_empty() {
             Journal::create(&journal_directory)
         } else if journal_directory.exists() {
             Journal::open(&journal_directory, applied, |number, writes| {

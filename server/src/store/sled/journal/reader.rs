@@ -6,13 +6,15 @@ use super::{
     JournalError, Writes,
     entry::{is_blank, read_entries, refuse_damage},
     file_list::FileList,
-    files::{JournalFile, Parts, belonging, files_in, files_still_needed, listed_in, without_unused},
+    files::{JournalFile, Parts, belonging, file_in, files_in, files_still_needed, listed_in, without_unused},
 };
 
 /// Whether entries may have been written to the journal in a directory, which may be missing.
 pub(crate) fn is_begun(directory: &Path) -> Result<bool, JournalError> {
-    if !directory.exists() {
-        return Ok(FileList::read(directory)?.is_some());
+    // It is listed when its first file is there.
+    let listed = FileList::read(directory)?.is_some_and(|list| list.active() > 1 || !file_in(directory, 1).exists());
+    if listed || !directory.exists() {
+        return Ok(listed);
     }
     for file in files_in(directory)? {
         if !file.is_unused()? {
