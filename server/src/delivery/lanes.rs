@@ -28,7 +28,7 @@ struct Lane {
     bell: Bell,
 }
 
-/// Rings when [`Lanes::look_again`] may have something to say.
+/// Rings when [`AtWork::look_again`] may have something to say.
 pub(super) type Bell = Arc<Notify>;
 
 impl Lanes {
