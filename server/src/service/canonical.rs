@@ -22,12 +22,12 @@ const MAX_DEPTH: usize = 128;
 
 /// SHA-256 over what a JSON text means, in hex.
 pub(super) fn fingerprint(text: &[u8]) -> String {
-    let mut hasher = Hasher(Sha256::new());
+    let mut parts = Parts(Vec::with_capacity(4 * text.len()));
     match read(if text.is_empty() { b"{}" } else { text }) {
-        Some(value) => hasher.value(&value),
-        None => hasher.part(b'!', text),
+        Some(value) => parts.value(&value),
+        None => parts.part(b'!', text),
     }
-    hex::encode(hasher.0.finalize())
+    hex::encode(Sha256::digest(&parts.0))
 }
 
 /// A JSON value, an object's members in the order of their names.
@@ -129,10 +129,10 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Each part is hashed with its kind and its length, so that no two values run together.
-struct Hasher(Sha256);
+/// What is hashed: each part with its kind and its length, so that no two values run together.
+struct Parts(Vec<u8>);
 
-impl Hasher {
+impl Parts {
     fn value(&mut self, value: &Value<'_>) {
         match value {
             Value::Object(members) => {
@@ -152,13 +152,13 @@ impl Hasher {
     }
 
     fn length(&mut self, kind: u8, length: usize) {
-        self.0.update([kind]);
-        self.0.update((length as u64).to_be_bytes());
+        self.0.push(kind);
+        self.0.extend_from_slice(&(length as u64).to_be_bytes());
     }
 
     fn part(&mut self, kind: u8, bytes: &[u8]) {
         self.length(kind, bytes.len());
-        self.0.update(bytes);
+        self.0.extend_from_slice(bytes);
     }
 }
 
