@@ -42,9 +42,17 @@ fn neighbour() -> reqwest::Client {
 }
 
 async fn metric(client: &reqwest::Client, server: &Server, name: &str) -> u64 {
+    let [value] = metrics(client, server, [name]).await;
+    value
+}
+
+/// Figures of one moment: a second request may come over a connection of its own.
+async fn metrics<const N: usize>(client: &reqwest::Client, server: &Server, names: [&str; N]) -> [u64; N] {
     let text = client.get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    names.map(|name| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,8 +131,8 @@ async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_it
         (held.iter().filter(|stream| is_closed(stream)).count() == 7).then_some(())
     })
     .await;
-    assert_eq!(metric(&client, &server, "payments_connections_closed_total").await, 7);
-    assert_eq!(metric(&client, &server, "payments_connections").await, 4);
+    let figures = metrics(&client, &server, ["payments_connections_closed_total", "payments_connections"]).await;
+    assert_eq!(figures, [7, 4]);
     // Each that ends makes room for another.
     drop(held);
     eventually("room", async || server.keyless(Method::GET, "/healthz").send().await.is_ok().then_some(())).await;
@@ -135,7 +143,7 @@ async fn a_trusted_proxy_may_have_as_many_connections_as_there_are() {
     let server = Server::start_with(&["--max-connections-per-address", "1", "--trusted-proxy", "127.0.0.1/32"]);
     let held = idle(&server, 20);
     let client = neighbour();
-    eventually("all to be open", async || (metric(&client, &server, "payments_connections").await == 21).then_some(()))
+    eventually("all to be open", async || (metric(&client, &server, "payments_connections").await > 20).then_some(()))
         .await;
     assert_eq!(held.iter().filter(|stream| is_closed(stream)).count(), 0);
 }
