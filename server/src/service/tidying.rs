@@ -17,8 +17,8 @@ const BODIES_AT_A_TIME: usize = 32;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Service {
-    /// Forgets the responses of idempotency keys after 24 hours, claims on them whose lease has ended, and the bodies of deliveries after the days that the
-    /// operator says, for as long as it is polled.
+    /// Forgets the responses of idempotency keys after 24 hours, claims on them whose lease has ended, and the bodies of
+    /// deliveries after the days that the operator says, for as long as it is polled.
     pub(crate) async fn tidy(self: Arc<Self>) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -351,11 +351,7 @@ impl<'r> View<'r> {
 
     /// Whether a developer has a webhook endpoint, maybe one that wants nothing.
     fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        let all = keys::endpoints_of(scope);
-        if [&self.change, &self.batch].into_iter().any(|writes| journal::under(writes, &all).next().is_some()) {
-            return Ok(true);
-        }
-        Ok(self.records.under(&all).next().transpose()?.is_some())
+        self.has(&keys::endpoints_of(scope), 1)
     }
 
     /// Whether at least `count` records have this prefix. Reads at most `count` of them beyond those that the batch
