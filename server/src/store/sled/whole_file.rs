@@ -38,6 +38,12 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     create(path, |file| io::Write::write_all(file, bytes)).map(drop)
 }
 
+/// Makes a directory, unless it is there, and makes its name durable, so that what refers to it later never survives it.
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
 /// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()

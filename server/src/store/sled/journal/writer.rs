@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    super::whole_file::sync_directory,
+    super::whole_file::{self, sync_directory},
     AppendError, JournalError, Writes,
     entry::{MAGIC, encode},
     file_list::FileList,
@@ -43,7 +43,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Begins the journal of a new store.
     pub(crate) fn create(directory: &Path) -> Result<Self, JournalError> {
-        fs::create_dir_all(directory)?;
+        whole_file::create_directory(directory)?;
         let (path, file) = begin_file(directory, 1)?;
         let list = FileList::of([1]);
         list.write(directory)?;
