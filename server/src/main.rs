@@ -13,6 +13,7 @@ mod cli;
 mod config;
 mod delivery;
 mod descriptors;
+mod domain;
 mod file_modes;
 mod gateway;
 mod greeting;

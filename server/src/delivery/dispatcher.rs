@@ -23,8 +23,9 @@ use super::{
     sender::{ATTEMPT, LONGEST_ATTEMPT},
 };
 use crate::{
+    domain::Outgoing,
     metrics::{Deliveries, DeliveryLabels, DeliveryOutcome},
-    store::{Change, Outgoing, Store, Write},
+    store::{Change, Store, Write},
 };
 
 /// How long to wait after the store failed.

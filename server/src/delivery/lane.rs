@@ -16,7 +16,8 @@ use super::{
     places::{Holder, Place, Places},
     width::Width,
 };
-use crate::store::{Outgoing, StoreError};
+use crate::domain::Outgoing;
+use crate::store::StoreError;
 
 /// How long a lane rests after the store failed it.
 const REST: Duration = Duration::from_secs(1);

@@ -21,8 +21,9 @@ use payments_core::{Amount, Currency, Environment, Payment, PaymentMethod, Simul
 use self::{call::Line, proxy::GatewayProxy};
 use crate::{
     ambient::Ambient,
+    domain::{Attempt, GatewayName},
     metrics::GatewayCalls,
-    store::{Attempt, GatewayName, Store},
+    store::Store,
 };
 
 pub(crate) use credentials::{CredentialFile, Credentials, Hidden};

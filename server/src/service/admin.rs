@@ -10,7 +10,8 @@ use super::{
     account::NO_APP,
     settlement::{Ending, RefundRow, ReviewRow},
 };
-use crate::store::{ApiKey, BackedUp, Change, KeyHash, Workspace, Write};
+use crate::domain::{ApiKey, KeyHash, Workspace};
+use crate::store::{BackedUp, Change, Write};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,7 +9,8 @@ use super::{
     Refused, Service,
     payments::{EventData, Moved},
 };
-use crate::store::{Session, StoreError};
+use crate::domain::Session;
+use crate::store::StoreError;
 
 /// How long a demo session lives, in seconds.
 const DEMO_TTL_SECONDS: u32 = 3600;

@@ -30,7 +30,8 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{Answer, IdempotentRequest, Refused, Service};
-use crate::store::{Change, ClaimToken, CommitError, Conflict, IdempotencyKey, KeyClaim, StoreError, Write};
+use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
+use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 
 /// How many effects may be under way at once, those of requests without a key too.
 pub(super) const AT_ONCE: i64 = 256;
@@ -195,10 +196,11 @@ mod tests {
         ambient::{Ambient, OperatingSystem},
         delivery::{Sender, TargetPolicy},
         descriptors::Shares,
+        domain::Scope,
         gateway::Gateways,
         metrics::Metrics,
         service::Settings,
-        store::{Scope, Text, sled::SledStore},
+        store::{Text, sled::SledStore},
     };
 
     const BOUND: Duration = Duration::from_millis(10);

@@ -9,7 +9,8 @@ use payments_core::{RawJson, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
-use crate::store::{ClaimEnd, ClaimToken, IdempotencyKey, Keep, KeptResponse, Scope, Text};
+use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, Scope};
+use crate::store::{ClaimEnd, Keep, Text};
 
 /// A request that may come again under the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]

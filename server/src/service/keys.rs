@@ -3,7 +3,8 @@
 use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
 
 use super::{Refused, SANDBOX_KEY, Service};
-use crate::store::{ApiKey, KeyHash, Scope, Workspace, Write};
+use crate::domain::{ApiKey, KeyHash, Scope, Workspace};
+use crate::store::Write;
 
 /// Longer than any key of ours; what is longer is not hashed.
 const MAX_KEY_BYTES: usize = 256;

@@ -7,8 +7,8 @@ use super::{
     settle::{self, Hint, Turn},
 };
 use crate::{
+    domain::{Attempt, Session},
     gateway::{Begun, Gateway, Order},
-    store::{Attempt, Session},
 };
 
 /// Where paying leads.

@@ -6,7 +6,8 @@ use payments_core::{
 };
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
-use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, Session, StoreError, Text, Write};
+use crate::domain::Session;
+use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Text, Write};
 
 impl Service {
     /// Creates a payment and owes the merchant's endpoints `payment.created`.

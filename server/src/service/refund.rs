@@ -13,8 +13,9 @@ use super::{
     payments::{EventData, Moved, NO_PAYMENT},
 };
 use crate::{
+    domain::{RefundAsked, Review, Session},
     gateway::{GatewayError, RefundFault, RefundOrder, RefundWay},
-    store::{RefundAsked, Review, Session, StoreError},
+    store::StoreError,
 };
 
 /// How long the reconciler leaves a refund to the request that asked for it.

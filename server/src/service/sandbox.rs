@@ -4,7 +4,8 @@
 use payments_core::Environment;
 
 use super::{Caller, Refused, Service};
-use crate::store::{Change, KeyHash, Workspace, Write};
+use crate::domain::{KeyHash, Workspace};
+use crate::store::{Change, Write};
 
 /// The public key of the sandbox workspace. It can be used for nothing live.
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";

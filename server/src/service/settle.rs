@@ -7,8 +7,8 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 
 use super::{Refused, Service, payments::NO_PAYMENT};
 use crate::{
+    domain::{Attempt, Review, Session},
     gateway::{Gateway, GatewayError, Standing, Taken},
-    store::{Attempt, Review, Session},
 };
 
 /// What somebody who is not the gateway says of an attempt: a reason to ask, and how.

@@ -4,7 +4,7 @@ use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{AdminReply, Refused, Service};
-use crate::store::{Resolution, Session, Settlement};
+use crate::domain::{Resolution, Session, Settlement};
 
 /// A refund that waits to be sent to its customer by hand.
 #[derive(Debug, Serialize, Deserialize)]

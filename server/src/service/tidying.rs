@@ -6,7 +6,8 @@ use payments_core::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Refused, Service};
-use crate::store::{Change, KeptResponse, Write};
+use crate::domain::KeptResponse;
+use crate::store::{Change, Write};
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(10);

@@ -11,7 +11,8 @@ use webhook_verify::{Secret, Tolerance, Verifier};
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::{
     delivery::LONGEST_PING,
-    store::{Change, Endpoint, Outgoing, StoreError, Text, Write},
+    domain::{Endpoint, Outgoing},
+    store::{Change, StoreError, Text, Write},
 };
 
 impl Service {

@@ -2,7 +2,7 @@
 
 use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Status, Timestamp};
 
-use super::{
+use crate::domain::{
     ApiKey, ClaimToken, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Session,
     Workspace,
 };

@@ -19,9 +19,10 @@ use tokio::{
 };
 
 use super::{
-    Change, Store, Workspace, Write,
+    Change, Store, Write,
     sled::{Closing, OpenError, SledStore},
 };
+use crate::domain::Workspace;
 use crate::{
     ambient::Ambient,
     metrics::{Metrics, SandboxGauges},

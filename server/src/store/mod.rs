@@ -6,9 +6,6 @@
 
 mod change;
 mod disposable;
-mod fan_out;
-mod idempotency;
-mod records;
 mod sandboxed;
 pub(crate) mod sled;
 
@@ -21,13 +18,12 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::domain::{
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
+};
+
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
 pub(crate) use disposable::Disposable;
-pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
-pub(crate) use records::{
-    ApiKey, Attempt, Endpoint, Figures, GatewayName, KeptToken, KeyHash, Outgoing, RefundAsked, Resolution, Review,
-    Scope, Session, Settlement, Workspace,
-};
 pub(crate) use sandboxed::Sandboxed;
 
 /// Where payments, keys, endpoints and the outbox are kept.

@@ -11,9 +11,9 @@ use payments_core::{
     PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
 };
 
-use super::{
-    ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
-    OutboxHead, Outgoing, Scope, Session, Store, StoreError, Workspace, Write, disposable::Disposable,
+use super::{BackedUp, Change, CommitError, OutboxHead, Store, StoreError, Write, disposable::Disposable};
+use crate::domain::{
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
 };
 
 /// Two stores as one.

@@ -11,8 +11,9 @@ use tokio::sync::Mutex;
 use super::{Line, sensitive};
 use crate::{
     ambient::Ambient,
+    domain::KeptToken,
     gateway::{GatewayError, credentials::BkashCredentials, sealed::Seal},
-    store::{Change, KeptToken, Store, Write},
+    store::{Change, Store, Write},
 };
 
 /// Under this name the token is kept.

@@ -24,9 +24,10 @@ use super::{
     tables::{self, Event, Stored, StoredResponse},
     telling::Untold,
 };
-use crate::store::{
-    ApiKey, Endpoint, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope, Session, StoreError, Workspace,
+use crate::domain::{
+    ApiKey, Endpoint, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope, Session, Workspace,
 };
+use crate::store::StoreError;
 
 /// One thing that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -12,7 +12,8 @@ use super::{
     records::Records,
     tables::{self, View},
 };
-use crate::store::{ClaimEnd, ClaimToken, CommitError, Conflict, IdempotencyKey, KeptResponse, KeyClaim, StoreError};
+use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
+use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
 
 impl View<'_> {
     /// Makes a claim, if the key is unused and nobody else's lease runs.
@@ -95,8 +96,9 @@ mod tests {
     use super::super::SledStore;
     use crate::{
         ambient::OperatingSystem,
+        domain::Scope,
         metrics::Metrics,
-        store::{Change, Keep, Scope, Store, Text, Write},
+        store::{Change, Keep, Store, Text, Write},
     };
 
     use super::*;

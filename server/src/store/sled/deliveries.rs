@@ -10,7 +10,8 @@ use super::{
     records::{Entry, Records},
     tables::{Stored, parse, unreadable},
 };
-use crate::store::{Outgoing, StoreError};
+use crate::domain::Outgoing;
+use crate::store::StoreError;
 
 /// The delivery as its record has it: without the payload that its event has.
 pub(super) fn stored(outgoing: &Outgoing) -> Result<Outgoing, serde_json::Error> {

@@ -10,7 +10,7 @@ use payments_core::{
     WebhookId, WorkspaceId,
 };
 
-use crate::store::{IdempotencyKey, KeyHash, Scope};
+use crate::domain::{IdempotencyKey, KeyHash, Scope};
 
 /// The number of the last journal entry that the tree holds.
 pub(super) const APPLIED: &[u8] = b"meta/applied";

@@ -57,9 +57,9 @@ use self::{
     records::Records,
     tables::Stored,
 };
-use super::{
-    ApiKey, BackedUp, Change, CommitError, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash,
-    OutboxHead, Outgoing, Scope, Session, Store, StoreError, Workspace,
+use super::{BackedUp, Change, CommitError, OutboxHead, Store, StoreError};
+use crate::domain::{
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
 };
 use crate::{ambient::Ambient, metrics::Commits};
 

@@ -17,10 +17,8 @@ use super::{
     squeezed,
     telling::Untold,
 };
-use crate::store::{
-    Change, CommitError, Conflict, EventWrite, Keep, KeptResponse, Outgoing, PaymentWrite, Scope, Session, StoreError,
-    Text, Write,
-};
+use crate::domain::{KeptResponse, Outgoing, Scope, Session};
+use crate::store::{Change, CommitError, Conflict, EventWrite, Keep, PaymentWrite, StoreError, Text, Write};
 
 /// The records as they will be once the batch under way is made.
 pub(super) struct View<'r> {

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     ambient::Ambient,
-    store::{Endpoint, Outgoing, StoreError},
+    domain::{Endpoint, Outgoing},
+    store::StoreError,
 };
 
 /// An event whose endpoints have not all been given a delivery.

@@ -1,0 +1,76 @@
+//! Merchants: their scopes, workspaces and API keys.
+
+use std::fmt;
+
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Whose records, and in which of the two worlds. Nothing is ever read or written across a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Scope {
+    pub(crate) developer_id: DeveloperId,
+    pub(crate) environment: Environment,
+}
+
+/// A merchant: one workspace, one developer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Workspace {
+    pub(crate) id: WorkspaceId,
+    pub(crate) developer_id: DeveloperId,
+    pub(crate) name: String,
+    pub(crate) slug: String,
+    pub(crate) website: Option<String>,
+    pub(crate) status: String,
+    pub(crate) created_at: Timestamp,
+}
+
+/// The SHA-256 of an API key: all that is kept of it (API specification, "Authentication", rule 5).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KeyHash([u8; 32]);
+
+impl KeyHash {
+    pub(crate) fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    /// A hash as the store keeps it.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(..)")
+    }
+}
+
+/// The record of an API key. The key itself was shown once and is kept nowhere.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ApiKey {
+    pub(crate) id: KeyId,
+    pub(crate) workspace_id: WorkspaceId,
+    pub(crate) scope: Scope,
+    pub(crate) last4: String,
+    /// The developer app whose payments it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) app_id: Option<AppId>,
+    pub(crate) created_at: Timestamp,
+    pub(crate) revoked_at: Option<Timestamp>,
+}
+
+/// What a scope has of one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// The merchant's account of the ledger, in minor units.
+    pub(crate) balance_minor: i128,
+    /// The gross of everything ever paid, in minor units.
+    pub(crate) volume_minor: i128,
+    /// How many payments were ever completed.
+    pub(crate) payments: u64,
+}
