@@ -1,6 +1,7 @@
 //! What the server knows beside the API's resources. Pure: no clock, no randomness, no store.
 
 mod delivery;
+mod effects;
 mod fan_out;
 mod gateway_token;
 mod idempotency;
@@ -8,6 +9,7 @@ mod merchant;
 mod session;
 
 pub(crate) use delivery::{Endpoint, Outgoing};
+pub(crate) use effects::{Effects, effects};
 pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};

@@ -1,6 +1,8 @@
 //! A payment's session: the payment, and what the server knows beside it.
 
-use payments_core::{Payment, RawStatus, RefundId, Timestamp, aliased::Brief, redirect_target, redirect_url};
+use payments_core::{
+    Payment, RawStatus, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target, redirect_url,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, Scope};
@@ -65,10 +67,22 @@ impl Session {
         }
     }
 
-    /// Whether it is over when its time has come. Where there is an attempt, the gateway's word ends it, and `check_at`
-    /// brings it up.
-    pub(crate) fn ends_by_itself(&self) -> bool {
-        self.payment.raw_status.is_open() && self.attempt.is_none()
+    /// When it expires by itself: while it is open and was sent to no gateway. After that the gateway's answer ends it, and
+    /// `check_at` says when to ask.
+    pub(crate) fn expires_by_itself_at(&self) -> Option<Timestamp> {
+        (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
+    }
+
+    /// Whether a person must send the refund's money by hand.
+    pub(crate) fn needs_manual_settlement(&self) -> bool {
+        let refund = self.payment.refund.as_ref();
+        self.payment.raw_status == RawStatus::Refunded
+            && refund.is_some_and(|refund| refund.status == RefundStatus::PendingSettlement)
+    }
+
+    /// Whether a person must decide about what the gateway says.
+    pub(crate) fn needs_manual_review(&self) -> bool {
+        self.attempt.is_some() && self.review.as_ref().is_some_and(|review| review.resolved.is_none())
     }
 }
 

@@ -200,7 +200,7 @@ mod tests {
         gateway::Gateways,
         metrics::Metrics,
         service::Settings,
-        store::{Text, sled::SledStore},
+        store::sled::SledStore,
     };
 
     const BOUND: Duration = Duration::from_millis(10);
@@ -243,7 +243,7 @@ mod tests {
     /// Keeps a response, as an effect does when it is through.
     async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
-        let keep = request.map(|request| request.keep(Text::Json(body.clone()), service.ambient.now()));
+        let keep = request.map(|request| request.keep(body.clone(), service.ambient.now()));
         service.commit_once(Change { idempotency: keep, writes: Vec::new() }, body, request).await
     }
 

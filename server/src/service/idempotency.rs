@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
 use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, Scope};
-use crate::store::{ClaimEnd, Keep, Text};
+use crate::store::{ClaimEnd, Keep};
 
 /// A request that may come again under the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl IdempotentRequest {
     }
 
     /// What to keep when the request has succeeded with this body.
-    pub(super) fn keep(&self, body: Text, now: Timestamp) -> Keep {
+    pub(super) fn keep(&self, body: RawJson, now: Timestamp) -> Keep {
         let (key, fingerprint, claim) = (self.key.clone(), self.fingerprint.clone(), self.claim.clone());
         Keep { key, fingerprint, created_at: now, body, claim }
     }

@@ -67,7 +67,7 @@ impl Service {
         }
         let mut next = session.next();
         next.attempt = Some(Attempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
-        self.commit_beside(next).await
+        self.commit_beside(session, next).await
     }
 
     /// A customer is back from the gateway. Asks it how the payment stands; if it is paid, the answer is where the customer

@@ -7,7 +7,7 @@ use payments_core::{
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::domain::Session;
-use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Text, Write};
+use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Write};
 
 impl Service {
     /// Creates a payment and owes the merchant's endpoints `payment.created`.
@@ -113,26 +113,24 @@ impl Service {
         next: Session,
         decision: Decision,
     ) -> Result<Payment, Refused> {
-        let was = Some(was.payment.status.clone());
-        let moved = self.change_for(decision, next, was, EventData::Payment, None).await?;
+        let moved = self.change_for(decision, next, Some(was), EventData::Payment, None).await?;
         self.store.commit(moved.change).await?;
         Ok(moved.payment)
     }
 
-    /// Commits what the server keeps beside a payment; the payment itself stays as it is.
-    pub(super) async fn commit_beside(&self, next: Session) -> Result<(), Refused> {
-        let was = Some(next.payment.status.clone());
-        let write = PaymentWrite { session: next, was, postings: Vec::new(), event: None };
+    /// Commits what the server keeps beside a payment, whose status stays as it is.
+    pub(super) async fn commit_beside(&self, was: &Session, next: Session) -> Result<(), Refused> {
+        let write = PaymentWrite::new(Some(was), next, Vec::new(), None);
         Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
-    /// A decision as one commit: the payment, its postings, its event, and the kept response. `next` is the session after
-    /// it, but for the payment; `was` the status before it.
+    /// A decision as one commit: the payment, its postings, its event, and the stored response. `next` is the session after
+    /// it, but for the payment; `was` the session before it, if there was one.
     pub(super) async fn change_for(
         &self,
         decision: Decision,
         next: Session,
-        was: Option<Status>,
+        was: Option<&Session>,
         data: EventData,
         request: Option<&IdempotentRequest>,
     ) -> Result<Moved, Refused> {
@@ -147,8 +145,8 @@ impl Service {
             }
             None => None,
         };
-        let write = PaymentWrite { session, was, postings, event };
-        let idempotency = request.map(|request| request.keep(Text::Payment, now));
+        let write = PaymentWrite::new(was, session, postings, event);
+        let idempotency = request.map(|request| request.keep(body.clone(), now));
         Ok(Moved { change: Change { idempotency, writes: vec![Write::Payment(Box::new(write))] }, body, payment })
     }
 }
@@ -172,9 +170,9 @@ pub(super) enum EventData {
 }
 
 impl EventData {
-    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<Text, StoreError> {
+    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, StoreError> {
         let json = match self {
-            Self::Payment => return Ok(Text::Payment),
+            Self::Payment => return Ok(body.clone()),
             Self::Refund { reason } => {
                 let mut with_reason = payment.clone();
                 with_reason.unknown.insert("refund_reason", RawJson::of(&reason).map_err(StoreError::engine)?);
@@ -189,7 +187,7 @@ impl EventData {
                 RawJson::of(&Wrapped { event: kind, payment: body })
             }
         };
-        json.map(Text::Json).map_err(StoreError::engine)
+        json.map_err(StoreError::engine)
     }
 }
 

@@ -66,7 +66,7 @@ impl Service {
             }
             let mut next = session.next();
             next.check_at = Some(self.ambient.now());
-            match self.commit_beside(next).await {
+            match self.commit_beside(&session, next).await {
                 Err(Refused::Moved) => {}
                 outcome => return outcome,
             }

@@ -94,9 +94,9 @@ impl Service {
         reason: Option<String>,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        let was = Some(session.payment.status.clone());
         let data = EventData::Refund { reason };
-        let Moved { change, body, .. } = self.change_for(decision, session.next(), was, data, request).await?;
+        let next = session.next();
+        let Moved { change, body, .. } = self.change_for(decision, next, Some(&session), data, request).await?;
         self.commit_once(change, body, request).await
     }
 
@@ -112,7 +112,7 @@ impl Service {
             let outcome = match self.next_of_refund(&session, reason.clone(), request)? {
                 Next::ByHand(decision) => self.refund_by_hand(session, *decision, reason.clone(), request).await,
                 Next::SeeThrough => self.see_refund_through(id, request).await,
-                Next::Ask(next) => match self.commit_beside(*next).await {
+                Next::Ask(next) => match self.commit_beside(&session, *next).await {
                     Ok(()) => self.see_refund_through(id, request).await,
                     Err(refused) => Err(refused),
                 },
@@ -158,7 +158,7 @@ impl Service {
                 Err(refused @ GatewayError::Refused { .. }) => {
                     let mut next = session.next();
                     (next.refund_asked, next.check_at) = (None, None);
-                    self.commit_beside(next).await.and(Err(refused.into()))
+                    self.commit_beside(&session, next).await.and(Err(refused.into()))
                 }
                 Err(unanswered) => {
                     let mut next = session.next();
@@ -166,7 +166,7 @@ impl Service {
                     if let Some(asked) = &mut next.refund_asked {
                         asked.tries += 1;
                     }
-                    self.commit_beside(next).await.and(Err(unanswered.into()))
+                    self.commit_beside(&session, next).await.and(Err(unanswered.into()))
                 }
             };
             match outcome {
@@ -181,10 +181,9 @@ impl Service {
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
         let mut next = session.next();
         (next.refund_asked, next.check_at) = (None, None);
-        let was = Some(session.payment.status.clone());
         let data = EventData::Refund { reason: asked.reason.clone() };
         let request = asked.request.clone().map(IdempotentRequest::of_parts);
-        let Moved { change, body, .. } = self.change_for(decision, next, was, data, request.as_ref()).await?;
+        let Moved { change, body, .. } = self.change_for(decision, next, Some(session), data, request.as_ref()).await?;
         self.commit_once(change, body, request.as_ref()).await
     }
 
@@ -206,7 +205,7 @@ impl Service {
             tracing::error!(payment = %id, what, "a person must look: payments-server reconcile list");
             let mut next = session.next();
             next.review = Some(Review { what: what.clone(), found_at: self.ambient.now(), resolved: None });
-            match self.commit_beside(next).await {
+            match self.commit_beside(&session, next).await {
                 Err(Refused::Moved) => {}
                 outcome => return outcome,
             }

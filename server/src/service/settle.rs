@@ -170,7 +170,7 @@ impl Service {
         if let Some(attempt) = &mut next.attempt {
             attempt.taken_at = Some(now);
         }
-        self.commit_beside(next.clone()).await?;
+        self.commit_beside(&session, next.clone()).await?;
         Ok(next)
     }
 
@@ -188,7 +188,7 @@ impl Service {
         let payment = &session.payment;
         let now = self.ambient.now();
         next.check_at = next_check(&payment.raw_status, turn, payment.updated_at, session.expires_at, now);
-        match self.commit_beside(next).await {
+        match self.commit_beside(&session, next).await {
             Err(Refused::Moved) => Ok(()),
             outcome => outcome,
         }
@@ -218,7 +218,7 @@ impl Service {
         let mut next = session.next();
         next.check_at = None;
         next.review = Some(Review { what, found_at: self.ambient.now(), resolved: None });
-        self.commit_beside(next).await?;
+        self.commit_beside(&session, next).await?;
         Ok(session.payment)
     }
 }

@@ -79,7 +79,7 @@ impl Service {
             next.payment = payments_core::settle_refund(&session.payment, now)?;
             let settlement = Settlement { reference: reference.to_owned(), settled_at: now };
             next.settlement = Some(settlement.clone());
-            match self.commit_beside(next).await {
+            match self.commit_beside(&session, next).await {
                 Err(Refused::Moved) => {}
                 outcome => return outcome.map(|()| settled(&session, &settlement)),
             }
@@ -135,7 +135,7 @@ impl Service {
                     let decision = payments_core::decide(&session.payment, cause, now)?;
                     self.commit_move(&session, next, decision).await
                 }
-                None => self.commit_beside(next).await.map(|()| session.payment.clone()),
+                None => self.commit_beside(&session, next).await.map(|()| session.payment.clone()),
             };
             match outcome {
                 Err(Refused::Moved) => {}

@@ -12,7 +12,7 @@ use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing},
-    store::{Change, StoreError, Text, Write},
+    store::{Change, StoreError, Write},
 };
 
 impl Service {
@@ -47,7 +47,7 @@ impl Service {
             endpoint,
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
-        let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
+        let idempotency = request.map(|request| request.keep(body.clone(), now));
         let change = Change { idempotency, writes: vec![write] };
         self.commit_once(change, body, request).await
     }
@@ -104,7 +104,7 @@ impl Service {
             return Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?));
         }
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
-        let idempotency = request.map(|request| request.keep(Text::Json(body.clone()), now));
+        let idempotency = request.map(|request| request.keep(body.clone(), now));
         let log = Write::Delivery(Box::new(outgoing.clone()));
         match self.commit_once(Change { idempotency, writes: vec![log] }, body, request).await {
             // Another request has taken the key over and answers for both. This attempt was made all the same.

@@ -1,10 +1,10 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Status, Timestamp};
+use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Timestamp};
 
 use crate::domain::{
-    ApiKey, ClaimToken, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Session,
-    Workspace,
+    ApiKey, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
+    Session, Workspace, effects,
 };
 
 /// What is to become durable together, or not at all.
@@ -31,7 +31,7 @@ pub(crate) struct Keep {
     pub(crate) fingerprint: String,
     /// When it was given; it counts for 24 hours.
     pub(crate) created_at: Timestamp,
-    pub(crate) body: Text,
+    pub(crate) body: RawJson,
     /// What becomes of the claim on the key.
     pub(crate) claim: ClaimEnd,
 }
@@ -45,15 +45,6 @@ pub(crate) enum ClaimEnd {
     Held(ClaimToken),
     /// It ends any claim. Something else says who was first, such as the payment's version.
     Any,
-}
-
-/// A JSON text of a change. What is the payment need not be kept a second time.
-#[derive(Debug, Clone)]
-pub(crate) enum Text {
-    /// The payment as this change leaves it.
-    Payment,
-    /// This text.
-    Json(RawJson),
 }
 
 /// One thing to write.
@@ -110,18 +101,30 @@ pub(crate) enum Write {
     DeliveryEnded(Box<Outgoing>),
 }
 
-/// A payment, new or moved.
+/// A payment, new or changed.
 #[derive(Debug)]
 pub(crate) struct PaymentWrite {
-    /// The session as it is to be.
+    /// The session as it is to be. A changed one must still be at the version before `session.version`, and a new one must
+    /// not be there; else [`Conflict::PaymentMoved`].
     pub(crate) session: Session,
-    /// The public status it had; `None` for a new payment. A moved one must still be at the version before
-    /// `session.version`; else [`Conflict::PaymentMoved`].
-    pub(crate) was: Option<Status>,
+    /// What else changes.
+    pub(crate) effects: Effects,
     /// What the ledger gets; sums to zero.
     pub(crate) postings: Vec<Posting>,
-    /// What tells of the move. The store owes a delivery of it to each endpoint of the developer that wants it.
+    /// What tells of the change. The store owes a delivery of it to each endpoint of the developer that wants it.
     pub(crate) event: Option<EventWrite>,
+}
+
+impl PaymentWrite {
+    /// The change of a session from what was read; `before` is `None` for a new one.
+    pub(crate) fn new(
+        before: Option<&Session>,
+        session: Session,
+        postings: Vec<Posting>,
+        event: Option<EventWrite>,
+    ) -> Self {
+        Self { effects: effects(before, &session, &postings), session, postings, event }
+    }
 }
 
 /// An event of a payment.
@@ -130,7 +133,7 @@ pub(crate) struct EventWrite {
     pub(crate) id: EventId,
     pub(crate) kind: EventKind,
     pub(crate) created_at: Timestamp,
-    pub(crate) data: Text,
+    pub(crate) data: RawJson,
 }
 
 /// A condition of a change did not hold.

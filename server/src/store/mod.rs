@@ -22,7 +22,7 @@ use crate::domain::{
     ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
 };
 
-pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Text, Write};
+pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
 pub(crate) use disposable::Disposable;
 pub(crate) use sandboxed::Sandboxed;
 

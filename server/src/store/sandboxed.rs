@@ -35,7 +35,7 @@ impl Sandboxed {
         }
         for write in &change.writes {
             let is_lasting = match write {
-                Write::Payment(write) if write.was.is_some() => {
+                Write::Payment(write) if write.session.version > 0 => {
                     self.lasting.session(&write.session.payment.id).await?.is_some()
                 }
                 Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),

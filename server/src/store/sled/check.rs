@@ -12,7 +12,7 @@ use std::{
 
 use payments_core::{
     DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawJson,
-    RawStatus, RefundStatus, Timestamp,
+    RawStatus, Timestamp,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -201,7 +201,7 @@ impl Check<'_> {
 
         let has_end = packed::has_line(&self.bytes(&keys::ends(session.expires_at))?, payment.id.as_str());
         self.expect(
-            has_end || !session.ends_by_itself(),
+            has_end || session.expires_by_itself_at().is_none(),
             key,
             "is open and will never expire: its session's end is missing",
         );
@@ -209,11 +209,11 @@ impl Check<'_> {
             let has_check = self.is_there(&keys::check(at, &payment.id))?;
             self.expect(has_check, key, "is to be asked for at its gateway and will never be");
         }
-        if waits_for_settlement(&session) {
+        if session.needs_manual_settlement() {
             let is_listed = self.is_there(&keys::unsettled(&payment.id))?;
             self.expect(is_listed, key, "waits for its refund to be settled and is not among those that do");
         }
-        if is_under_review(&session) {
+        if session.needs_manual_review() {
             let is_listed = self.is_there(&keys::review(&payment.id))?;
             self.expect(is_listed, key, "waits for a person and is not among those that do");
         }
@@ -472,7 +472,7 @@ impl Check<'_> {
     fn ends(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for id in packed::lines(value) {
             let is_due = self.stored(id)?.is_some_and(|Stored { session, .. }| {
-                session.ends_by_itself() && key == keys::ends(session.expires_at)
+                session.expires_by_itself_at().is_some_and(|at| key == keys::ends(at))
             });
             self.expect(is_due, key, DUE);
         }
@@ -491,7 +491,11 @@ impl Check<'_> {
     fn waiting(&mut self, key: &[u8]) -> Result<(), StoreError> {
         let stored = Self::parts(key).first().map(|id| self.stored(id)).transpose()?.flatten();
         let waits = stored.is_some_and(|Stored { session, .. }| {
-            if key.starts_with(keys::UNSETTLED) { waits_for_settlement(&session) } else { is_under_review(&session) }
+            if key.starts_with(keys::UNSETTLED) {
+                session.needs_manual_settlement()
+            } else {
+                session.needs_manual_review()
+            }
         });
         self.expect(waits, key, "lists a payment that does not wait for anybody");
         Ok(())
@@ -588,16 +592,6 @@ impl Check<'_> {
 
 /// What is wrong with an entry of an index in time order.
 const DUE: &str = "is due for a payment that does not wait for it";
-
-fn waits_for_settlement(session: &Session) -> bool {
-    let refund = session.payment.refund.as_ref();
-    session.payment.raw_status == RawStatus::Refunded
-        && refund.is_some_and(|refund| refund.status == RefundStatus::PendingSettlement)
-}
-
-fn is_under_review(session: &Session) -> bool {
-    session.attempt.is_some() && session.review.as_ref().is_some_and(|review| review.resolved.is_none())
-}
 
 /// What is wrong with a payment by itself: the table of states and the arithmetic.
 fn faults(session: &Session) -> Vec<&'static str> {

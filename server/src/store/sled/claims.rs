@@ -98,7 +98,7 @@ mod tests {
         ambient::OperatingSystem,
         domain::Scope,
         metrics::Metrics,
-        store::{Change, Keep, Store, Text, Write},
+        store::{Change, Keep, Store, Write},
     };
 
     use super::*;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     async fn finish(store: &SledStore, claim: ClaimEnd, now: i64) -> Result<(), CommitError> {
-        let body = Text::Json(RawJson::new("{}").unwrap());
+        let body = RawJson::new("{}").unwrap();
         let keep = Keep { key: key(), fingerprint: "v2:1".into(), created_at: at(now), body, claim };
         store.commit(Change { idempotency: Some(keep), writes: Vec::new() }).await
     }

@@ -588,7 +588,7 @@ mod tests {
     use crate::{
         ambient::OperatingSystem,
         metrics::Metrics,
-        store::{ClaimEnd, Keep, Text, Write},
+        store::{ClaimEnd, Keep, Write},
     };
 
     fn at(hours: i64) -> Timestamp {
@@ -608,13 +608,7 @@ mod tests {
 
     fn keeping(text: &str, created_at: Timestamp) -> Keep {
         let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
-        Keep {
-            key: key(text),
-            fingerprint: String::new(),
-            created_at,
-            body: Text::Json(body),
-            claim: ClaimEnd::NotClaimed,
-        }
+        Keep { key: key(text), fingerprint: String::new(), created_at, body, claim: ClaimEnd::NotClaimed }
     }
 
     /// A clock that says what it is told to.

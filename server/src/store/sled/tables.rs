@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use payments_core::{
-    DeliveryId, DeliveryStatus, EventId, EventKind, LedgerAccount, PaymentId, RawJson, RawStatus, RefundStatus,
-    Timestamp,
-};
+use payments_core::{DeliveryId, DeliveryStatus, EventId, EventKind, PaymentId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -17,8 +14,8 @@ use super::{
     squeezed,
     telling::Untold,
 };
-use crate::domain::{KeptResponse, Outgoing, Scope, Session};
-use crate::store::{Change, CommitError, Conflict, EventWrite, Keep, PaymentWrite, StoreError, Text, Write};
+use crate::domain::{Effects, KeptResponse, Outgoing, Scope, Session};
+use crate::store::{Change, CommitError, Conflict, EventWrite, Keep, PaymentWrite, StoreError, Write};
 
 /// The records as they will be once the batch under way is made.
 pub(super) struct View<'r> {
@@ -153,24 +150,15 @@ impl<'r> View<'r> {
             self.change.insert(record, (!others.is_empty()).then_some(others));
         }
         self.end_claim(&key, &claim)?;
-        let payment = writes.iter().find_map(|write| match write {
-            Write::Payment(payment) => Some(payment.as_ref()),
+        // A body that an event of this change has as well is stored once.
+        let told = writes.iter().find_map(|write| match write {
+            Write::Payment(write) => {
+                let event = write.event.as_ref().filter(|event| event.data == body)?;
+                Some(Told { payment: write.session.payment.id.clone(), event: event.id.clone() })
+            }
             _ => None,
         });
-        let (body, told) = match (body, payment) {
-            (Text::Json(body), _) => (Some(body), None),
-            (Text::Payment, Some(PaymentWrite { session, event, .. })) => match event {
-                Some(EventWrite { id, data: Text::Payment, .. }) => {
-                    (None, Some(Told { payment: session.payment.id.clone(), event: id.clone() }))
-                }
-                _ => (Some(RawJson::of(&session.payment).map_err(|source| unreadable(&at, source))?), None),
-            },
-            (Text::Payment, None) => {
-                return Err(
-                    unreadable(&at, serde::ser::Error::custom("it tells of a payment that is not written")).into()
-                );
-            }
-        };
+        let body = told.is_none().then_some(body);
         self.put(at, &created_at)?;
         let record = keys::responses(created_at);
         let mut responses = self.bytes(&record)?;
@@ -233,28 +221,12 @@ impl<'r> View<'r> {
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
-        let PaymentWrite { session, was, postings, event } = write;
-        let scope = session.scope();
-        let at = keys::session(&session.payment.id);
-        let stored = self.read::<Stored>(&at)?;
-        if let Some(check) = stored.as_ref().and_then(|stored| stored.session.check_at) {
-            self.remove(keys::check(check, &session.payment.id));
-        }
-        let (place, mut events) = match (&was, stored) {
-            (None, None) => {
-                let place = self.append(&List::payments(&scope), session.payment.id.as_str())?;
-                self.mark_payment(&Marks::of(&scope, &session.payment.status), place, true)?;
-                (place, Vec::new())
-            }
-            (Some(was), Some(stored)) if stored.session.version + 1 == session.version => {
-                if *was != session.payment.status {
-                    self.mark_payment(&Marks::of(&scope, was), stored.place, false)?;
-                    self.mark_payment(&Marks::of(&scope, &session.payment.status), stored.place, true)?;
-                }
-                if stored.session.ends_by_itself() {
-                    let end = keys::ends(stored.session.expires_at);
-                    self.delist(end, session.payment.id.as_str())?;
-                }
+        let PaymentWrite { session, effects, postings, event } = write;
+        let id = &session.payment.id;
+        let at = keys::session(id);
+        let (place, mut events) = match self.read::<Stored>(&at)? {
+            None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
+            Some(stored) if stored.session.version + 1 == session.version => {
                 let place = stored.place;
                 let events = if stored.session.payment == session.payment {
                     stored.events
@@ -266,49 +238,62 @@ impl<'r> View<'r> {
             _ => return Err(Conflict::PaymentMoved.into()),
         };
         if let Some(event) = &event
-            && self.has_endpoints(&scope)?
+            && self.has_endpoints(&effects.scope)?
         {
-            self.put(keys::untold(&event.id), &Untold { payment: session.payment.id.clone(), after: None })?;
+            self.put(keys::untold(&event.id), &Untold { payment: id.clone(), after: None })?;
         }
-        events.extend(event.map(|EventWrite { id, kind, created_at, data }| {
-            let data = match data {
-                Text::Payment => None,
-                Text::Json(data) => Some(data),
-            };
-            Event { id, event: kind, created_at, data }
-        }));
+        if let Some(EventWrite { id, kind, created_at, data }) = event {
+            // The payment itself is not stored a second time.
+            let is_payment = RawJson::of(&session.payment).is_ok_and(|payment| payment == data);
+            events.push(Event { id, event: kind, created_at, data: (!is_payment).then_some(data) });
+        }
         if !postings.is_empty() {
-            for posting in &postings {
-                let at = keys::balance(&scope, session.payment.currency, posting.account);
-                let balance: i128 = self.read(&at)?.unwrap_or_default();
-                self.put(at, &(balance + i128::from(posting.minor)))?;
-            }
-            self.put(keys::postings(&session.payment.id, session.version), &postings)?;
-            // What came in through the gateway was paid; what goes back through it is not taken off.
-            let paid = postings.iter().find(|posting| posting.account == LedgerAccount::GatewayClearing);
-            if let Some(paid) = paid.filter(|posting| posting.minor < 0) {
-                let at = keys::volume(&scope, session.payment.currency);
-                let (minor, payments): (i128, u64) = self.read(&at)?.unwrap_or_default();
-                self.put(at, &(minor - i128::from(paid.minor), payments + 1))?;
-            }
+            self.put(keys::postings(id, session.version), &postings)?;
         }
-        let id = &session.payment.id;
-        if session.ends_by_itself() {
-            self.enlist(keys::ends(session.expires_at), id.as_str())?;
-        }
-        if let Some(check) = session.check_at {
-            self.mark(keys::check(check, id), true);
-        }
-        if session.payment.raw_status == RawStatus::Refunded {
-            let waits =
-                session.payment.refund.as_ref().is_some_and(|refund| refund.status == RefundStatus::PendingSettlement);
-            self.mark(keys::unsettled(id), waits);
-        }
-        if session.attempt.is_some() {
-            let is_open = session.review.as_ref().is_some_and(|review| review.resolved.is_none());
-            self.mark(keys::review(id), is_open);
-        }
+        self.apply_effects(id, place, &effects)?;
         self.put(at, &Stored { place, session, events })?;
+        Ok(())
+    }
+
+    fn apply_effects(&mut self, id: &PaymentId, place: u64, effects: &Effects) -> Result<(), StoreError> {
+        let Effects { scope, currency, .. } = effects;
+        if let Some(status) = effects.status.left() {
+            self.mark_payment(&Marks::of(scope, status), place, false)?;
+        }
+        if let Some(status) = effects.status.entered() {
+            self.mark_payment(&Marks::of(scope, status), place, true)?;
+        }
+        if let Some(time) = effects.expiry.left() {
+            self.delist(keys::ends(*time), id.as_str())?;
+        }
+        if let Some(time) = effects.expiry.entered() {
+            self.enlist(keys::ends(*time), id.as_str())?;
+        }
+        if let Some(time) = effects.gateway_check.left() {
+            self.remove(keys::check(*time, id));
+        }
+        if let Some(time) = effects.gateway_check.entered() {
+            self.set(keys::check(*time, id), Vec::new());
+        }
+        for (transition, key) in
+            [(&effects.manual_settlement, keys::unsettled(id)), (&effects.manual_review, keys::review(id))]
+        {
+            match (transition.left(), transition.entered()) {
+                (_, Some(())) => self.set(key, Vec::new()),
+                (Some(()), None) => self.remove(key),
+                (None, None) => {}
+            }
+        }
+        for (account, minor) in &effects.balances {
+            let at = keys::balance(scope, *currency, *account);
+            let balance: i128 = self.read(&at)?.unwrap_or_default();
+            self.put(at, &(balance + minor))?;
+        }
+        if let Some(minor) = effects.volume {
+            let at = keys::volume(scope, *currency);
+            let (volume, payments): (i128, u64) = self.read(&at)?.unwrap_or_default();
+            self.put(at, &(volume + minor, payments + 1))?;
+        }
         Ok(())
     }
 
@@ -437,11 +422,6 @@ impl<'r> View<'r> {
         let before = self.read(&at)?.unwrap_or_default();
         self.put(at, &change(before))?;
         Ok(before)
-    }
-
-    /// An entry of an index whose key says all: there or not.
-    fn mark(&mut self, key: Vec<u8>, is_there: bool) {
-        self.change.insert(key, is_there.then(Vec::new));
     }
 
     pub(super) fn remove(&mut self, key: Vec<u8>) {
