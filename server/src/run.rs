@@ -10,7 +10,7 @@ use std::{
 use payments_core::{AppId, FeeRate};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{mpsc, watch},
+    sync::watch,
     time::timeout,
 };
 
@@ -22,7 +22,7 @@ use crate::{
         AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
     },
     config::Asked,
-    delivery::{Dispatcher, Sender, TargetPolicy},
+    delivery::{Bell, Dispatcher, FanOut, Sender, TargetPolicy},
     descriptors::{self, Shares},
     file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
@@ -31,7 +31,7 @@ use crate::{
     metrics::Metrics,
     reach::Reach,
     service::{AdminReply, AdminRequest, Claims, Service, Settings},
-    store::{Disposable, Sandboxed, Store, sled::SledStore},
+    store::{Disposable, Sandboxed, ServerId, Store, sled::SledStore},
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -79,6 +79,7 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
 
 async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let server = ServerId::new(ambient.random());
     let metrics = Metrics::new();
     let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
     let bounds =
@@ -96,9 +97,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let targets = TargetPolicy { allow_local: args.allow_local_targets || reach == Reach::Local };
 
     books::remove_left_copies(&args.data.data_dir)?;
-    let (outbox, woken) = mpsc::unbounded_channel();
-    let to_dispatcher = outbox.clone();
-    let (store, closing) = SledStore::open(&args.data.data_dir, outbox, Arc::clone(&ambient), metrics.commits.clone())?;
+    let (store, closing) = SledStore::open(&args.data.data_dir, Arc::clone(&ambient), metrics.commits.clone())?;
     file_modes::warn_of_readable(&args.data.data_dir);
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, shares)?);
@@ -117,6 +116,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         ambient: Arc::clone(&ambient),
         sender: Arc::clone(&sender),
         claims: Claims::new(metrics.outside_effects.clone()),
+        fan_out: Bell::new(),
+        server,
         settings: Settings {
             base_url,
             session_ttl_seconds: args.session_ttl,
@@ -138,7 +139,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         Some(workspace) => {
             let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
             let (ambient, gauges) = (Arc::clone(&ambient), metrics.sandbox.clone());
-            Some(Arc::new(Disposable::open(directory, max_bytes, workspace, to_dispatcher, ambient, gauges).await?))
+            Some(Arc::new(Disposable::open(directory, max_bytes, workspace, ambient, gauges).await?))
         }
     };
     let store: Arc<dyn Store> = match &sandbox {
@@ -148,7 +149,15 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     service.store = Arc::clone(&store);
     let service = Arc::new(service);
     let renewing = sandbox.clone().map(|sandbox| tokio::spawn(sandbox.renew()));
-    let dispatcher = Dispatcher::new(Arc::clone(&store), sender, metrics.deliveries.clone(), shares.deliveries);
+    let (deliveries, at_once) = (metrics.deliveries.clone(), shares.deliveries);
+    let dispatcher = Dispatcher::new(Arc::clone(&store), Arc::clone(&ambient), server, sender, deliveries, at_once);
+    let fan_out = FanOut::new(
+        Arc::clone(&store),
+        Arc::clone(&ambient),
+        Arc::clone(&dispatcher),
+        server,
+        Arc::clone(&service.fan_out),
+    );
     let admin = admin_socket::bind(&args.data.data_dir)
         .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
 
@@ -172,7 +181,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         let schedule = books::Schedule { directory, every, keep: args.backup_keep.into() };
         tokio::spawn(books::back_up_regularly(Arc::clone(&store), Arc::clone(&ambient), schedule))
     });
-    let dispatching = tokio::spawn(Arc::clone(&dispatcher).run(woken));
+    let dispatching = tokio::spawn(Arc::clone(&dispatcher).run());
+    let fanning_out = tokio::spawn(fan_out.run());
     let greeting = greeting(&service.settings.base_url, address, service.offered_key().await);
     let mut out = io::stdout();
     if let Err(error) = out.write_all(greeting.as_bytes()).and_then(|()| out.flush()) {
@@ -214,6 +224,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     reconciling.abort();
     tidying.abort();
     dispatching.abort();
+    fanning_out.abort();
     if let Some(backing_up) = backing_up {
         backing_up.abort();
         let _ = backing_up.await;
@@ -223,7 +234,8 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         let _ = renewing.await;
     }
     // The committer ends when the last way to it is gone, after everything that was queued.
-    let _ = (administering.await, expiring.await, tidying.await, reconciling.await, dispatching.await);
+    let _ = (administering.await, expiring.await, tidying.await, reconciling.await);
+    let _ = (dispatching.await, fanning_out.await);
     drop((service, dispatcher, store));
     let close = move || {
         if let Some(sandbox) = sandbox.and_then(Arc::into_inner) {
@@ -311,17 +323,18 @@ async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failu
 }
 
 async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
-    // Deliveries that are owed wait for the server.
-    let (outbox, _woken) = mpsc::unbounded_channel();
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let (store, closing) = SledStore::open(directory, outbox, Arc::clone(&ambient), Metrics::new().commits)?;
+    let (store, closing) = SledStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
     let targets = TargetPolicy { allow_local: false };
+    let server = ServerId::new(ambient.random());
     let service = Service {
         gateways: Gateways::none(),
         store: Arc::new(store),
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
         ambient,
         claims: Claims::new(Metrics::new().outside_effects),
+        fan_out: Bell::new(),
+        server,
         settings: Settings {
             base_url: String::new(),
             session_ttl_seconds: 0,

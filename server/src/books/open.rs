@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::mpsc,
-};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Failure;
 use crate::{
@@ -94,9 +91,7 @@ async fn with_copy<T: Send + 'static>(
 fn open(directory: &Path) -> Result<(SledStore, Closing), OpenError> {
     let begun = Instant::now();
     loop {
-        // Deliveries that are owed wait for the server.
-        let (outbox, _woken) = mpsc::unbounded_channel();
-        match SledStore::open(directory, outbox, Arc::new(OperatingSystem), Metrics::new().commits) {
+        match SledStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits) {
             Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
             outcome => return outcome,
         }

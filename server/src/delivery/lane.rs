@@ -7,7 +7,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use payments_core::{DeliveryId, WebhookId};
-use tokio::time::sleep;
+use tokio::time::{Instant, interval_at, sleep};
 
 use super::{
     backlog::Backlog,
@@ -16,15 +16,20 @@ use super::{
     places::{Holder, Place, Places},
     width::Width,
 };
-use crate::domain::Outgoing;
-use crate::store::StoreError;
+use crate::{
+    domain::Outgoing,
+    store::{Claim, StoreError},
+};
 
 /// How long a lane rests after the store failed it.
 const REST: Duration = Duration::from_secs(1);
+/// How often a lane's claim is renewed: several times in a lease.
+const RENEWAL: Duration = Duration::from_secs(15);
 
 /// A lane at work.
 pub(super) struct Lane {
     dispatcher: Arc<Dispatcher>,
+    claim: Claim,
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
@@ -40,19 +45,21 @@ enum Done {
 }
 
 impl Lane {
-    pub(super) fn new(dispatcher: Arc<Dispatcher>, at_work: AtWork) -> Self {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, at_work: AtWork, claim: Claim) -> Self {
         let (backlog, width, in_flight) = (Backlog::new(), Width::new(), FuturesUnordered::new());
-        Self { dispatcher, backlog, width, in_flight, at_work }
+        Self { dispatcher, claim, backlog, width, in_flight, at_work }
     }
 
-    /// Delivers until the outbox is empty or the server closes.
+    /// Delivers until the outbox is empty, the server closes, or another server has the lane.
     pub(super) async fn work(mut self) {
         let (dispatcher, bell) = (Arc::clone(&self.dispatcher), self.at_work.bell());
         let holder = holder(&dispatcher, self.at_work.endpoint()).await;
         let mut closing = dispatcher.closing();
+        let mut renewal = interval_at(Instant::now() + RENEWAL, RENEWAL);
+        let mut is_ours = true;
         let mut place: Option<Pin<Box<dyn Future<Output = Place> + Send>>> = None;
         loop {
-            let is_closing = *closing.borrow_and_update();
+            let is_closing = *closing.borrow_and_update() || !is_ours;
             if self.at_work.look_again() {
                 self.backlog.fall_behind();
             }
@@ -62,11 +69,14 @@ impl Lane {
                 place = Some(Box::pin(Places::take(Arc::clone(&dispatcher.places), holder.clone())));
             }
             if place.is_none() && self.in_flight.is_empty() {
+                // In this order: whoever finds no lane at work finds it unclaimed.
+                dispatcher.release(&self.claim).await;
                 if is_closing {
                     return;
                 }
                 let Some(at_work) = self.at_work.end_unless_woken() else { return };
-                self.at_work = at_work;
+                let Some(claim) = dispatcher.claim(at_work.endpoint()).await else { return };
+                (self.at_work, self.claim) = (at_work, claim);
                 self.backlog.fall_behind();
                 continue;
             }
@@ -79,6 +89,7 @@ impl Lane {
                     }
                 }
                 () = bell.notified() => {}
+                _ = renewal.tick() => is_ours = is_ours && dispatcher.renew(&self.claim).await,
                 _ = closing.changed() => {}
             }
         }
@@ -95,9 +106,10 @@ impl Lane {
             Ok(Some(outgoing)) => {
                 // It is in memory as it is stored and as it is sent.
                 place.loaded(2 * outgoing.delivery.payload.as_str().len());
-                let (dispatcher, id) = (Arc::clone(&self.dispatcher), outgoing.delivery.id.clone());
+                let (dispatcher, claim) = (Arc::clone(&self.dispatcher), self.claim.clone());
+                let id = outgoing.delivery.id.clone();
                 self.in_flight.push(Box::pin(async move {
-                    let ended = dispatcher.deliver(outgoing, place).await;
+                    let ended = dispatcher.deliver(outgoing, place, claim).await;
                     Done::Delivery(id, ended)
                 }));
             }

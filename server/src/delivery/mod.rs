@@ -5,6 +5,7 @@ mod client;
 mod connection;
 mod connector;
 mod dispatcher;
+mod fan_out;
 mod fault;
 mod lane;
 mod lanes;
@@ -17,5 +18,6 @@ mod target;
 mod width;
 
 pub(crate) use dispatcher::Dispatcher;
+pub(crate) use fan_out::{Bell, FanOut};
 pub(crate) use sender::{LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

@@ -1,8 +1,40 @@
-//! Which endpoints get an event.
+//! From an event to its deliveries: one for each endpoint that is subscribed to it.
 
-use payments_core::{AppId, EventKind};
+use payments_core::{AppId, DeliveryId, EventId, EventKind, PaymentId, RANDOM_BYTES, RawJson, Timestamp, WebhookId};
 
-use super::Endpoint;
+use super::{Endpoint, Outgoing, Scope};
+
+/// An event whose deliveries are not all made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PendingEvent {
+    pub(crate) id: EventId,
+    pub(crate) kind: EventKind,
+    pub(crate) created_at: Timestamp,
+    /// The event as it is sent.
+    pub(crate) envelope: RawJson,
+    pub(crate) payment: PaymentId,
+    /// The app that the payment was made through.
+    pub(crate) app_id: Option<AppId>,
+    pub(crate) scope: Scope,
+    /// The last endpoint that was looked at. Endpoints are looked at in the order of their ids.
+    pub(crate) after: Option<WebhookId>,
+}
+
+/// The deliveries of an event to those of some endpoints that are subscribed to it. `random` makes the ids unique.
+pub(crate) fn fan_out(
+    event: &PendingEvent,
+    endpoints: &[Endpoint],
+    mut random: impl FnMut() -> [u8; RANDOM_BYTES],
+) -> Vec<Outgoing> {
+    let subscribed = endpoints.iter().filter(|endpoint| endpoint.wants(&event.kind, event.app_id.as_ref()));
+    let delivery = |endpoint: &Endpoint| {
+        let id = DeliveryId::new(event.created_at, random());
+        let (endpoint, envelope) = (&endpoint.endpoint.id, event.envelope.clone());
+        let delivery = Outgoing::new(id, &event.scope, endpoint, &event.kind, envelope, event.created_at);
+        Outgoing { payment: Some(event.payment.clone()), event: Some(event.id.clone()), ..delivery }
+    };
+    subscribed.map(delivery).collect()
+}
 
 impl Endpoint {
     /// Whether the endpoint gets an event of this kind about a payment that was made through this app, if any.
@@ -57,6 +89,31 @@ mod tests {
             let case = (app, only_its_app, events, is_active, &payment_app);
             assert_eq!(endpoint.wants(&EventKind::PaymentCreated, payment_app.as_ref()), wants, "{case:?}");
         }
+    }
+
+    #[test]
+    fn an_event_becomes_a_delivery_for_each_subscribed_endpoint_with_the_times_and_names_of_the_event() {
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let event = PendingEvent {
+            id: EventId::new(at, [1; RANDOM_BYTES]),
+            kind: EventKind::PaymentCreated,
+            created_at: at,
+            envelope: RawJson::new("{}").unwrap(),
+            payment: "pay_1".parse().unwrap(),
+            app_id: None,
+            scope: Scope { developer_id: "dev_1".parse().unwrap(), environment: payments_core::Environment::Test },
+            after: None,
+        };
+        let endpoints = [stored(None, None, &["*"], true), stored(None, None, &["payment.refunded"], true)];
+        let mut nth = 0;
+        let made = fan_out(&event, &endpoints, || {
+            nth += 1;
+            [nth; RANDOM_BYTES]
+        });
+        let [made] = &made[..] else { panic!("{made:?}") };
+        assert_eq!(made.delivery.id, DeliveryId::new(at, [1; RANDOM_BYTES]));
+        assert_eq!((&made.payment, &made.event), (&Some(event.payment), &Some(event.id)));
+        assert_eq!((&made.delivery.created_at, made.delivery.attempts), (&at, 0));
     }
 
     #[test]

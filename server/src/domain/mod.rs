@@ -10,6 +10,7 @@ mod session;
 
 pub(crate) use delivery::{Endpoint, Outgoing};
 pub(crate) use effects::{Effects, effects};
+pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};

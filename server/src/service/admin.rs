@@ -215,7 +215,7 @@ impl Service {
             developer_id: workspace.developer_id.to_string(),
             name: workspace.name.clone(),
         };
-        self.store.commit(Change::of(Write::Workspace(workspace))).await?;
+        self.commit(Change::of(Write::Workspace(workspace))).await?;
         Ok(reply)
     }
 
@@ -231,7 +231,7 @@ impl Service {
             None => None,
         };
         let key = self.new_key_text(environment);
-        self.store.commit(Change::of(self.new_api_key(&workspace, environment, app, &key))).await?;
+        self.commit(Change::of(self.new_api_key(&workspace, environment, app, &key))).await?;
         Ok(AdminReply::Key { key })
     }
 
@@ -252,7 +252,7 @@ impl Service {
         let (hash, mut key) = self.api_key(id).await?;
         // Revoked once is revoked; the first time stands.
         let revoked_at = *key.revoked_at.get_or_insert(self.ambient.now());
-        self.store.commit(Change::of(Write::ApiKey(hash, key))).await?;
+        self.commit(Change::of(Write::ApiKey(hash, key))).await?;
         Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
     }
 
@@ -266,7 +266,7 @@ impl Service {
         let new = self.new_api_key(&workspace, old.scope.environment, old.app_id.clone(), &key);
         old.revoked_at = Some(self.ambient.now());
         let writes = vec![new, Write::ApiKey(hash, old)];
-        self.store.commit(Change { idempotency: None, writes }).await?;
+        self.commit(Change { writes, ..Change::default() }).await?;
         Ok(AdminReply::Key { key })
     }
 
@@ -299,7 +299,7 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let reply = AdminReply::App { app_id: app.id.to_string(), app_name: app.name.clone() };
-        self.store.commit(Change::of(Write::App(Box::new(app)))).await?;
+        self.commit(Change::of(Write::App(Box::new(app)))).await?;
         Ok(reply)
     }
 

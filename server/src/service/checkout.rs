@@ -98,7 +98,7 @@ impl Service {
         let decision = payments_core::create(params, new);
         let session = Session::new(decision.payment.clone(), expires_at);
         let Moved { change, payment, .. } = self.change_for(decision, session, None, EventData::Wrapped, None).await?;
-        self.store.commit(change).await?;
+        self.commit(change).await?;
         Ok(DemoCheckout {
             id: payment.id,
             amount: payment.amount,

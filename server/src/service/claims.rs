@@ -152,7 +152,7 @@ impl Service {
             until: now.plus_seconds(lease),
         };
         let claimed = Change::of(Write::KeyClaimed(Box::new((request.key().clone(), claim))));
-        match self.store.commit(claimed).await {
+        match self.commit(claimed).await {
             Ok(()) => {}
             Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))) => {
                 return request.answer_from(*kept).map(Try::Answered);
@@ -170,7 +170,7 @@ impl Service {
         };
         let outcome = AssertUnwindSafe(having).catch_unwind().await;
         // Whoever has kept the response has ended the claim, and then this writes nothing.
-        if let Err(error) = self.store.commit(Change::of(Write::KeyReleased(request.key().clone(), token))).await {
+        if let Err(error) = self.commit(Change::of(Write::KeyReleased(request.key().clone(), token))).await {
             tracing::warn!(%error, "a claim on an idempotency key stays until its lease ends");
         }
         self.claims.ended(request.key()).notify_waiters();
@@ -189,26 +189,24 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use payments_core::{Environment, FeeRate, RawJson};
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::{
         ambient::{Ambient, OperatingSystem},
-        delivery::{Sender, TargetPolicy},
+        delivery::{Bell, Sender, TargetPolicy},
         descriptors::Shares,
         domain::Scope,
         gateway::Gateways,
         metrics::Metrics,
         service::Settings,
-        store::sled::SledStore,
+        store::{ServerId, sled::SledStore},
     };
 
     const BOUND: Duration = Duration::from_millis(10);
 
     fn service(directory: &std::path::Path) -> Arc<Service> {
         let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-        let (outbox, _) = mpsc::unbounded_channel();
-        let (store, _) = SledStore::open(directory, outbox, Arc::clone(&ambient), Metrics::new().commits).unwrap();
+        let (store, _) = SledStore::open(directory, Arc::clone(&ambient), Metrics::new().commits).unwrap();
         let targets = TargetPolicy { allow_local: false };
         Arc::new(Service {
             store: Arc::new(store),
@@ -216,6 +214,8 @@ mod tests {
             ambient,
             gateways: Gateways::none(),
             claims: Claims::new(Gauge::default()),
+            fan_out: Bell::new(),
+            server: ServerId::new([0; 16]),
             settings: Settings {
                 base_url: String::new(),
                 session_ttl_seconds: 0,
@@ -244,7 +244,7 @@ mod tests {
     async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
         let keep = request.map(|request| request.keep(body.clone(), service.ambient.now()));
-        service.commit_once(Change { idempotency: keep, writes: Vec::new() }, body, request).await
+        service.commit_once(Change { idempotency: keep, ..Change::default() }, body, request).await
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -25,9 +25,10 @@ use payments_core::{Currency, FeeRate, Invalid, Refusal};
 
 use crate::{
     ambient::Ambient,
+    delivery::Bell,
     delivery::{Sender, TargetPolicy},
     gateway::{GatewayError, Gateways},
-    store::{CommitError, Conflict, Store, StoreError},
+    store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest};
@@ -69,7 +70,24 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
+    /// Rings when there is a new event.
+    pub(crate) fan_out: Arc<Bell>,
+    /// Whose claims on work are this process's.
+    pub(crate) server: ServerId,
     pub(crate) settings: Settings,
+}
+
+impl Service {
+    /// Commits a change, and has its event fanned out at once.
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        let mut payments = change.writes.iter().filter_map(Write::payment);
+        let is_event = payments.any(|write| write.event.as_ref().is_some_and(|event| event.is_pending));
+        self.store.commit(change).await?;
+        if is_event {
+            self.fan_out.ring();
+        }
+        Ok(())
+    }
 }
 
 /// Why a use case did not do what was asked. Nothing was changed.
@@ -139,7 +157,7 @@ impl From<CommitError> for Refused {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
             CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyUnderWay,
-            CommitError::Conflict(Conflict::PaymentMoved) => Self::Moved,
+            CommitError::Conflict(Conflict::PaymentMoved | Conflict::WorkLost) => Self::Moved,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }

@@ -51,7 +51,7 @@ impl Service {
         body: RawJson,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        match (self.store.commit(change).await, request) {
+        match (self.commit(change).await, request) {
             (Ok(()), _) => Ok(Answer::fresh(body)),
             (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))), Some(request)) => {
                 request.answer_from(*kept)
@@ -114,14 +114,14 @@ impl Service {
         decision: Decision,
     ) -> Result<Payment, Refused> {
         let moved = self.change_for(decision, next, Some(was), EventData::Payment, None).await?;
-        self.store.commit(moved.change).await?;
+        self.commit(moved.change).await?;
         Ok(moved.payment)
     }
 
     /// Commits what the server keeps beside a payment, whose status stays as it is.
     pub(super) async fn commit_beside(&self, was: &Session, next: Session) -> Result<(), Refused> {
         let write = PaymentWrite::new(Some(was), next, Vec::new(), None);
-        Ok(self.store.commit(Change::of(Write::Payment(Box::new(write)))).await?)
+        Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
     /// A decision as one commit: the payment, its postings, its event, and the stored response. `next` is the session after
@@ -141,13 +141,16 @@ impl Service {
         let event = match event {
             Some(kind) => {
                 let data = data.of(&kind, &payment, &body)?;
-                Some(EventWrite { id: EventId::new(now, self.ambient.id_bytes()), kind, created_at: now, data })
+                // An endpoint that is added at this moment may or may not get the event.
+                let is_pending = self.store.has_endpoints(&session.scope()).await?;
+                let id = EventId::new(now, self.ambient.id_bytes());
+                Some(EventWrite { id, kind, created_at: now, data, is_pending })
             }
             None => None,
         };
         let write = PaymentWrite::new(was, session, postings, event);
         let idempotency = request.map(|request| request.keep(body.clone(), now));
-        Ok(Moved { change: Change { idempotency, writes: vec![Write::Payment(Box::new(write))] }, body, payment })
+        Ok(Moved { change: Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body, payment })
     }
 }
 

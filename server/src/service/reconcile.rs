@@ -7,13 +7,18 @@ use payments_core::PaymentId;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Hint, Refused, Service, settle::awaits_its_gateway};
-use crate::gateway::{EventAbout, Stripe};
+use crate::{
+    gateway::{EventAbout, Stripe},
+    store::{Claim, Lease, Queue, Work},
+};
 
 /// How often it is looked for what is due.
 const EVERY: Duration = Duration::from_secs(1);
 /// How much is taken up at a time, and how much of it at once.
 const AT_A_TIME: usize = 200;
 const AT_ONCE: usize = 16;
+/// How long a server may take for them before another one takes over. The payments' versions decide who of two was first.
+const LEASE_SECONDS: u32 = 600;
 
 impl Service {
     /// Asks the gateways about whatever is due, for as long as it is polled.
@@ -22,19 +27,29 @@ impl Service {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match self.store.checks_due(self.ambient.now(), AT_A_TIME).await {
-                Ok(due) => stream::iter(due).for_each_concurrent(AT_ONCE, |id| self.take_up(id)).await,
+            let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+            match self.store.claim(Queue::GatewayChecks, &lease, AT_A_TIME).await {
+                Ok(due) => stream::iter(due).for_each_concurrent(AT_ONCE, |claim| self.work_on(claim)).await,
                 Err(error) => tracing::error!(%error, "it cannot be read which payments are due at their gateways"),
             }
         }
     }
 
-    async fn take_up(&self, id: PaymentId) {
-        let outcome = match self.store.session(&id).await {
+    async fn work_on(&self, claim: Claim) {
+        if let Work::GatewayCheck(id) = &claim.work {
+            self.take_up(id).await;
+        }
+        if let Err(error) = self.store.release(&claim).await {
+            tracing::warn!(%error, "a payment's gateway is not asked again before the claim's lease is over");
+        }
+    }
+
+    async fn take_up(&self, id: &PaymentId) {
+        let outcome = match self.store.session(id).await {
             Ok(Some(session)) if session.refund_asked.is_some() => {
                 self.see_refund_through(id.as_str(), None).await.map(|_| ())
             }
-            Ok(_) => self.settle(&id, Hint::None).await.map(|_| ()),
+            Ok(_) => self.settle(id, Hint::None).await.map(|_| ()),
             Err(error) => Err(error.into()),
         };
         match outcome {

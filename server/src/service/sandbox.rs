@@ -36,7 +36,7 @@ impl Service {
         let workspace = self.new_workspace("Sandbox", "sandbox");
         let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
         let writes = vec![Write::Workspace(workspace.clone()), key];
-        self.store.commit(Change { idempotency: None, writes }).await?;
+        self.commit(Change { writes, ..Change::default() }).await?;
         Ok(Some(workspace))
     }
 }

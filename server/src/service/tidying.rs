@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Refused, Service};
-use crate::domain::KeptResponse;
-use crate::store::{Change, Write};
+use super::Service;
+use crate::{domain::KeptResponse, store::Prunable};
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(10);
@@ -25,44 +24,31 @@ impl Service {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.forget_responses().await {
-                tracing::error!(%error, "old responses could not be forgotten; it is tried again");
-            }
-            if let Err(error) = self.prune_claims().await {
-                tracing::error!(%error, "claims on idempotency keys could not be pruned; it is tried again");
-            }
-            if let Some(days) = self.settings.delivery_body_days
-                && let Err(error) = self.forget_delivery_bodies(days).await
-            {
-                tracing::error!(%error, "old deliveries could not be forgotten; it is tried again");
+            let now = self.ambient.now();
+            self.prune(Prunable::StoredResponses, KeptResponse::stale_before(now), AT_A_TIME).await;
+            self.prune(Prunable::KeyClaims, now, AT_A_TIME).await;
+            let bodies_before = self.settings.delivery_body_days.and_then(|days| days_before(days, now));
+            if let Some(before) = bodies_before {
+                self.prune(Prunable::DeliveryBodies, before, BODIES_AT_A_TIME).await;
             }
         }
     }
 
-    async fn forget_responses(&self) -> Result<(), Refused> {
-        let kept_before = KeptResponse::stale_before(self.ambient.now());
-        while self.store.has_response_before(kept_before).await? {
-            let forget = Write::ResponsesForgotten { kept_before, at_most: AT_A_TIME };
-            self.store.commit(Change::of(forget)).await?;
+    /// Drops all that is older, in pieces.
+    async fn prune(&self, what: Prunable, before: Timestamp, at_a_time: usize) {
+        loop {
+            match self.store.prune(what, before, at_a_time).await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(%error, ?what, "old records could not be dropped; it is tried again");
+                    return;
+                }
+            }
         }
-        Ok(())
     }
+}
 
-    async fn prune_claims(&self) -> Result<(), Refused> {
-        let ended_before = self.ambient.now();
-        while self.store.has_claim_ended_before(ended_before).await? {
-            self.store.commit(Change::of(Write::ClaimsPruned { ended_before, at_most: AT_A_TIME })).await?;
-        }
-        Ok(())
-    }
-
-    async fn forget_delivery_bodies(&self, days: u16) -> Result<(), Refused> {
-        let before = self.ambient.now().as_millis() - i64::from(days) * DAY_MILLIS;
-        let Ok(created_before) = Timestamp::from_millis(before) else { return Ok(()) };
-        while self.store.has_delivery_body_before(created_before).await? {
-            let forget = Write::DeliveryBodiesForgotten { created_before, at_most: BODIES_AT_A_TIME };
-            self.store.commit(Change::of(forget)).await?;
-        }
-        Ok(())
-    }
+fn days_before(days: u16, now: Timestamp) -> Option<Timestamp> {
+    Timestamp::from_millis(now.as_millis() - i64::from(days) * DAY_MILLIS).ok()
 }

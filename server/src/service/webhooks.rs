@@ -48,19 +48,20 @@ impl Service {
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
         let idempotency = request.map(|request| request.keep(body.clone(), now));
-        let change = Change { idempotency, writes: vec![write] };
+        let change = Change { idempotency, ..Change::of(write) };
         self.commit_once(change, body, request).await
     }
 
     /// A developer's endpoints, oldest first, each with its secret.
     pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>, Refused> {
-        Ok(self.store.endpoints(&caller.scope).await?)
+        let endpoints = self.store.endpoints(&caller.scope, None, usize::MAX).await?;
+        Ok(endpoints.into_iter().map(|endpoint| endpoint.endpoint).collect())
     }
 
     /// Unsubscribes an endpoint. What it is still owed is given up.
     pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<(), Refused> {
         let endpoint = self.own_endpoint(caller, id).await?;
-        Ok(self.store.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
+        Ok(self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
     }
 
     /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be sent
@@ -106,10 +107,10 @@ impl Service {
         let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
         let idempotency = request.map(|request| request.keep(body.clone(), now));
         let log = Write::Delivery(Box::new(outgoing.clone()));
-        match self.commit_once(Change { idempotency, writes: vec![log] }, body, request).await {
+        match self.commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
             // Another request has taken the key over and answers for both. This attempt was made all the same.
             Err(Refused::KeyUnderWay) => {
-                self.store.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
+                self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
                 Err(Refused::KeyUnderWay)
             }
             outcome => outcome,
@@ -133,6 +134,8 @@ impl Service {
             None => None,
             Some(id) => Some(self.own_endpoint(caller, id).await?.endpoint.id),
         };
+        // So that it has the deliveries of what was answered before.
+        self.fan_out.settled().await;
         Ok(self.store.deliveries(&caller.scope, webhook.as_ref(), page).await?)
     }
 }

@@ -1,9 +1,10 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Timestamp};
+use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
+use super::Claim;
 use crate::domain::{
-    ApiKey, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
+    ApiKey, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope,
     Session, Workspace, effects,
 };
 
@@ -12,6 +13,8 @@ use crate::domain::{
 pub(crate) struct Change {
     /// Keeps a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
     pub(crate) idempotency: Option<Keep>,
+    /// The claims under which it is made. Each must still count; else [`Conflict::WorkLost`].
+    pub(crate) under: Vec<Claim>,
     /// What is written.
     pub(crate) writes: Vec<Write>,
 }
@@ -19,7 +22,7 @@ pub(crate) struct Change {
 impl Change {
     /// A change of one record.
     pub(crate) fn of(write: Write) -> Self {
-        Self { idempotency: None, writes: vec![write] }
+        Self { writes: vec![write], ..Self::default() }
     }
 }
 
@@ -76,29 +79,25 @@ pub(crate) enum Write {
     KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
     /// A claim ends without a response: the key may try again. Nothing happens if the claim is not held any more.
     KeyReleased(IdempotencyKey, ClaimToken),
-    /// Claims whose lease has ended are removed.
-    ClaimsPruned {
-        /// Those whose lease ended before this time.
-        ended_before: Timestamp,
-        /// Not more than this at a time.
-        at_most: usize,
-    },
-    /// Responses that no longer count are forgotten, the oldest first.
-    ResponsesForgotten {
-        /// Those that were kept before this time.
-        kept_before: Timestamp,
-        /// Not more than this at a time.
-        at_most: usize,
-    },
-    /// Deliveries that are over forget what was sent and what was answered, the oldest first.
-    DeliveryBodiesForgotten {
-        /// Those that were made before this time.
-        created_before: Timestamp,
-        /// Not more than this at a time.
-        at_most: usize,
+    /// More endpoints were looked at for an event, up to this one; `None` where it has all its deliveries. They are written
+    /// in the same change.
+    FannedOut {
+        /// Whose event it is.
+        scope: Scope,
+        /// The event.
+        event: EventId,
+        /// The last endpoint that was looked at.
+        after: Option<WebhookId>,
     },
     /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
     DeliveryEnded(Box<Outgoing>),
+}
+
+impl Write {
+    /// The payment that it writes.
+    pub(crate) fn payment(&self) -> Option<&PaymentWrite> {
+        if let Self::Payment(write) = self { Some(write) } else { None }
+    }
 }
 
 /// A payment, new or changed.
@@ -111,7 +110,7 @@ pub(crate) struct PaymentWrite {
     pub(crate) effects: Effects,
     /// What the ledger gets; sums to zero.
     pub(crate) postings: Vec<Posting>,
-    /// What tells of the change. The store owes a delivery of it to each endpoint of the developer that wants it.
+    /// What tells of the change.
     pub(crate) event: Option<EventWrite>,
 }
 
@@ -134,6 +133,8 @@ pub(crate) struct EventWrite {
     pub(crate) kind: EventKind,
     pub(crate) created_at: Timestamp,
     pub(crate) data: RawJson,
+    /// Whether its deliveries are to be made: it waits in [`Queue::FanOut`](super::Queue::FanOut) from now on.
+    pub(crate) is_pending: bool,
 }
 
 /// A condition of a change did not hold.
@@ -148,6 +149,9 @@ pub(crate) enum Conflict {
     /// The lease of this claim ended, and another request has taken the key over.
     #[error("the claim on the idempotency key was taken over")]
     ClaimLost,
+    /// Another server has taken over the work that this change is a part of.
+    #[error("the claim on this work was taken over")]
+    WorkLost,
     /// The payment has moved since this change was decided. Read it again and decide again.
     #[error("the payment has moved meanwhile")]
     PaymentMoved,

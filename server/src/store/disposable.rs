@@ -12,11 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use payments_core::{Timestamp, WebhookId};
-use tokio::{
-    sync::mpsc,
-    time::{interval, sleep},
-};
+use payments_core::Timestamp;
+use tokio::time::{interval, sleep};
 
 use super::{
     Change, Store, Write,
@@ -45,7 +42,6 @@ pub(crate) struct Disposable {
     max_bytes: u64,
     /// Whose records it holds: a store holds its developers' workspaces.
     workspace: Workspace,
-    outbox: mpsc::UnboundedSender<WebhookId>,
     ambient: Arc<dyn Ambient>,
     gauges: SandboxGauges,
     present: RwLock<Arc<Present>>,
@@ -65,14 +61,13 @@ impl Disposable {
         directory: PathBuf,
         max_bytes: u64,
         workspace: Workspace,
-        outbox: mpsc::UnboundedSender<WebhookId>,
         ambient: Arc<dyn Ambient>,
         gauges: SandboxGauges,
     ) -> Result<Self, OpenError> {
         let now = ambient.now();
         let left = left_in(&directory)?;
         let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
-        let opened = last.and_then(|(begun, path)| match open(path, *begun, &outbox, &ambient) {
+        let opened = last.and_then(|(begun, path)| match open(path, *begun, &ambient) {
             Ok(present) => Some(present),
             Err(error) => {
                 tracing::warn!(%error, "the sandbox's store cannot be opened; it begins anew");
@@ -86,10 +81,10 @@ impl Disposable {
         }
         let present = match opened {
             Some(present) => present,
-            None => begin(&directory, &workspace, &outbox, &ambient).await?,
+            None => begin(&directory, &workspace, &ambient).await?,
         };
         let present = RwLock::new(Arc::new(present));
-        Ok(Self { directory, max_bytes, workspace, outbox, ambient, gauges, present })
+        Ok(Self { directory, max_bytes, workspace, ambient, gauges, present })
     }
 
     /// Whose records it holds.
@@ -118,7 +113,7 @@ impl Disposable {
                 continue;
             }
             drop(present);
-            match begin(&self.directory, &self.workspace, &self.outbox, &self.ambient).await {
+            match begin(&self.directory, &self.workspace, &self.ambient).await {
                 Ok(next) => {
                     let next = Arc::new(next);
                     let past =
@@ -164,31 +159,21 @@ impl std::ops::Deref for Handle {
     }
 }
 
-fn open(
-    directory: &Path,
-    begun: Timestamp,
-    outbox: &mpsc::UnboundedSender<WebhookId>,
-    ambient: &Arc<dyn Ambient>,
-) -> Result<Present, OpenError> {
+fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
     // Its commits are not the operator's: the figures of these are the other store's.
     let commits = Metrics::new().commits;
-    let (store, closing) = SledStore::open(directory, outbox.clone(), Arc::clone(ambient), commits)?;
+    let (store, closing) = SledStore::open(directory, Arc::clone(ambient), commits)?;
     Ok(Present { store, closing, directory: directory.to_owned(), begun })
 }
 
-async fn begin(
-    directory: &Path,
-    workspace: &Workspace,
-    outbox: &mpsc::UnboundedSender<WebhookId>,
-    ambient: &Arc<dyn Ambient>,
-) -> Result<Present, OpenError> {
+async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
     // Later than any before, whatever the clock says.
     let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
     let now = ambient.now();
     let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
     let path = directory.join(begun.as_millis().to_string());
-    let (outbox, ambient, at) = (outbox.clone(), Arc::clone(ambient), path.clone());
-    let opened = tokio::task::spawn_blocking(move || open(&at, begun, &outbox, &ambient)).await;
+    let (ambient, at) = (Arc::clone(ambient), path.clone());
+    let opened = tokio::task::spawn_blocking(move || open(&at, begun, &ambient)).await;
     let outcome = match opened.map_err(io::Error::other)? {
         Ok(present) => {
             let own = Change::of(Write::Workspace(workspace.clone()));

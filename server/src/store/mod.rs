@@ -5,7 +5,9 @@
 //! one in its committer, an SQL one in its statements. What a read returns is durable.
 
 mod change;
+mod claim;
 mod disposable;
+mod leases;
 mod sandboxed;
 pub(crate) mod sled;
 
@@ -13,17 +15,20 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment,
-    PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, EventId, Page, PageRequest, Payment,
+    PaymentId, Status, Timestamp, WebhookId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
+    Session, Workspace,
 };
 
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
+pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use disposable::Disposable;
+pub(crate) use leases::Leases;
 pub(crate) use sandboxed::Sandboxed;
 
 /// Where payments, keys, endpoints and the outbox are kept.
@@ -32,8 +37,16 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Makes a change durable, whole, if its conditions hold. When this returns `Ok`, no crash can undo it.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
-    /// Waits until the events of all changes before this moment have their deliveries.
-    async fn settled(&self) -> Result<(), StoreError>;
+    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError>;
+    /// Claims one piece of work; `None` if there is none or somebody has it.
+    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError>;
+    /// Makes a claim last until the end of another lease. False if it no longer counts.
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError>;
+    /// Ends a claim: whatever is left of the work may be claimed again at once.
+    async fn release(&self, claim: &Claim) -> Result<(), StoreError>;
+    /// Drops what is older than a time, the oldest first, at most `at_most` records; how many it dropped.
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError>;
 
     /// Copies the whole store, as it is at one moment, into a directory that is missing or empty. Nothing waits for it.
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError>;
@@ -59,21 +72,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// The response that was kept for an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
 
-    /// Whether any response was kept before this time.
-    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError>;
-
-    /// Whether the lease of any claim on an idempotency key ended before this time.
-    async fn has_claim_ended_before(&self, time: Timestamp) -> Result<bool, StoreError>;
-
-    /// Whether a delivery from before this time is over and still has its bodies.
-    async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError>;
-
     /// A payment with its session, whoever it belongs to.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
-    /// Sessions that are open although their life ended by this time, those that ended first before the others.
-    async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError>;
-    /// Payments whose gateway is to be asked by this time, those that are due first before the others.
-    async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError>;
     /// Every payment whose refund waits to be settled by hand, oldest first.
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
     /// Every payment that a person must look at, oldest first.
@@ -94,8 +94,17 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// A webhook endpoint, whoever it belongs to.
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError>;
-    /// A developer's webhook endpoints, oldest first.
-    async fn endpoints(&self, scope: &Scope) -> Result<Vec<WebhookEndpoint>, StoreError>;
+    /// A developer's webhook endpoints, oldest first, after one of them.
+    async fn endpoints(
+        &self,
+        scope: &Scope,
+        after: Option<&WebhookId>,
+        at_most: usize,
+    ) -> Result<Vec<Endpoint>, StoreError>;
+    /// Whether a developer has a webhook endpoint.
+    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError>;
+    /// An event whose deliveries are not all made.
+    async fn pending_event(&self, id: &EventId) -> Result<Option<PendingEvent>, StoreError>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(
         &self,
@@ -108,8 +117,18 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError>;
     /// A delivery by its id.
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError>;
-    /// Every endpoint that is owed a delivery.
-    async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError>;
+}
+
+/// Records that are dropped when they are old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prunable {
+    /// Responses of idempotency keys, by the time they were stored.
+    StoredResponses,
+    /// Claims on idempotency keys, by the end of their lease.
+    KeyClaims,
+    /// What deliveries sent and what was answered, by the time the delivery was made. A pending delivery keeps it, and loses
+    /// it when it ends.
+    DeliveryBodies,
 }
 
 /// The beginning of an endpoint's outbox.

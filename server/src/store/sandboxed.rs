@@ -7,13 +7,17 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, Page, PageRequest, Payment,
-    PaymentId, Status, Timestamp, WebhookEndpoint, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, EventId, Page, PageRequest, Payment,
+    PaymentId, Status, Timestamp, WebhookId,
 };
 
-use super::{BackedUp, Change, CommitError, OutboxHead, Store, StoreError, Write, disposable::Disposable};
+use super::{
+    BackedUp, Change, Claim, CommitError, Lease, OutboxHead, Prunable, Queue, Store, StoreError, Work, Write,
+    disposable::Disposable,
+};
 use crate::domain::{
-    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, Scope, Session, Workspace,
+    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
+    Session, Workspace,
 };
 
 /// Two stores as one.
@@ -39,6 +43,7 @@ impl Sandboxed {
                     self.lasting.session(&write.session.payment.id).await?.is_some()
                 }
                 Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),
+                Write::FannedOut { event, .. } => self.lasting.pending_event(event).await?.is_some(),
                 Write::EndpointRemoved(removed) => self.lasting.endpoint(&removed.endpoint.id).await?.is_some(),
                 _ => false,
             };
@@ -62,13 +67,8 @@ fn scope_of(change: &Change) -> Option<Scope> {
         Write::EndpointAdded { endpoint, .. } | Write::EndpointRemoved(endpoint) => Some(endpoint.scope()),
         Write::KeyClaimed(claimed) => Some(claimed.0.scope.clone()),
         Write::KeyReleased(key, _) => Some(key.scope.clone()),
-        Write::Workspace(_)
-        | Write::ApiKey(..)
-        | Write::App(_)
-        | Write::GatewayToken(..)
-        | Write::ClaimsPruned { .. }
-        | Write::ResponsesForgotten { .. }
-        | Write::DeliveryBodiesForgotten { .. } => None,
+        Write::FannedOut { scope, .. } => Some(scope.clone()),
+        Write::Workspace(_) | Write::ApiKey(..) | Write::App(_) | Write::GatewayToken(..) => None,
     };
     let of_key = change.idempotency.as_ref().map(|keep| keep.key.scope.clone());
     of_key.or_else(|| change.writes.iter().find_map(of_write))
@@ -112,9 +112,32 @@ impl Store for Sandboxed {
         }
     }
 
-    async fn settled(&self) -> Result<(), StoreError> {
-        self.lasting.settled().await?;
-        self.sandbox.store().settled().await
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
+        let mut claims = self.lasting.claim(queue, lease, at_most).await?;
+        // The sandbox moves no money: no gateway is asked.
+        if queue != Queue::GatewayChecks {
+            claims.extend(self.sandbox.store().claim(queue, lease, at_most - claims.len()).await?);
+        }
+        Ok(claims)
+    }
+
+    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        of_either!(self, claim_one(work.clone(), lease))
+    }
+
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {
+        Ok(self.lasting.renew(claim, lease).await? || self.sandbox.store().renew(claim, lease).await?)
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.lasting.release(claim).await?;
+        self.sandbox.store().release(claim).await
+    }
+
+    // What the sandbox has is dropped with its whole store.
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        self.lasting.prune(what, before, at_most).await
     }
 
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
@@ -157,33 +180,11 @@ impl Store for Sandboxed {
         of_scope!(self, &key.scope, kept_response(key))
     }
 
-    // What is pruned by its age goes with the sandbox's whole store there.
-
-    async fn has_response_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        self.lasting.has_response_before(time).await
-    }
-
-    async fn has_claim_ended_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        self.lasting.has_claim_ended_before(time).await
-    }
-
-    async fn has_delivery_body_before(&self, time: Timestamp) -> Result<bool, StoreError> {
-        self.lasting.has_delivery_body_before(time).await
-    }
-
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
         of_either!(self, session(id))
     }
 
-    async fn sessions_over(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        of_both!(self, sessions_over(now, at_most))
-    }
-
-    // The sandbox moves no money: no gateway is asked, and nobody has anything to decide.
-
-    async fn checks_due(&self, now: Timestamp, at_most: usize) -> Result<Vec<PaymentId>, StoreError> {
-        self.lasting.checks_due(now, at_most).await
-    }
+    // The sandbox moves no money: nobody has anything to decide.
 
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
         self.lasting.unsettled_refunds().await
@@ -219,8 +220,21 @@ impl Store for Sandboxed {
         of_either!(self, endpoint(id))
     }
 
-    async fn endpoints(&self, scope: &Scope) -> Result<Vec<WebhookEndpoint>, StoreError> {
-        of_scope!(self, scope, endpoints(scope))
+    async fn endpoints(
+        &self,
+        scope: &Scope,
+        after: Option<&WebhookId>,
+        at_most: usize,
+    ) -> Result<Vec<Endpoint>, StoreError> {
+        of_scope!(self, scope, endpoints(scope, after, at_most))
+    }
+
+    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
+        of_scope!(self, scope, has_endpoints(scope))
+    }
+
+    async fn pending_event(&self, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
+        of_either!(self, pending_event(id))
     }
 
     async fn deliveries(
@@ -242,9 +256,5 @@ impl Store for Sandboxed {
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
         of_either!(self, outgoing(id))
-    }
-
-    async fn endpoints_with_outbox(&self) -> Result<Vec<WebhookId>, StoreError> {
-        of_both!(self, endpoints_with_outbox())
     }
 }

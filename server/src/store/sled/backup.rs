@@ -25,11 +25,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     FORMAT, OpenError,
     applier::{self, Replay},
-    engine,
+    codec, engine,
     journal::{self, JournalCopy, JournalError, Pieces, Retention, Writes},
     keys,
     records::Records,
-    tables,
     until::{LeftOut, Restored, Until, committed_at},
     whole_file,
 };
@@ -119,7 +118,7 @@ impl Copier {
     }
 
     fn applied(&self) -> Result<u64, StoreError> {
-        Ok(tables::read(self.records.tree(), keys::APPLIED)?.unwrap_or(0))
+        Ok(codec::read(self.records.tree(), keys::APPLIED)?.unwrap_or(0))
     }
 }
 
@@ -318,8 +317,8 @@ mod tests {
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(restore(&sources, &within("restored")).unwrap(), Restored { last: 1, left_out: None });
         let restored = engine::open(&within("restored").join("sled")).unwrap();
-        assert_eq!(tables::bytes(&restored, b"a").unwrap(), b"1");
-        assert_eq!(tables::bytes(&restored, b"b").unwrap(), b"2");
+        assert_eq!(codec::bytes(&restored, b"a").unwrap(), b"1");
+        assert_eq!(codec::bytes(&restored, b"b").unwrap(), b"2");
     }
 
     #[test]

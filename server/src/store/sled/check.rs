@@ -17,12 +17,14 @@ use payments_core::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    OpenError,
+    OpenError, codec,
     journal::{self, JournalError},
     keys::{self, List, Marks},
-    packed, squeezed,
-    tables::{self, Event, Stored, StoredResponse},
-    telling::Untold,
+    packed,
+    pending::Untold,
+    responses::StoredResponse,
+    squeezed,
+    stored::{Event, Stored},
 };
 use crate::domain::{
     ApiKey, Endpoint, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope, Session, Workspace,
@@ -118,7 +120,7 @@ impl Check<'_> {
 
     /// Another record, if it is there and can be read; that it cannot is found when its own turn comes.
     fn other<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        match tables::read(self.tree, key) {
+        match codec::read(self.tree, key) {
             Err(StoreError::Record { .. }) => Ok(None),
             outcome => outcome,
         }
@@ -259,7 +261,7 @@ impl Check<'_> {
         let mut moves = Vec::new();
         for entry in self.tree.scan_prefix(keys::postings_of(&payment.id)) {
             let (at, json) = entry.map_err(StoreError::engine)?;
-            if let Ok(postings) = tables::parse::<Vec<Posting>>(&at, &json) {
+            if let Ok(postings) = codec::parse::<Vec<Posting>>(&at, &json) {
                 moves.push(postings);
             }
         }
@@ -360,7 +362,7 @@ impl Check<'_> {
 
     /// A record that holds many things; that it cannot be read is found when its own turn comes.
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
-        match tables::bytes(self.tree, key) {
+        match codec::bytes(self.tree, key) {
             Err(StoreError::Record { .. }) => Ok(Vec::new()),
             outcome => outcome,
         }

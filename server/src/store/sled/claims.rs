@@ -6,12 +6,7 @@
 
 use payments_core::Timestamp;
 
-use super::{
-    journal::Writes,
-    keys,
-    records::Records,
-    tables::{self, View},
-};
+use super::{codec, journal::Writes, keys, view::View};
 use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
 
@@ -56,28 +51,22 @@ impl View<'_> {
         Ok(())
     }
 
-    pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<(), StoreError> {
-        for key in ended_before_in(self.records(), ended_before, at_most)? {
-            self.remove(key);
+    /// Drops claims whose lease ended before a time; how many it dropped. There are few claims: one for each effect under
+    /// way, and those that a full disk kept from being released.
+    pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        let mut dropped = 0;
+        for entry in self.records().under(keys::CLAIMS) {
+            let (key, value) = entry?;
+            if dropped == at_most {
+                break;
+            }
+            if codec::parse::<KeyClaim>(&key, &value)?.until < ended_before {
+                self.remove(key.to_vec());
+                dropped += 1;
+            }
         }
-        Ok(())
+        Ok(dropped)
     }
-}
-
-/// The claims whose lease ended before a time. There are few claims: one for each effect under way, and those that a full
-/// disk kept from being released.
-pub(super) fn ended_before_in(records: &Records, time: Timestamp, at_most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
-    let mut ended = Vec::new();
-    for entry in records.under(keys::CLAIMS) {
-        let (key, value) = entry?;
-        if tables::parse::<KeyClaim>(&key, &value)?.until < time {
-            ended.push(key.to_vec());
-        }
-        if ended.len() >= at_most {
-            break;
-        }
-    }
-    Ok(ended)
 }
 
 /// What removes the claims of a process that is gone.
@@ -91,14 +80,13 @@ mod tests {
     use std::sync::Arc;
 
     use payments_core::{Environment, RawJson};
-    use tokio::sync::mpsc;
 
     use super::super::SledStore;
     use crate::{
         ambient::OperatingSystem,
         domain::Scope,
         metrics::Metrics,
-        store::{Change, Keep, Store, Write},
+        store::{Change, Keep, Prunable, Store, Write},
     };
 
     use super::*;
@@ -110,8 +98,7 @@ mod tests {
     }
 
     fn open(directory: &std::path::Path) -> SledStore {
-        let (outbox, _) = mpsc::unbounded_channel();
-        SledStore::open(directory, outbox, Arc::new(OperatingSystem), Metrics::new().commits).unwrap().0
+        SledStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits).unwrap().0
     }
 
     fn key() -> IdempotencyKey {
@@ -132,7 +119,7 @@ mod tests {
     async fn finish(store: &SledStore, claim: ClaimEnd, now: i64) -> Result<(), CommitError> {
         let body = RawJson::new("{}").unwrap();
         let keep = Keep { key: key(), fingerprint: "v2:1".into(), created_at: at(now), body, claim };
-        store.commit(Change { idempotency: Some(keep), writes: Vec::new() }).await
+        store.commit(Change { idempotency: Some(keep), ..Change::default() }).await
     }
 
     fn is_claimed(outcome: Result<(), CommitError>) -> bool {
@@ -171,16 +158,13 @@ mod tests {
     #[tokio::test]
     async fn a_lease_that_ended_is_pruned_and_a_start_voids_every_claim() {
         let directory = tempfile::tempdir().unwrap();
-        let (outbox, _) = mpsc::unbounded_channel();
-        let opened = SledStore::open(directory.path(), outbox, Arc::new(OperatingSystem), Metrics::new().commits);
+        let opened = SledStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits);
         let (store, closing) = opened.unwrap();
         claim(&store, 1, 0).await.unwrap();
-        assert!(!store.has_claim_ended_before(at(LEASE)).await.unwrap());
-        let prune = |time| store.commit(Change::of(Write::ClaimsPruned { ended_before: at(time), at_most: 9 }));
-        prune(LEASE).await.unwrap();
+        let prune = |time| store.prune(Prunable::KeyClaims, at(time), 9);
+        assert_eq!(prune(LEASE).await.unwrap(), 0);
         assert!(is_claimed(claim(&store, 2, 1).await));
-        assert!(store.has_claim_ended_before(at(LEASE + 1)).await.unwrap());
-        prune(LEASE + 1).await.unwrap();
+        assert_eq!(prune(LEASE + 1).await.unwrap(), 1);
         // One that has outlived its lease may finish as long as nobody has taken over.
         store.commit(Change::of(Write::KeyReleased(key(), token(1)))).await.unwrap();
         finish(&store, ClaimEnd::Held(token(1)), 1).await.unwrap();

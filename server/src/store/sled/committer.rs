@@ -1,19 +1,18 @@
 //! The committer: what writes, one batch at a time.
 //!
-//! It takes the changes that wait, decides for each whether its conditions hold, and makes all of them durable at one
-//! stroke: one entry in the journal, one sync. Then it shows them to readers, answers all, and hands them to the applier,
-//! which brings them to sled while the next batch is made. So changes have one order, each is whole or not there, and the
-//! cost of a sync is shared by everyone who waited for it. All that happens on the committer's thread, but for a change that
-//! is alone: that one is made durable on the thread of whoever asks.
+//! It takes the changes that wait, lets each decide what it writes, and makes all of them durable with one entry in the
+//! journal and one sync. Then it shows them to readers, answers all, and hands them to the applier, which brings them to
+//! sled while the next batch is made. So changes have one order, each is whole or not there, and the cost of a sync is
+//! shared by everyone who waited for it. The committer's thread does all of this. A change that arrives alone is committed
+//! on the caller's thread instead.
 
 use std::{
     fs::File,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use payments_core::WebhookId;
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
@@ -30,73 +29,45 @@ use super::{
     keys,
     records::{Batch, Records},
     stop::{or_stop, stop},
-    tables::View,
-    telling::{self, Told},
+    view::View,
 };
 use crate::{
     ambient::Ambient,
     metrics::Commits,
-    store::{Change, CommitError, StoreError, Write},
+    store::{CommitError, StoreError},
 };
 
 /// How many changes may wait; who comes after waits for a place.
 const QUEUE: usize = 4096;
 /// How much of the disk is kept for sled: far more than what it holds back of a few batches.
 const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
-/// How many changes become durable at one stroke. Everyone in a batch waits for all of it, so it has a bound.
+/// How many changes become durable with one sync. Everyone in a batch waits for all of it, so it has a bound.
 const MAX_BATCH: usize = 256;
 
-/// How many endpoints are told of events in one batch, besides one for each change of it.
-const TOLD_AT_A_TIME: usize = 64;
-/// How long the telling of events rests where the disk was full.
-const REST: Duration = Duration::from_millis(500);
-
-type Answer = oneshot::Sender<Result<(), CommitError>>;
-
-/// What the committer's thread is asked for.
-enum Job {
-    Commit(Change, Answer),
-    /// See to what others left: events to tell of, a journal file that is long.
-    Tidy,
-    /// Tell when the events of all that was answered before have their deliveries.
-    Settle(oneshot::Sender<()>),
-}
+/// A change: decides what it writes, and says whom to answer.
+type Decide = Box<dyn FnOnce(&mut View<'_>) -> Answer + Send>;
+/// Answers whoever waits for a change, once it is known whether the batch is durable.
+type Answer = Box<dyn FnOnce(bool) + Send>;
 
 /// The way to the committer.
 pub(super) struct Committer {
     writer: Arc<Mutex<Writer>>,
     /// Last, so that it is dropped last: the thread then has the writer to itself, and lets go of it before it ends.
-    queue: mpsc::Sender<Job>,
+    queue: mpsc::Sender<Decide>,
 }
 
 impl Committer {
-    /// Starts the thread. `outbox` is told of each endpoint that is owed something new, once that is durable.
+    /// Starts the thread.
     pub(super) fn start(
         records: Records,
         files: Files,
         retention: Arc<Retention>,
         ambient: Arc<dyn Ambient>,
-        outbox: mpsc::UnboundedSender<WebhookId>,
         metrics: Commits,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let committed_at = records.read(keys::COMMITTED_AT).map_err(std::io::Error::other)?.unwrap_or_default();
-        let writer = Writer {
-            records,
-            committed_at,
-            files,
-            retention,
-            ambient,
-            outbox,
-            metrics,
-            last_batch: 0,
-            shown: None,
-            owed: Vec::new(),
-            // Maybe: the first batch sees.
-            is_untold: true,
-            has_told_all: false,
-            is_refused: false,
-        };
+        let writer = Writer { records, files, retention, ambient, metrics, committed_at, last_batch: 0 };
         let writer = Arc::new(Mutex::new(writer));
         let at_thread = Arc::clone(&writer);
         let thread =
@@ -104,21 +75,38 @@ impl Committer {
         Ok((Self { queue, writer }, thread))
     }
 
-    /// Makes a change durable. Once it is begun or queued it will be decided, whether or not the caller still waits.
-    pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        if let Some(writer) = self.writer_if_alone() {
-            return self.commit_here(writer, change);
-        }
+    /// Makes durable what `decide` writes, all of it or, where it fails, nothing. Once it is begun or queued it will be
+    /// decided, whether or not the caller still waits.
+    pub(super) async fn commit<T: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut View<'_>) -> Result<T, CommitError> + Send + 'static,
+    ) -> Result<T, CommitError> {
         let (answer, outcome) = oneshot::channel();
-        self.queue.send(Job::Commit(change, answer)).await.map_err(|_| StoreError::Stopped)?;
+        let decide: Decide = Box::new(move |view| {
+            let decided = view.stage(decide);
+            Box::new(move |is_durable| {
+                // A conflict with another change of the batch counts only if that change is durable.
+                let outcome = if is_durable { decided } else { Err(StoreError::NotWritten.into()) };
+                // Whoever no longer waits will read it.
+                let _ = answer.send(outcome);
+            })
+        });
+        if let Some(decide) = self.commit_if_alone(decide) {
+            self.queue.send(decide).await.map_err(|_| StoreError::Stopped)?;
+        }
         outcome.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Waits until the events of all changes that were answered have their deliveries.
-    pub(super) async fn settled(&self) -> Result<(), StoreError> {
-        let (asks, settled) = oneshot::channel();
-        self.queue.send(Job::Settle(asks)).await.map_err(|_| StoreError::Stopped)?;
-        settled.await.map_err(|_| StoreError::Stopped)
+    /// Makes a change durable on the caller's thread if no other waits: the way to the other thread and back takes about as
+    /// long as half a sync. Otherwise it is given back.
+    fn commit_if_alone(&self, decide: Decide) -> Option<Decide> {
+        let Some(mut writer) = self.writer_if_alone() else { return Some(decide) };
+        task::block_in_place(|| or_stop(|| writer.commit(vec![decide])));
+        if writer.files.journal.is_long() {
+            // The committer's thread begins a new file with the next change it takes, at the latest with this empty one.
+            let _ = self.queue.try_send(Box::new(|_| Box::new(|_| ())));
+        }
+        None
     }
 
     /// The writer, where nobody else is at it or waits for it, nor lately was.
@@ -128,66 +116,19 @@ impl Committer {
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || self.queue.capacity() < QUEUE {
             return None;
         }
-        self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1 && !writer.is_untold)
-    }
-
-    /// Makes a change durable on the caller's thread: the way to the other thread and back takes about as long as half a
-    /// sync.
-    fn commit_here(&self, mut writer: MutexGuard<'_, Writer>, change: Change) -> Result<(), CommitError> {
-        let commit = || {
-            let outcomes = writer.commit(vec![change]);
-            writer.pass_on();
-            outcomes
-        };
-        let outcomes = task::block_in_place(|| or_stop(commit));
-        if writer.is_untold || writer.files.journal.is_long() {
-            // Where the queue is full, its next job sees to it.
-            let _ = self.queue.try_send(Job::Tidy);
-        }
-        outcomes.into_iter().next().unwrap_or(Err(StoreError::Stopped.into()))
+        self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
     }
 }
 
 /// Commits what waits until every way to the queue is gone.
-fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
-    let mut jobs = Vec::with_capacity(MAX_BATCH);
-    let mut settling: Vec<oneshot::Sender<()>> = Vec::new();
-    while waiting.blocking_recv_many(&mut jobs, MAX_BATCH) > 0 {
+fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Decide>) {
+    let mut changes = Vec::with_capacity(MAX_BATCH);
+    while waiting.blocking_recv_many(&mut changes, MAX_BATCH) > 0 {
         // A panic while it is held ends the process.
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut changes, mut answers) = (Vec::new(), Vec::new());
-        for job in jobs.drain(..) {
-            match job {
-                Job::Commit(change, answer) => {
-                    changes.push(change);
-                    answers.push(answer);
-                }
-                Job::Tidy => {}
-                Job::Settle(asks) => settling.push(asks),
-            }
-        }
-        let mut is_settled = !writer.is_untold;
-        if !changes.is_empty() {
-            for (answer, outcome) in answers.into_iter().zip(writer.commit(changes)) {
-                // Whoever no longer waits will read it.
-                let _ = answer.send(outcome);
-            }
-            is_settled |= writer.has_told_all;
-        }
-        writer.finish();
-        // Whoever waits goes first, and takes the next deliveries along.
-        while writer.is_untold && waiting.is_empty() && !waiting.is_closed() {
-            writer.commit(Vec::new());
-            is_settled |= writer.has_told_all;
-            writer.finish();
-            if writer.is_refused {
-                thread::sleep(REST);
-            }
-        }
-        if is_settled {
-            for asks in settling.drain(..) {
-                let _ = asks.send(());
-            }
+        writer.commit(std::mem::take(&mut changes));
+        if writer.files.journal.is_long() {
+            writer.rotate();
         }
     }
     writer.lock().unwrap_or_else(PoisonError::into_inner).files.applier.sync();
@@ -238,67 +179,38 @@ struct Writer {
     files: Files,
     retention: Arc<Retention>,
     ambient: Arc<dyn Ambient>,
-    outbox: mpsc::UnboundedSender<WebhookId>,
     metrics: Commits,
     /// When the last batch was committed, in milliseconds since 1970.
     committed_at: i64,
     /// How many changes the last batch had.
     last_batch: usize,
-    /// That batch, until it is passed on.
-    shown: Option<Arc<Batch>>,
-    /// The endpoints that it owes something new.
-    owed: Vec<WebhookId>,
-    /// Whether there are events whose deliveries are still to be made.
-    is_untold: bool,
-    /// Whether the last batch has the last deliveries of all events before it.
-    has_told_all: bool,
-    /// Whether the last batch could not be written.
-    is_refused: bool,
 }
 
 impl Writer {
-    /// Makes those of these changes durable whose conditions hold, and lets them be read. Then [`pass_on`](Self::pass_on).
-    fn commit(&mut self, changes: Vec<Change>) -> Vec<Result<(), CommitError>> {
+    /// Makes what these changes decide durable, lets it be read, answers, and has it applied.
+    fn commit(&mut self, changes: Vec<Decide>) {
         let mut view = View::new(&self.records);
-        let told = match self.is_untold {
-            true => telling::tell(&mut view, TOLD_AT_A_TIME + changes.len(), &*self.ambient),
-            false => Told::default(),
-        };
-        let mut outcomes = Vec::new();
-        let mut over = 0;
-        for change in changes {
-            let ends = deliveries_ended(&change);
-            let outcome = view.take(change);
-            over += if outcome.is_ok() { ends } else { 0 };
-            outcomes.push(outcome);
-        }
-        self.last_batch = outcomes.len();
+        let answers: Vec<_> = changes.into_iter().map(|decide| decide(&mut view)).collect();
+        self.last_batch = answers.len();
         let writes = view.into_writes();
-        let is_untold = told.is_more || telling::is_owed_in(&writes);
         let begun = Instant::now();
-        self.is_refused = !self.make_durable(writes);
-        self.has_told_all = !self.is_refused && !told.is_more;
-        if self.is_refused {
-            // A conflict with another change of this batch counts only if that change is durable.
-            return outcomes.iter().map(|_| Err(StoreError::NotWritten.into())).collect();
+        let batch = if writes.is_empty() { Ok(None) } else { self.make_durable(writes).map(Some) };
+        if batch.is_ok() {
+            self.metrics.synced(answers.len(), begun.elapsed());
         }
-        self.is_untold = is_untold;
-        if !outcomes.is_empty() {
-            self.metrics.synced(outcomes.len(), begun.elapsed());
+        for answer in answers {
+            answer(batch.is_ok());
         }
-        self.metrics.outbox.inc_by(i64::try_from(told.owed.len()).unwrap_or(i64::MAX) - over);
-        self.owed.extend(told.owed);
-        outcomes
+        if let Ok(Some(batch)) = batch {
+            self.files.applier.apply(batch);
+        }
     }
 
-    /// Journal first, then readers: what they can see is durable. False if nothing was written.
-    fn make_durable(&mut self, mut writes: Writes) -> bool {
-        if writes.is_empty() {
-            return true;
-        }
+    /// Journal first, then readers: what they can see is durable. Fails if nothing was written.
+    fn make_durable(&mut self, mut writes: Writes) -> Result<Arc<Batch>, NotWritten> {
         if let Err(error) = self.files.reserve.keep() {
             tracing::error!(%error, "a batch was refused because sled would have no room for it");
-            return false;
+            return Err(NotWritten);
         }
         // A clock may step back. The order of entries is that of their numbers, and their times never contradict it.
         self.committed_at = self.committed_at.max(self.ambient.now().as_millis());
@@ -308,12 +220,11 @@ impl Writer {
                 writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
                 let batch = Arc::new(Batch { number, writes });
                 self.records.show(Arc::clone(&batch));
-                self.shown = Some(batch);
-                true
+                Ok(batch)
             }
             Err(AppendError::NotWritten(error)) => {
                 tracing::error!(%error, "a batch was refused because the journal could not be written; is the disk full?");
-                false
+                Err(NotWritten)
             }
             // All that was answered is on the disk once sled is, and a start goes on from a new file.
             Err(error @ AppendError::Gone { .. }) => {
@@ -322,24 +233,6 @@ impl Writer {
             }
             // After a failed sync the kernel may have thrown the pages away; only a fresh read of the file tells.
             Err(AppendError::NotSynced(error)) => stop("the journal could not be synced", &error),
-        }
-    }
-
-    /// Tells the dispatcher and the applier of the last batch, once it is answered.
-    fn pass_on(&mut self) {
-        for endpoint in self.owed.drain(..) {
-            let _ = self.outbox.send(endpoint);
-        }
-        if let Some(batch) = self.shown.take() {
-            self.files.applier.apply(batch);
-        }
-    }
-
-    /// The same, and begins a new journal file where it is time.
-    fn finish(&mut self) {
-        self.pass_on();
-        if self.files.journal.is_long() {
-            self.rotate();
         }
     }
 
@@ -353,7 +246,5 @@ impl Writer {
     }
 }
 
-/// How many deliveries leave the outbox.
-fn deliveries_ended(change: &Change) -> i64 {
-    change.writes.iter().map(|write| i64::from(matches!(write, Write::DeliveryEnded(_)))).sum()
-}
+/// Nothing of a batch was written.
+struct NotWritten;

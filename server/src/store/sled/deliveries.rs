@@ -3,12 +3,13 @@
 //! An event goes to as many endpoints as its developer has. Its payload would else be stored with each delivery, and again
 //! when that has ended.
 
-use payments_core::{DeliveryId, Envelope, PaymentId, RawJson};
+use payments_core::{DeliveryId, PaymentId, RawJson};
 
 use super::{
+    codec::{parse, unreadable},
     keys,
     records::{Entry, Records},
-    tables::{Stored, parse, unreadable},
+    stored::Stored,
 };
 use crate::domain::Outgoing;
 use crate::store::StoreError;
@@ -46,15 +47,4 @@ pub(super) fn read(records: &Records, id: &DeliveryId) -> Result<Option<Outgoing
 pub(super) fn of_entry(records: &Records, entry: Entry) -> Result<Outgoing, StoreError> {
     let (key, json) = entry?;
     whole(&key, parse(&key, &json)?, |payment| records.read(&keys::session(payment)))
-}
-
-impl Stored {
-    /// An event of the payment as it is sent.
-    pub(super) fn envelope(&self, id: &payments_core::EventId) -> Option<Result<RawJson, serde_json::Error>> {
-        let event = self.events.iter().find(|event| event.id == *id)?;
-        let data = self.told(id)?;
-        Some(data.and_then(|data| {
-            RawJson::of(&Envelope { id, event: event.event.clone(), created_at: event.created_at, data: &data })
-        }))
-    }
 }

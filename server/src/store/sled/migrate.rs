@@ -16,10 +16,11 @@ use payments_core::{EventId, EventKind, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::{
-    FORMAT, OpenError,
+    FORMAT, OpenError, codec,
     journal::Writes,
     keys, packed,
-    tables::{self, Event, Stored, StoredResponse},
+    responses::StoredResponse,
+    stored::{Event, Stored},
 };
 use crate::store::StoreError;
 
@@ -28,7 +29,7 @@ const AT_A_TIME: usize = 1000;
 
 /// The next step to the present format, or none where the store has it. The journal must have been replayed before.
 pub(super) fn next_step(tree: &sled::Tree) -> Result<Option<Writes>, OpenError> {
-    match tables::read::<u32>(tree, keys::FORMAT)? {
+    match codec::read::<u32>(tree, keys::FORMAT)? {
         Some(FORMAT) => return Ok(None),
         None if tree.is_empty() => return Ok(Some(mark(FORMAT))),
         Some(1..FORMAT) => {}
@@ -78,7 +79,7 @@ impl Step<'_> {
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match self.writes.get(key) {
             Some(bytes) => Ok(bytes.clone().unwrap_or_default()),
-            None => tables::bytes(self.tree, key),
+            None => codec::bytes(self.tree, key),
         }
     }
 
@@ -107,8 +108,8 @@ struct OldData {
 /// Events go to their payments. A ping's is in its delivery.
 fn events(step: &mut Step<'_>) -> Result<(), StoreError> {
     for (key, json) in step.take(OLD_EVENTS)? {
-        let OldEnvelope { id, event, created_at, data } = tables::parse(&key, &json)?;
-        let about: OldData = tables::parse(&key, data.as_str().as_bytes())?;
+        let OldEnvelope { id, event, created_at, data } = codec::parse(&key, &json)?;
+        let about: OldData = codec::parse(&key, data.as_str().as_bytes())?;
         let about = about.id.or_else(|| about.payment.and_then(|payment| payment.id));
         let Some(payment) = about.and_then(|id| id.parse().ok()).filter(|_| event != EventKind::TestPing) else {
             continue;
@@ -120,10 +121,10 @@ fn events(step: &mut Step<'_>) -> Result<(), StoreError> {
             tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
             continue;
         }
-        let mut stored: Stored = tables::parse(&at, &json)?;
-        let payment = RawJson::of(&stored.session.payment).map_err(|source| tables::unreadable(&at, source))?;
+        let mut stored: Stored = codec::parse(&at, &json)?;
+        let payment = RawJson::of(&stored.session.payment).map_err(|source| codec::unreadable(&at, source))?;
         stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
-        let json = serde_json::to_vec(&stored).map_err(|source| tables::unreadable(&at, source))?;
+        let json = serde_json::to_vec(&stored).map_err(|source| codec::unreadable(&at, source))?;
         step.writes.insert(at, Some(json));
     }
     Ok(())
@@ -171,15 +172,15 @@ struct OldResponse {
 /// Responses go many to a record, in the order of time; their keys keep when that was.
 fn responses(step: &mut Step<'_>) -> Result<(), StoreError> {
     for (key, json) in step.take(OLD_RESPONSES)? {
-        let OldResponse { fingerprint, created_at, body } = tables::parse(&key, &json)?;
+        let OldResponse { fingerprint, created_at, body } = codec::parse(&key, &json)?;
         let used = [keys::KEYS_USED, key.strip_prefix(OLD_RESPONSES).unwrap_or_default()].concat();
         let Some(of) = keys::name_of_used(&used) else { continue };
         let record = keys::responses(created_at);
         let mut responses = step.bytes(&record)?;
         let response = StoredResponse { of, fingerprint, created_at, body: Some(body), told: None };
-        packed::push_value(&mut responses, &response).map_err(|source| tables::unreadable(&record, source))?;
+        packed::push_value(&mut responses, &response).map_err(|source| codec::unreadable(&record, source))?;
         step.writes.insert(record, Some(responses));
-        let used_at = serde_json::to_vec(&created_at).map_err(|source| tables::unreadable(&key, source))?;
+        let used_at = serde_json::to_vec(&created_at).map_err(|source| codec::unreadable(&key, source))?;
         step.writes.insert(used, Some(used_at));
     }
     Ok(())

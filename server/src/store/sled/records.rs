@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use sled::IVec;
 
 use super::{
+    codec,
     journal::{self, Writes},
-    tables,
 };
 use crate::store::StoreError;
 
@@ -82,12 +82,12 @@ impl Records {
 
     /// Reads a record, if there is one.
     pub(super) fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        self.value(key)?.map(|value| tables::parse(key, &value)).transpose()
+        self.value(key)?.map(|value| codec::parse(key, &value)).transpose()
     }
 
     /// A record that holds many things; nothing where there is none.
     pub(super) fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.value(key)?.map_or_else(|| Ok(Vec::new()), |value| Ok(tables::open(key, &value)?.into_owned()))
+        self.value(key)?.map_or_else(|| Ok(Vec::new()), |value| Ok(codec::open(key, &value)?.into_owned()))
     }
 
     /// All that lies in a range of keys, in their order.

@@ -1,0 +1,38 @@
+//! Records as bytes: JSON, long ones compressed.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+use super::squeezed;
+use crate::store::StoreError;
+
+/// Reads a record, if there is one.
+pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result<Option<T>, StoreError> {
+    match tree.get(key).map_err(StoreError::engine)? {
+        Some(json) => parse(key, &json).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A record that holds many things; nothing where there is none.
+pub(super) fn bytes(tree: &sled::Tree, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+    match tree.get(key).map_err(StoreError::engine)? {
+        Some(value) => open(key, &value).map(Cow::into_owned),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(&open(key, value)?).map_err(|source| unreadable(key, source))
+}
+
+/// The value under a key, as it was before it was squeezed.
+pub(super) fn open<'v>(key: &[u8], value: &'v [u8]) -> Result<Cow<'v, [u8]>, StoreError> {
+    squeezed::open(key, value).map_err(|damage| unreadable(key, serde::de::Error::custom(damage)))
+}
+
+/// The beginning of a key tells its kind; the rest of some is a hash.
+pub(super) fn unreadable(key: &[u8], source: serde_json::Error) -> StoreError {
+    StoreError::Record { key: String::from_utf8_lossy(key).escape_debug().to_string(), source }
+}
