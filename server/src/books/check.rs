@@ -9,7 +9,7 @@ use crate::{cli::AdminArgs, store::sled};
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     let mut checked = with_store(&args.data.data_dir, |store| {
         let bar = progress::bar("checking", || store.records());
-        let checked = store.check(|done| progress::step(&bar, done))?;
+        let checked = store.check(&mut |done| progress::step(&bar, done))?;
         bar.finish_and_clear();
         Ok(checked)
     })

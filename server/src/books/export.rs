@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Failure, open::with_store, progress};
 use crate::{
     cli::{ExportArgs, ExportFormat, Ledger},
-    store::sled::SledStore,
+    store::Maintenance,
 };
 
 /// The part of time that is written out.
@@ -84,7 +84,7 @@ impl<W: Write> Rows for csv::Writer<W> {
     }
 }
 
-fn write_book(store: &SledStore, ledger: Ledger, span: Span, mut rows: impl Rows) -> Result<(), Failure> {
+fn write_book(store: &dyn Maintenance, ledger: Ledger, span: Span, mut rows: impl Rows) -> Result<(), Failure> {
     let bar = progress::bar("exporting", || store.records());
     let mut read = 0_u64;
     let mut step = || {

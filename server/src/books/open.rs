@@ -17,7 +17,10 @@ use crate::{
     ambient::OperatingSystem,
     metrics::Metrics,
     service::{AdminReply, AdminRequest},
-    store::sled::{self, Closing, OpenError, SledStore},
+    store::{
+        Maintenance,
+        sled::{self, Closing, OpenError, SledStore},
+    },
 };
 
 /// How long a lock is waited for.
@@ -27,7 +30,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// moment, made by the server and removed afterwards. A directory without a store is refused: none is made to be read.
 pub(super) async fn with_store<T: Send + 'static>(
     directory: &Path,
-    read: impl FnOnce(&SledStore) -> Result<T, Failure> + Send + 'static,
+    read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     if !directory.join("sled").exists() {
         return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
@@ -59,7 +62,7 @@ async fn interrupted() {
 async fn with_copy<T: Send + 'static>(
     directory: &Path,
     copy: PathBuf,
-    read: impl FnOnce(&SledStore) -> Result<T, Failure> + Send + 'static,
+    read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let request = AdminRequest::BackUp { directory: copy.join("backup") };
     let copied = match admin_socket::ask(directory, &request).await? {

@@ -34,7 +34,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     }
     let checked = with_store(&directory, |store| {
         let bar = progress::bar("checking", || store.records());
-        Ok(store.check(|done| progress::step(&bar, done))?)
+        Ok(store.check(&mut |done| progress::step(&bar, done))?)
     })
     .await?;
     let mut out = io::stdout().lock();

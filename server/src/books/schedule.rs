@@ -29,6 +29,10 @@ pub(crate) struct Schedule {
 /// Makes backups for as long as it is polled, the first at once. The store keeps its journal from the oldest one on, so
 /// that nothing acknowledged since is lost with the engine's file, and the store of any moment since can be made again.
 pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>, schedule: Schedule) {
+    let Some(store) = store.maintenance() else {
+        tracing::error!("this store makes no backups; start without --backup-dir");
+        return;
+    };
     store.keep_journal_after(schedule.oldest_needs());
     let mut ticks = interval(schedule.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

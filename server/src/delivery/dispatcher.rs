@@ -206,6 +206,7 @@ impl Dispatcher {
                 return rest(place).await;
             }
         };
+        outgoing.version += 1;
         self.metrics.made.get_or_create(&DeliveryLabels { outcome }).inc();
         self.log(&outgoing, claim).await;
         ended

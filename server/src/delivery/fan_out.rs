@@ -22,7 +22,7 @@ use tokio::{
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    domain::{PendingEvent, fan_out},
+    domain::{Endpoint, PendingEvent, fan_out},
     store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
@@ -31,8 +31,6 @@ const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
 /// How long the worker waits for the bell before it polls.
 const POLL: Duration = Duration::from_secs(1);
-/// How long it waits after the store failed.
-const BACKOFF: Duration = Duration::from_millis(500);
 /// How long a server may take for a round before another one takes over.
 const LEASE_SECONDS: u32 = 30;
 /// How long [`Bell::settled`] waits.
@@ -106,7 +104,7 @@ impl FanOut {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::error!(%error, "events could not be fanned out; it is tried again");
-                    sleep(BACKOFF).await;
+                    sleep(error.retry_after()).await;
                 }
             }
         }
@@ -132,50 +130,47 @@ impl FanOut {
         let mut unreadable = Vec::new();
         for claim in claims.iter().take_while(|_| left > 0).collect::<Vec<_>>() {
             let Work::FanOut(id) = &claim.work else { continue };
-            let event = match self.store.pending_event(id).await {
+            let (event, endpoints) = match self.store.pending_event(id, left).await {
                 Ok(Some(event)) => event,
                 Ok(None) => continue,
-                Err(error @ StoreError::Record { .. }) => {
+                Err(error @ StoreError::Corrupt { .. }) => {
                     tracing::error!(%error, event = %id, "an event cannot be fanned out; run check");
                     unreadable.push(claim.clone());
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let looked_at = self.add(&event, claim, left, &mut of_payments).await?;
+            self.add(&event, claim, &endpoints, endpoints.len() < left, &mut of_payments);
             // An event costs something too, even if it has no endpoints.
-            left = left.saturating_sub(looked_at.max(1));
+            left = left.saturating_sub(endpoints.len().max(1));
         }
         claims.retain(|claim| !unreadable.contains(claim));
         let commits = of_payments.into_iter().map(|of_payment| self.commit(of_payment));
         join_all(commits).await.into_iter().collect()
     }
 
-    /// Adds an event's deliveries to its next endpoints, at most `at_most`; how many it looked at.
-    async fn add(
+    /// Adds an event's deliveries to its next endpoints, which may be its last.
+    fn add(
         &self,
         event: &PendingEvent,
         claim: &Claim,
-        at_most: usize,
+        endpoints: &[Endpoint],
+        are_last: bool,
         of_payments: &mut Vec<OfPayment>,
-    ) -> Result<usize, StoreError> {
-        let endpoints = self.store.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
-        let deliveries = fan_out(event, &endpoints, || self.ambient.id_bytes());
+    ) {
         let at = of_payments.iter().position(|other| other.payment == event.payment).unwrap_or_else(|| {
             let (payment, change) = (event.payment.clone(), Change::default());
             of_payments.push(OfPayment { payment, change, endpoints: Vec::new() });
             of_payments.len() - 1
         });
         let OfPayment { change, endpoints: woken, .. } = &mut of_payments[at];
-        let last = endpoints.last().filter(|_| endpoints.len() == at_most);
-        let after = last.map(|endpoint| endpoint.endpoint.id.clone());
+        let after = endpoints.last().filter(|_| !are_last).map(|endpoint| endpoint.endpoint.id.clone());
         change.under.push(claim.clone());
         change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
-        for delivery in deliveries {
+        for delivery in fan_out(event, endpoints, || self.ambient.id_bytes()) {
             woken.push(delivery.delivery.webhook_id.clone());
             change.writes.push(Write::Delivery(Box::new(delivery)));
         }
-        Ok(endpoints.len())
     }
 
     async fn commit(&self, of_payment: OfPayment) -> Result<(), StoreError> {

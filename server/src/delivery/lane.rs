@@ -143,7 +143,7 @@ impl Lane {
                     }
                 }
                 Ok(None) => self.pass_over(&id, "its record is not there"),
-                Err(error @ StoreError::Record { .. }) => self.pass_over(&id, &error.to_string()),
+                Err(error @ StoreError::Corrupt { .. }) => self.pass_over(&id, &error.to_string()),
                 Err(error) => return Err(error),
             }
         }

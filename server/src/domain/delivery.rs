@@ -7,11 +7,14 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Scope;
+use super::{Scope, is_first};
 
 /// A webhook endpoint and the environment whose events it gets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Endpoint {
+    /// How often it has changed: a change is made only to the version it was decided on.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) version: u64,
     pub(crate) environment: Environment,
     pub(crate) endpoint: WebhookEndpoint,
     /// Whether other apps' payments are not for it. Endpoints stored by versions that did not know the rule lack the mark and
@@ -29,6 +32,9 @@ impl Endpoint {
 /// A delivery and the environment it belongs to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
+    /// How often it has changed: a change is made only to the version it was decided on.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) version: u64,
     pub(crate) environment: Environment,
     /// The payment whose event it is. A ping has none; nor has a delivery that an earlier version stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +58,7 @@ impl Outgoing {
         created_at: Timestamp,
     ) -> Self {
         Self {
+            version: 0,
             environment: scope.environment,
             payment: None,
             event: None,

@@ -6,6 +6,8 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, Workspace
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::is_first;
+
 /// Whose records, and in which of the two worlds. Nothing is ever read or written across a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Scope {
@@ -16,6 +18,9 @@ pub(crate) struct Scope {
 /// A merchant: one workspace, one developer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Workspace {
+    /// How often it has changed: a change is made only to the version it was decided on.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) version: u64,
     pub(crate) id: WorkspaceId,
     pub(crate) developer_id: DeveloperId,
     pub(crate) name: String,
@@ -53,6 +58,9 @@ impl fmt::Debug for KeyHash {
 /// The record of an API key. The key itself was shown once and is kept nowhere.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ApiKey {
+    /// How often it has changed: a change is made only to the version it was decided on.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) version: u64,
     pub(crate) id: KeyId,
     pub(crate) workspace_id: WorkspaceId,
     pub(crate) scope: Scope,

@@ -1,5 +1,6 @@
 //! What the server knows beside the API's resources. Pure: no clock, no randomness, no store.
 
+mod app;
 mod delivery;
 mod effects;
 mod fan_out;
@@ -8,6 +9,7 @@ mod idempotency;
 mod merchant;
 mod session;
 
+pub(crate) use app::App;
 pub(crate) use delivery::{Endpoint, Outgoing};
 pub(crate) use effects::{Effects, effects};
 pub(crate) use fan_out::{PendingEvent, fan_out};
@@ -15,3 +17,9 @@ pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
 pub(crate) use session::{Attempt, GatewayName, RefundAsked, Resolution, Review, Session, Settlement};
+
+/// Whether a record has never changed. Versions that did not count changes stored such records without a number.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_first(version: &u64) -> bool {
+    *version == 0
+}

@@ -50,12 +50,13 @@ impl Service {
 
     /// One of a developer's apps.
     pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
-        self.store.app(developer, id).await?.ok_or(NO_APP)
+        self.store.app(developer, id).await?.map(|app| app.app).ok_or(NO_APP)
     }
 
     /// The developer's apps, oldest first.
     pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>, Refused> {
-        Ok(self.store.apps(&caller.scope.developer_id).await?)
+        let apps = self.store.apps(&caller.scope.developer_id).await?;
+        Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
     /// Whether the store can be read.

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     Refused, Service,
     account::NO_APP,
+    retry_on_conflict,
     settlement::{Ending, RefundRow, ReviewRow},
 };
-use crate::domain::{ApiKey, KeyHash, Workspace};
+use crate::domain::{ApiKey, App, KeyHash, Workspace};
 use crate::store::{BackedUp, Change, Write};
 
 /// What the command line asks for.
@@ -192,8 +193,11 @@ impl Service {
                 self.resolve_review(&payment, note.trim(), ending).await
             }
             AdminRequest::BackUp { directory } => {
+                let Some(maintenance) = self.store.maintenance() else {
+                    return AdminReply::Error { error: "this store makes no backups".into() };
+                };
                 // In the store's own words: they say what to do about the directory.
-                return match self.store.back_up(directory).await {
+                return match maintenance.back_up(directory).await {
                     Ok(made) => AdminReply::BackedUp(made),
                     Err(error) => AdminReply::Error { error: error.to_string() },
                 };
@@ -249,25 +253,38 @@ impl Service {
     }
 
     async fn revoke_key(&self, id: &str) -> Result<AdminReply, Refused> {
-        let (hash, mut key) = self.api_key(id).await?;
-        // Revoked once is revoked; the first time stands.
-        let revoked_at = *key.revoked_at.get_or_insert(self.ambient.now());
-        self.commit(Change::of(Write::ApiKey(hash, key))).await?;
-        Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
+        retry_on_conflict(|| async {
+            let (hash, mut key) = self.api_key(id).await?;
+            // Revoked once is revoked; the first time stands.
+            let revoked_at = match key.revoked_at {
+                Some(revoked_at) => revoked_at,
+                None => {
+                    let now = self.ambient.now();
+                    (key.version, key.revoked_at) = (key.version + 1, Some(now));
+                    self.commit(Change::of(Write::ApiKey(hash, key))).await?;
+                    now
+                }
+            };
+            Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
+        })
+        .await
     }
 
     async fn rotate_key(&self, id: &str) -> Result<AdminReply, Refused> {
-        let (hash, mut old) = self.api_key(id).await?;
-        if old.revoked_at.is_some() {
-            return Err(Invalid::new("this key was revoked before; make a new one with keys create").into());
-        }
-        let workspace = self.workspace(old.workspace_id.as_str()).await?;
-        let key = self.new_key_text(old.scope.environment);
-        let new = self.new_api_key(&workspace, old.scope.environment, old.app_id.clone(), &key);
-        old.revoked_at = Some(self.ambient.now());
-        let writes = vec![new, Write::ApiKey(hash, old)];
-        self.commit(Change { writes, ..Change::default() }).await?;
-        Ok(AdminReply::Key { key })
+        retry_on_conflict(|| async {
+            let (hash, mut old) = self.api_key(id).await?;
+            if old.revoked_at.is_some() {
+                return Err(Invalid::new("this key was revoked before; make a new one with keys create").into());
+            }
+            let workspace = self.workspace(old.workspace_id.as_str()).await?;
+            let key = self.new_key_text(old.scope.environment);
+            let new = self.new_api_key(&workspace, old.scope.environment, old.app_id.clone(), &key);
+            (old.version, old.revoked_at) = (old.version + 1, Some(self.ambient.now()));
+            let writes = vec![new, Write::ApiKey(hash, old)];
+            self.commit(Change { writes, ..Change::default() }).await?;
+            Ok(AdminReply::Key { key })
+        })
+        .await
     }
 
     async fn create_app(
@@ -299,7 +316,7 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let reply = AdminReply::App { app_id: app.id.to_string(), app_name: app.name.clone() };
-        self.commit(Change::of(Write::App(Box::new(app)))).await?;
+        self.commit(Change::of(Write::App(Box::new(App { version: 0, app })))).await?;
         Ok(reply)
     }
 

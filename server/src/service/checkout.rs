@@ -65,7 +65,7 @@ impl Service {
             status: payment.raw_status,
             environment: payment.environment,
             merchant_name: workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default(),
-            app_name: app.map(|app| app.name),
+            app_name: app.map(|app| app.app.name),
             app_logo_url: None,
             website: workspace.and_then(|workspace| workspace.website),
             // An app's web site mirrors its webhook's address, which is nothing for customers.
@@ -88,7 +88,7 @@ impl Service {
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
-        let id: PaymentId = format!("test_{id}").parse().map_err(StoreError::engine)?;
+        let id: PaymentId = format!("test_{id}").parse().map_err(StoreError::unavailable)?;
         let checkout_path = format!("/checkout/{id}");
         let mut params = demo.params;
         params.success_url = format!("{}{checkout_path}", self.settings.base_url);

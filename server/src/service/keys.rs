@@ -42,6 +42,7 @@ impl Service {
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
         let now = self.ambient.now();
         Workspace {
+            version: 0,
             id: WorkspaceId::new(now, self.ambient.id_bytes()),
             developer_id: DeveloperId::new(now, self.ambient.id_bytes()),
             name: name.into(),
@@ -68,6 +69,7 @@ impl Service {
     ) -> Write {
         let now = self.ambient.now();
         let record = ApiKey {
+            version: 0,
             id: KeyId::new(now, self.ambient.id_bytes()),
             workspace_id: workspace.id.clone(),
             scope: Scope { developer_id: workspace.developer_id.clone(), environment },

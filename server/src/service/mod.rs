@@ -13,6 +13,7 @@ mod pay;
 mod payments;
 mod reconcile;
 mod refund;
+mod retry;
 mod sandbox;
 mod settle;
 mod settlement;
@@ -37,6 +38,7 @@ pub(crate) use claims::Claims;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::Caller;
 pub(crate) use pay::Paying;
+use retry::retry_on_conflict;
 pub(crate) use sandbox::SANDBOX_KEY;
 pub(crate) use settle::Hint;
 pub(crate) use settlement::Ending;
@@ -151,13 +153,20 @@ impl From<StoreError> for Refused {
     }
 }
 
+/// The server could not write its own JSON.
+impl From<serde_json::Error> for Refused {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unavailable(StoreError::unavailable(error))
+    }
+}
+
 impl From<CommitError> for Refused {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
             CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyUnderWay,
-            CommitError::Conflict(Conflict::PaymentMoved | Conflict::WorkLost) => Self::Moved,
+            CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Moved,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }

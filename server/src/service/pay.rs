@@ -3,7 +3,7 @@
 use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
 
 use super::{
-    Refused, Service,
+    Refused, Service, retry_on_conflict,
     settle::{self, Hint, Turn},
 };
 use crate::{
@@ -24,7 +24,8 @@ impl Service {
     /// Begins an attempt at the gateway, or tells again where the one that was begun is paid. A payment has one attempt,
     /// so two clicks, two tabs and the way back all lead to the same money.
     pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
-        loop {
+        // Another click may be faster: its attempt is the one, and nobody was sent to this one.
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
             pay.check_against(&session.payment)?;
             let now = self.ambient.now();
@@ -33,10 +34,7 @@ impl Service {
                     return Err(Refusal::State { from: RawStatus::Expired, to: RawStatus::Processing }.into());
                 }
                 let redirect_url = attempt.customer_url.clone();
-                match self.change_paid_url(&session, attempt, pay).await {
-                    Err(Refused::Moved) => continue,
-                    outcome => outcome?,
-                }
+                self.change_paid_url(&session, attempt, pay).await?;
                 return Ok(Paying::Gateway { redirect_url });
             }
             let payment = &session.payment;
@@ -52,12 +50,9 @@ impl Service {
                 payment.environment,
                 &Cause::SentToGateway(gateway.method()),
             )?;
-            match self.pay_at(&*gateway, &session, pay).await {
-                // Another click was faster: its attempt is the one, and nobody was sent to this one.
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
-            }
-        }
+            self.pay_at(&*gateway, &session, pay).await
+        })
+        .await
     }
 
     /// Keeps where the customer of an attempt is to go after paying, where that was said anew.

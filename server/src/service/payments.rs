@@ -5,9 +5,9 @@ use payments_core::{
     Status, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
 use crate::domain::Session;
-use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Write};
+use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, Write};
 
 impl Service {
     /// Creates a payment and owes the merchant's endpoints `payment.created`.
@@ -85,18 +85,15 @@ impl Service {
 
     /// Moves a payment, if the table of states has the move, and owes the merchant's endpoints the event.
     pub(super) async fn move_payment(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
-        loop {
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
             let ended = if cause == Cause::SessionEnded { None } else { self.ended(&session, now) };
             let payment = ended.as_ref().unwrap_or(&session.payment);
             let decision = payments_core::decide(payment, cause.clone(), now)?;
-            match self.commit_move(&session, session.next(), decision).await {
-                // Someone else moved it first: look again and decide anew.
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
-            }
-        }
+            self.commit_move(&session, session.next(), decision).await
+        })
+        .await
     }
 
     /// The payment as it reads once its session's life is over, where no gateway has a word in it.
@@ -135,7 +132,7 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Moved, Refused> {
         let Decision { payment, postings, event } = decision;
-        let body = RawJson::of(&payment).map_err(StoreError::engine)?;
+        let body = RawJson::of(&payment)?;
         let now = payment.updated_at;
         let session = Session { payment: payment.clone(), ..next };
         let event = match event {
@@ -173,12 +170,12 @@ pub(super) enum EventData {
 }
 
 impl EventData {
-    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, StoreError> {
+    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, serde_json::Error> {
         let json = match self {
             Self::Payment => return Ok(body.clone()),
             Self::Refund { reason } => {
                 let mut with_reason = payment.clone();
-                with_reason.unknown.insert("refund_reason", RawJson::of(&reason).map_err(StoreError::engine)?);
+                with_reason.unknown.insert("refund_reason", RawJson::of(&reason)?);
                 RawJson::of(&with_reason)
             }
             Self::Wrapped => {
@@ -190,7 +187,7 @@ impl EventData {
                 RawJson::of(&Wrapped { event: kind, payment: body })
             }
         };
-        json.map_err(StoreError::engine)
+        json
     }
 }
 

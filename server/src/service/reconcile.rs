@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use payments_core::PaymentId;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Hint, Refused, Service, settle::awaits_its_gateway};
+use super::{Hint, Refused, Service, retry_on_conflict, settle::awaits_its_gateway};
 use crate::{
     gateway::{EventAbout, Stripe},
     store::{Claim, Lease, Queue, Work},
@@ -74,17 +74,15 @@ impl Service {
 
     /// Has a payment's gateway asked about it within a moment.
     async fn look_soon(&self, id: &PaymentId) -> Result<(), Refused> {
-        loop {
+        retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
             if !awaits_its_gateway(&session) {
                 return Ok(());
             }
             let mut next = session.next();
             next.check_at = Some(self.ambient.now());
-            match self.commit_beside(&session, next).await {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
-            }
-        }
+            self.commit_beside(&session, next).await
+        })
+        .await
     }
 }

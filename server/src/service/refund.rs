@@ -11,11 +11,11 @@ use payments_core::{Cause, CreateRefund, Decision, Payment, PaymentId, RawJson, 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
     payments::{EventData, Moved, NO_PAYMENT},
+    retry_on_conflict,
 };
 use crate::{
     domain::{RefundAsked, Review, Session},
     gateway::{GatewayError, RefundFault, RefundOrder, RefundWay},
-    store::StoreError,
 };
 
 /// How long the reconciler leaves a refund to the request that asked for it.
@@ -33,7 +33,7 @@ impl Service {
         params: CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        loop {
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
             if session.scope() != caller.scope {
                 return Err(NO_PAYMENT);
@@ -41,7 +41,7 @@ impl Service {
             params.check_against(session.payment.amount)?;
             // A key is claimed only for what can be done.
             let next = self.next_of_refund(&session, params.reason.clone(), request)?;
-            let outcome = match next {
+            match next {
                 Next::ByHand(decision) => self.refund_by_hand(session, *decision, params.reason.clone(), request).await,
                 Next::Ask(_) | Next::SeeThrough => {
                     let (id, reason) = (id.to_owned(), params.reason.clone());
@@ -49,14 +49,11 @@ impl Service {
                         let (id, reason) = (id.clone(), reason.clone());
                         async move { service.refund_at_gateway(&id, reason, request.as_ref()).await }
                     };
-                    return self.once(request, self.settings.gateway_timeout, refund).await;
+                    self.once(request, self.settings.gateway_timeout, refund).await
                 }
-            };
-            match outcome {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
             }
-        }
+        })
+        .await
     }
 
     /// What a request for a refund does next with a payment as it stands.
@@ -107,21 +104,18 @@ impl Service {
         reason: Option<String>,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        loop {
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
-            let outcome = match self.next_of_refund(&session, reason.clone(), request)? {
+            match self.next_of_refund(&session, reason.clone(), request)? {
                 Next::ByHand(decision) => self.refund_by_hand(session, *decision, reason.clone(), request).await,
                 Next::SeeThrough => self.see_refund_through(id, request).await,
                 Next::Ask(next) => match self.commit_beside(&session, *next).await {
                     Ok(()) => self.see_refund_through(id, request).await,
                     Err(refused) => Err(refused),
                 },
-            };
-            match outcome {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
             }
-        }
+        })
+        .await
     }
 
     fn refund_way(&self, session: &Session) -> RefundWay {
@@ -136,7 +130,7 @@ impl Service {
         id: &str,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        loop {
+        let outcome = retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let (Some(asked), Some(attempt)) = (&session.refund_asked, &session.attempt) else {
                 // Somebody else saw it through, and kept the answer under the key.
@@ -145,16 +139,15 @@ impl Service {
                     None => None,
                 };
                 return match kept {
-                    Some(answer) => Ok(answer),
-                    None if session.payment.refund.is_some() => answer_of(&session.payment),
-                    None => Err(Refused::Moved),
+                    None if session.payment.refund.is_some() => answer_of(&session.payment).map(Some),
+                    kept => Ok(kept),
                 };
             };
             let gateway = self.gateways.named(attempt.gateway);
             let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
             let order = RefundOrder { id: asked.id.as_str(), reason: asked.reason.as_deref() };
-            let outcome = match gateway.refund(&session.payment, attempt, &order).await {
-                Ok(()) => self.refund_made(&session, asked).await,
+            match gateway.refund(&session.payment, attempt, &order).await {
+                Ok(()) => self.refund_made(&session, asked).await.map(Some),
                 Err(refused @ GatewayError::Refused { .. }) => {
                     let mut next = session.next();
                     (next.refund_asked, next.check_at) = (None, None);
@@ -168,12 +161,9 @@ impl Service {
                     }
                     self.commit_beside(&session, next).await.and(Err(unanswered.into()))
                 }
-            };
-            match outcome {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
             }
-        }
+        });
+        outcome.await?.ok_or(Refused::Moved)
     }
 
     async fn refund_made(&self, session: &Session, asked: &RefundAsked) -> Result<Answer, Refused> {
@@ -190,7 +180,7 @@ impl Service {
     /// The gateway took a refund back after it had been made. The merchant's books say it was made, so a person decides.
     pub(super) async fn refund_failed_later(&self, id: &PaymentId, fault: &RefundFault) -> Result<(), Refused> {
         let RefundFault { refund, what } = fault;
-        loop {
+        retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
             let is_it = |known: &RefundId| refund.as_deref().is_none_or(|refund| refund == known.as_str());
             if session.refund_asked.as_ref().is_some_and(|asked| is_it(&asked.id)) {
@@ -205,11 +195,9 @@ impl Service {
             tracing::error!(payment = %id, what, "a person must look: payments-server reconcile list");
             let mut next = session.next();
             next.review = Some(Review { what: what.clone(), found_at: self.ambient.now(), resolved: None });
-            match self.commit_beside(&session, next).await {
-                Err(Refused::Moved) => {}
-                outcome => return outcome,
-            }
-        }
+            self.commit_beside(&session, next).await
+        })
+        .await
     }
 }
 
@@ -224,7 +212,7 @@ enum Next {
 }
 
 fn answer_of(payment: &Payment) -> Result<Answer, Refused> {
-    Ok(Answer::fresh(RawJson::of(payment).map_err(StoreError::engine)?))
+    Ok(Answer::fresh(RawJson::of(payment)?))
 }
 
 fn pause_after(tries: u32) -> u32 {

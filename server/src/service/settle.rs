@@ -5,7 +5,7 @@
 
 use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 
-use super::{Refused, Service, payments::NO_PAYMENT};
+use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
 use crate::{
     domain::{Attempt, Review, Session},
     gateway::{Gateway, GatewayError, Standing, Taken},
@@ -93,21 +93,18 @@ enum Step {
 impl Service {
     /// Asks the gateway how a payment's attempt stands and does what follows. Returns the payment as it then is.
     pub(crate) async fn settle(&self, id: &PaymentId, hint: Hint) -> Result<Payment, Refused> {
-        loop {
+        retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
             let Some(attempt) = session.attempt.as_ref().filter(|_| awaits_its_gateway(&session)) else {
                 return Ok(session.payment);
             };
-            match self.settle_once(&session, attempt, hint).await {
-                // Somebody else settles it too, and was faster.
-                Err(Refused::Moved) => {}
-                Ok(payment) => return Ok(payment),
-                Err(refused) => {
-                    self.postpone(&session, Turn::Gateway).await?;
-                    return Err(refused);
-                }
+            let outcome = self.settle_once(&session, attempt, hint).await;
+            if matches!(&outcome, Err(refused) if !matches!(refused, Refused::Moved)) {
+                self.postpone(&session, Turn::Gateway).await?;
             }
-        }
+            outcome
+        })
+        .await
     }
 
     async fn settle_once(&self, session: &Session, attempt: &Attempt, hint: Hint) -> Result<Payment, Refused> {

@@ -3,7 +3,7 @@
 use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminReply, Refused, Service};
+use super::{AdminReply, Refused, Service, retry_on_conflict};
 use crate::domain::{Resolution, Session, Settlement};
 
 /// A refund that waits to be sent to its customer by hand.
@@ -68,7 +68,7 @@ impl Service {
         if reference.is_empty() || reference.len() > MAX_TEXT_BYTES {
             return Err(Invalid::new("the reference must be 1 to 500 bytes long").into());
         }
-        loop {
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
             if let Some(settlement) = session.settlement.as_ref().filter(|known| known.reference == reference) {
                 // Said once more.
@@ -79,11 +79,10 @@ impl Service {
             next.payment = payments_core::settle_refund(&session.payment, now)?;
             let settlement = Settlement { reference: reference.to_owned(), settled_at: now };
             next.settlement = Some(settlement.clone());
-            match self.commit_beside(&session, next).await {
-                Err(Refused::Moved) => {}
-                outcome => return outcome.map(|()| settled(&session, &settlement)),
-            }
-        }
+            self.commit_beside(&session, next).await?;
+            Ok(settled(&session, &settlement))
+        })
+        .await
     }
 
     /// Every payment that a person must look at.
@@ -113,7 +112,7 @@ impl Service {
         if note.is_empty() || note.len() > MAX_TEXT_BYTES {
             return Err(Invalid::new("the note must be 1 to 500 bytes long").into());
         }
-        loop {
+        retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
             let mut next = session.next();
@@ -130,23 +129,19 @@ impl Service {
                 }
                 None => None,
             };
-            let outcome = match cause {
+            let payment = match cause {
                 Some(cause) => {
                     let decision = payments_core::decide(&session.payment, cause, now)?;
-                    self.commit_move(&session, next, decision).await
+                    self.commit_move(&session, next, decision).await?
                 }
-                None => self.commit_beside(&session, next).await.map(|()| session.payment.clone()),
+                None => {
+                    self.commit_beside(&session, next).await?;
+                    session.payment
+                }
             };
-            match outcome {
-                Err(Refused::Moved) => {}
-                outcome => {
-                    return outcome.map(|payment| AdminReply::Resolved {
-                        resolved: payment.id,
-                        raw_status: payment.raw_status.as_str().to_owned(),
-                    });
-                }
-            }
-        }
+            Ok(AdminReply::Resolved { resolved: payment.id, raw_status: payment.raw_status.as_str().to_owned() })
+        })
+        .await
     }
 }
 

@@ -8,7 +8,7 @@ use payments_core::{
 };
 use webhook_verify::{Secret, Tolerance, Verifier};
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing},
@@ -40,8 +40,9 @@ impl Service {
             updated_at: now,
             unknown: UnknownFields::default(),
         };
-        let body = RawJson::of(&endpoint).map_err(StoreError::engine)?;
+        let body = RawJson::of(&endpoint)?;
         let endpoint = Box::new(Endpoint {
+            version: 0,
             environment: caller.scope.environment,
             only_its_app: endpoint.app_id.is_some(),
             endpoint,
@@ -60,8 +61,11 @@ impl Service {
 
     /// Unsubscribes an endpoint. What it is still owed is given up.
     pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<(), Refused> {
-        let endpoint = self.own_endpoint(caller, id).await?;
-        Ok(self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
+        retry_on_conflict(|| async {
+            let endpoint = self.own_endpoint(caller, id).await?;
+            Ok(self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
+        })
+        .await
     }
 
     /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be sent
@@ -95,16 +99,16 @@ impl Service {
             "developer_id": caller.scope.developer_id,
             "message": "This is a test of your webhook endpoint.",
         }));
-        let (id, data) = (EventId::new(now, self.ambient.id_bytes()), data.map_err(StoreError::engine)?);
+        let (id, data) = (EventId::new(now, self.ambient.id_bytes()), data?);
         let envelope = Envelope { id: &id, event: kind.clone(), created_at: now, data: &data };
-        let envelope = RawJson::of(&envelope).map_err(StoreError::engine)?;
+        let envelope = RawJson::of(&envelope)?;
         let delivery = DeliveryId::new(now, self.ambient.id_bytes());
         let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
         if let Err(error) = self.sender.ping(&endpoint, &mut outgoing.delivery).await {
             tracing::error!(%error, "a test ping was not sent");
-            return Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?));
+            return Ok(Answer::fresh(RawJson::of(&())?));
         }
-        let body = RawJson::of(&outgoing.delivery).map_err(StoreError::engine)?;
+        let body = RawJson::of(&outgoing.delivery)?;
         let idempotency = request.map(|request| request.keep(body.clone(), now));
         let log = Write::Delivery(Box::new(outgoing.clone()));
         match self.commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
@@ -143,7 +147,7 @@ impl Service {
 /// The answer to a ping that could not be recorded, before it was sent or after.
 fn unrecorded(error: &StoreError) -> Result<Answer, Refused> {
     tracing::error!(%error, "a test ping could not be logged");
-    Ok(Answer::fresh(RawJson::of(&()).map_err(StoreError::engine)?))
+    Ok(Answer::fresh(RawJson::of(&())?))
 }
 
 /// What came of looking at a signature.

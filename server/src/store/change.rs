@@ -1,11 +1,11 @@
 //! One atomic commit and the conditions under which it may happen.
 
-use payments_core::{DeveloperApp, EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
+use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
 use super::Claim;
 use crate::domain::{
-    ApiKey, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope,
-    Session, Workspace, effects,
+    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
+    Scope, Session, Workspace, effects,
 };
 
 /// What is to become durable together, or not at all.
@@ -50,7 +50,8 @@ pub(crate) enum ClaimEnd {
     Any,
 }
 
-/// One thing to write.
+/// One thing to write. Of what has a version, a new record has version 0 and must not be there; a changed one has the version
+/// after the one that is there, and a removed one the very version. Else [`Conflict::Stale`].
 #[derive(Debug)]
 pub(crate) enum Write {
     /// A workspace, new or changed.
@@ -71,7 +72,7 @@ pub(crate) enum Write {
     /// A webhook endpoint is no more. What it is still owed is given up when its turn comes.
     EndpointRemoved(Box<Endpoint>),
     /// A developer's app, new or changed.
-    App(Box<DeveloperApp>),
+    App(Box<App>),
     /// A gateway's token, and when tokens were asked for.
     GatewayToken(&'static str, KeptToken),
     /// A request claims its idempotency key before its effect outside the store. The key must be unused and not
@@ -104,7 +105,7 @@ impl Write {
 #[derive(Debug)]
 pub(crate) struct PaymentWrite {
     /// The session as it is to be. A changed one must still be at the version before `session.version`, and a new one must
-    /// not be there; else [`Conflict::PaymentMoved`].
+    /// not be there; else [`Conflict::Stale`].
     pub(crate) session: Session,
     /// What else changes.
     pub(crate) effects: Effects,
@@ -152,9 +153,9 @@ pub(crate) enum Conflict {
     /// Another server has taken over the work that this change is a part of.
     #[error("the claim on this work was taken over")]
     WorkLost,
-    /// The payment has moved since this change was decided. Read it again and decide again.
-    #[error("the payment has moved meanwhile")]
-    PaymentMoved,
+    /// A record has changed since this change was decided. Read it again and decide again.
+    #[error("the record has changed meanwhile")]
+    Stale,
     /// The scope has as many webhook endpoints as it may have.
     #[error("the webhook endpoint limit of {at_most} is reached")]
     TooManyEndpoints {

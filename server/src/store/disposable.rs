@@ -176,7 +176,7 @@ async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambien
     let opened = tokio::task::spawn_blocking(move || open(&at, begun, &ambient)).await;
     let outcome = match opened.map_err(io::Error::other)? {
         Ok(present) => {
-            let own = Change::of(Write::Workspace(workspace.clone()));
+            let own = Change::of(Write::Workspace(Workspace { version: 0, ..workspace.clone() }));
             match present.store.commit(own).await {
                 Ok(()) => return Ok(present),
                 Err(error) => {

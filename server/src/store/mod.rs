@@ -7,28 +7,29 @@
 mod change;
 mod claim;
 mod disposable;
+mod error;
 mod leases;
+mod maintenance;
 mod sandboxed;
 pub(crate) mod sled;
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, EventId, Page, PageRequest, Payment,
-    PaymentId, Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
+    Status, Timestamp, WebhookId,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
+    ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
     Session, Workspace,
 };
 
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use disposable::Disposable;
+pub(crate) use error::{CommitError, StoreError};
 pub(crate) use leases::Leases;
+pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
 pub(crate) use sandboxed::Sandboxed;
 
 /// Where payments, keys, endpoints and the outbox are kept.
@@ -48,10 +49,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Drops what is older than a time, the oldest first, at most `at_most` records; how many it dropped.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError>;
 
-    /// Copies the whole store, as it is at one moment, into a directory that is missing or empty. Nothing waits for it.
-    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError>;
-    /// Keeps what leads from a backup to the present: the changes after this one. Until it is said again.
-    fn keep_journal_after(&self, number: u64);
+    /// What the engine offers for looking after the store.
+    fn maintenance(&self) -> Option<&dyn Maintenance>;
 
     /// The API key with this hash, revoked or not.
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
@@ -65,9 +64,9 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// What a developer has of a currency.
     async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError>;
     /// A developer's app by its id.
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<DeveloperApp>, StoreError>;
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError>;
     /// A developer's apps, oldest first.
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError>;
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError>;
 
     /// The response that was kept for an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
@@ -103,8 +102,12 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Endpoint>, StoreError>;
     /// Whether a developer has a webhook endpoint.
     async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError>;
-    /// An event whose deliveries are not all made.
-    async fn pending_event(&self, id: &EventId) -> Result<Option<PendingEvent>, StoreError>;
+    /// An event whose deliveries are not all made, and the endpoints after the last one that was looked at.
+    async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(
         &self,
@@ -140,58 +143,4 @@ pub(crate) struct OutboxHead {
     /// Whether the outbox held no other delivery when it was read. How many it names does not tell: it may name fewer than
     /// were asked for, and others are there.
     pub(crate) is_all: bool,
-}
-
-/// A backup that was made.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct BackedUp {
-    pub(crate) directory: PathBuf,
-    /// How many records it holds.
-    pub(crate) records: u64,
-    /// The number of the change before those that it holds as changes.
-    pub(crate) from: u64,
-    /// The number of the last change that it holds.
-    pub(crate) to: u64,
-}
-
-/// Why a change was not made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CommitError {
-    /// A condition did not hold; nothing was changed.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// The store could not say.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// The store cannot answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
-    /// The engine failed.
-    #[error("the store failed: {0}")]
-    Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A record is not what was written.
-    #[error("the record {key} cannot be read: {source}")]
-    Record {
-        /// Which one.
-        key: String,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// Nothing could be written, and nothing was: most often the disk is full.
-    #[error("the change could not be written")]
-    NotWritten,
-    /// No backup was made.
-    #[error("{0}")]
-    Backup(String),
-    /// The committer has stopped, and the server is about to.
-    #[error("the store has stopped")]
-    Stopped,
-}
-
-impl StoreError {
-    pub(crate) fn engine(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Engine(Box::new(error))
-    }
 }

@@ -3,20 +3,20 @@
 //! The sandbox's workspace and key are ordinary records of the lasting store, so an operator can revoke the key for good.
 //! Its payments, endpoints, deliveries, lists, totals and ledger are the other store's.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperApp, DeveloperId, Environment, EventId, Page, PageRequest, Payment,
-    PaymentId, Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
+    Status, Timestamp, WebhookId,
 };
 
 use super::{
-    BackedUp, Change, Claim, CommitError, Lease, OutboxHead, Prunable, Queue, Store, StoreError, Work, Write,
+    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work, Write,
     disposable::Disposable,
 };
 use crate::domain::{
-    ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
+    ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
     Session, Workspace,
 };
 
@@ -43,7 +43,7 @@ impl Sandboxed {
                     self.lasting.session(&write.session.payment.id).await?.is_some()
                 }
                 Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),
-                Write::FannedOut { event, .. } => self.lasting.pending_event(event).await?.is_some(),
+                Write::FannedOut { event, .. } => self.lasting.pending_event(event, 0).await?.is_some(),
                 Write::EndpointRemoved(removed) => self.lasting.endpoint(&removed.endpoint.id).await?.is_some(),
                 _ => false,
             };
@@ -140,12 +140,8 @@ impl Store for Sandboxed {
         self.lasting.prune(what, before, at_most).await
     }
 
-    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
-        self.lasting.back_up(directory).await
-    }
-
-    fn keep_journal_after(&self, number: u64) {
-        self.lasting.keep_journal_after(number);
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        self.lasting.maintenance()
     }
 
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -168,11 +164,11 @@ impl Store for Sandboxed {
         of_scope!(self, scope, figures(scope, currency))
     }
 
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<DeveloperApp>, StoreError> {
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
         self.lasting.app(developer, id).await
     }
 
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
         self.lasting.apps(developer).await
     }
 
@@ -230,11 +226,17 @@ impl Store for Sandboxed {
     }
 
     async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        of_scope!(self, scope, has_endpoints(scope))
+        // A payment from before the sandbox had a store of its own is in the lasting one, with its endpoints.
+        Ok(self.lasting.has_endpoints(scope).await? || of_scope!(self, scope, has_endpoints(scope))?)
     }
 
-    async fn pending_event(&self, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
-        of_either!(self, pending_event(id))
+    async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
+        // An event goes to the endpoints that are where its payment is.
+        of_either!(self, pending_event(id, at_most))
     }
 
     async fn deliveries(

@@ -1,19 +1,19 @@
 //! The token that every call needs. bKash grants two an hour and blocks a credential that asks for more, so one is
 //! shared by all calls, renewed before it ends, and kept over restarts, with the times at which tokens were asked for.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use payments_core::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 
 use super::{Line, sensitive};
 use crate::{
     ambient::Ambient,
     domain::KeptToken,
     gateway::{GatewayError, credentials::BkashCredentials, sealed::Seal},
-    store::{Change, Store, Write},
+    store::{Change, CommitError, Conflict, Store, Write},
 };
 
 /// Under this name the token is kept.
@@ -23,6 +23,11 @@ const RENEW_BEFORE_SECONDS: u32 = 600;
 /// How many times an hour bKash may be asked for a token.
 const CALLS_AN_HOUR: usize = 2;
 const HOUR_MILLIS: i64 = 60 * 60 * 1000;
+/// How long a server may take to get a token before another one may ask.
+const ASKING_SECONDS: u32 = 30;
+/// How often, and after how long, it is looked whether another server has got the token that it asks for.
+const LOOKS: usize = 20;
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) struct Tokens {
     /// Held while a token is asked for, so that it is asked for once.
@@ -74,32 +79,35 @@ impl Tokens {
     /// A token that is good now, asked for only if there is none.
     pub(super) async fn current(&self, line: &Line, credentials: &BkashCredentials) -> Result<Token, GatewayError> {
         let mut held = self.held.lock().await;
-        let now = self.ambient.now();
-        if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
-            return Ok(held.token.clone());
+        for _ in 0..LOOKS {
+            let now = self.ambient.now();
+            if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
+                return Ok(held.token.clone());
+            }
+            let kept = self.kept(line).await?;
+            // Another server may have renewed it.
+            let other = kept.as_ref().and_then(|kept| self.opened(kept));
+            if let Some(other) = other.filter(|other| held.as_ref().is_none_or(|held| held.token != other.token)) {
+                let is_due = other.is_due(now);
+                let token = held.insert(other).token.clone();
+                if !is_due {
+                    return Ok(token);
+                }
+            }
+            match self.renew(line, credentials, held.as_ref(), kept, now).await {
+                Ok(Some(fresh)) => return Ok(held.insert(fresh).token.clone()),
+                // Another server asks for one at this moment.
+                Ok(None) => sleep(LOOK_AGAIN).await,
+                // The old one may still have its last minutes.
+                Err(error) => {
+                    return match held.as_ref().filter(|held| now < held.expires_at) {
+                        Some(held) => Ok(held.token.clone()),
+                        None => Err(error),
+                    };
+                }
+            }
         }
-        let mut kept = self.kept(line).await?;
-        if held.is_none() {
-            *held = self.opened(&kept);
-        }
-        if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
-            return Ok(held.token.clone());
-        }
-        kept.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
-        let outcome = if kept.asked_at.len() < CALLS_AN_HOUR {
-            self.renew(line, credentials, held.as_ref(), kept, now).await
-        } else {
-            Err(line
-                .unanswered_because("two tokens were asked for within the hour, and bKash blocks who asks for more"))
-        };
-        match outcome {
-            Ok(fresh) => Ok(held.insert(fresh).token.clone()),
-            // The old one may still have its last minutes.
-            Err(error) => match held.as_ref().filter(|held| now < held.expires_at) {
-                Some(held) => Ok(held.token.clone()),
-                None => Err(error),
-            },
-        }
+        Err(line.unanswered_because("another server asks for a token and has not got it yet"))
     }
 
     /// Forgets a token that the gateway did not take.
@@ -111,57 +119,56 @@ impl Tokens {
         }
     }
 
+    /// Asks for a token; `None` where another server was faster.
     async fn renew(
         &self,
         line: &Line,
         credentials: &BkashCredentials,
         old: Option<&Held>,
-        mut kept: KeptToken,
+        kept: Option<KeptToken>,
         now: Timestamp,
-    ) -> Result<Held, GatewayError> {
-        // Counted before it is asked: a crash must not forget it.
+    ) -> Result<Option<Held>, GatewayError> {
+        let next = |kept: KeptToken| KeptToken { version: kept.version + 1, ..kept };
+        let mut kept = kept.map_or_else(KeptToken::default, next);
+        kept.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
+        if kept.asked_at.len() >= CALLS_AN_HOUR {
+            let why = "two tokens were asked for within the hour, and bKash blocks who asks for more";
+            return Err(line.unanswered_because(why));
+        }
+        if kept.asking_until.is_some_and(|until| now < until) {
+            return Ok(None);
+        }
+        // Counted before it is asked: a crash must not forget it, and of two servers only one may ask.
         kept.asked_at.push(now);
-        self.keep(line, kept.clone()).await?;
-        let app_key = credentials.app_key.reveal();
-        let app_secret = credentials.app_secret.reveal();
-        let (path, body) = match old.and_then(|old| old.refresh.as_deref()) {
-            Some(refresh) => {
-                ("refresh", json!({"app_key": app_key, "app_secret": app_secret, "refresh_token": refresh}))
-            }
-            None => ("grant", json!({"app_key": app_key, "app_secret": app_secret})),
-        };
-        let request = line
-            .client
-            .post(format!("{}/tokenized/checkout/token/{path}", credentials.base_url))
-            .header("accept", "application/json")
-            .header("username", sensitive(credentials.username.reveal()))
-            .header("password", sensitive(credentials.password.reveal()))
-            .json(&body);
-        let answer = line.call("token", request).await?;
-        let granted: Granted = serde_json::from_slice(&answer.body)
-            .map_err(|_| line.unanswered_because("a token answer that is not the JSON it should be"))?;
-        let (Some("0000"), Some(token)) = (granted.status_code.as_deref(), granted.id_token) else {
-            let code = granted.status_code.unwrap_or_else(|| answer.status.as_u16().to_string());
-            let message = granted.status_message.unwrap_or_else(|| "no token".into());
-            tracing::error!(code, message, "bKash gives no token; check its credentials");
-            return Err(line.unanswered_because("it gives no token"));
-        };
-        let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
-        kept.token = self.seal.seal(&token);
-        kept.refresh = granted.refresh_token.as_deref().and_then(|refresh| self.seal.seal(refresh));
-        kept.expires_at = Some(expires_at);
+        kept.asking_until = Some(now.plus_seconds(ASKING_SECONDS));
+        if !self.keep(line, kept.clone()).await? {
+            return Ok(None);
+        }
+        let granted = ask(line, credentials, old.and_then(|old| old.refresh.as_deref())).await;
+        kept = next(kept);
+        kept.asking_until = None;
+        let fresh = granted.map(|granted| {
+            let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
+            kept.token = self.seal.seal(&granted.token);
+            kept.refresh = granted.refresh.as_deref().and_then(|refresh| self.seal.seal(refresh));
+            kept.expires_at = Some(expires_at);
+            Held { token: Token(granted.token), refresh: granted.refresh, expires_at }
+        });
         self.keep(line, kept).await?;
-        Ok(Held { token: Token(token), refresh: granted.refresh_token, expires_at })
+        fresh.map(Some)
     }
 
-    async fn kept(&self, line: &Line) -> Result<KeptToken, GatewayError> {
-        let kept = self.store.gateway_token(NAME).await;
-        kept.map(Option::unwrap_or_default).map_err(|error| line.unanswered_because(&error.to_string()))
+    async fn kept(&self, line: &Line) -> Result<Option<KeptToken>, GatewayError> {
+        self.store.gateway_token(NAME).await.map_err(|error| line.unanswered_because(&error.to_string()))
     }
 
-    async fn keep(&self, line: &Line, kept: KeptToken) -> Result<(), GatewayError> {
-        let written = self.store.commit(Change::of(Write::GatewayToken(NAME, kept))).await;
-        written.map_err(|error| line.unanswered_because(&error.to_string()))
+    /// Stores a token's record; false where another server has changed it.
+    async fn keep(&self, line: &Line, kept: KeptToken) -> Result<bool, GatewayError> {
+        match self.store.commit(Change::of(Write::GatewayToken(NAME, kept))).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict(Conflict::Stale)) => Ok(false),
+            Err(error) => Err(line.unanswered_because(&error.to_string())),
+        }
     }
 
     fn opened(&self, kept: &KeptToken) -> Option<Held> {
@@ -169,6 +176,40 @@ impl Tokens {
         let refresh = kept.refresh.as_deref().and_then(|sealed| self.seal.open(sealed));
         Some(Held { token: Token(token), refresh, expires_at: kept.expires_at? })
     }
+}
+
+/// A token as bKash grants it.
+struct Fresh {
+    token: String,
+    refresh: Option<String>,
+    expires_in: Option<u32>,
+}
+
+/// Asks bKash for a token, by an old one's refresh token where there is one.
+async fn ask(line: &Line, credentials: &BkashCredentials, refresh: Option<&str>) -> Result<Fresh, GatewayError> {
+    let app_key = credentials.app_key.reveal();
+    let app_secret = credentials.app_secret.reveal();
+    let (path, body) = match refresh {
+        Some(refresh) => ("refresh", json!({"app_key": app_key, "app_secret": app_secret, "refresh_token": refresh})),
+        None => ("grant", json!({"app_key": app_key, "app_secret": app_secret})),
+    };
+    let request = line
+        .client
+        .post(format!("{}/tokenized/checkout/token/{path}", credentials.base_url))
+        .header("accept", "application/json")
+        .header("username", sensitive(credentials.username.reveal()))
+        .header("password", sensitive(credentials.password.reveal()))
+        .json(&body);
+    let answer = line.call("token", request).await?;
+    let granted: Granted = serde_json::from_slice(&answer.body)
+        .map_err(|_| line.unanswered_because("a token answer that is not the JSON it should be"))?;
+    let (Some("0000"), Some(token)) = (granted.status_code.as_deref(), granted.id_token) else {
+        let code = granted.status_code.unwrap_or_else(|| answer.status.as_u16().to_string());
+        let message = granted.status_message.unwrap_or_else(|| "no token".into());
+        tracing::error!(code, message, "bKash gives no token; check its credentials");
+        return Err(line.unanswered_because("it gives no token"));
+    };
+    Ok(Fresh { token, refresh: granted.refresh_token, expires_in: granted.expires_in })
 }
 
 impl Held {

@@ -76,7 +76,7 @@ impl Copier {
         let mut piece = Writes::new();
         let mut bytes = 0;
         for entry in self.records.tree().iter() {
-            let (key, value) = entry.map_err(StoreError::engine)?;
+            let (key, value) = entry.map_err(StoreError::unavailable)?;
             if key == keys::APPLIED {
                 continue;
             }
@@ -237,8 +237,8 @@ impl Sources<'_> {
             return Err(BackupError::Later { backup: backup.to_owned() });
         }
         copy.finish()?;
-        replay.finish().map_err(StoreError::engine)?;
-        tree.insert(keys::APPLIED, end.to_string().as_bytes()).map_err(StoreError::engine)?;
+        replay.finish().map_err(StoreError::unavailable)?;
+        tree.insert(keys::APPLIED, end.to_string().as_bytes()).map_err(StoreError::unavailable)?;
         Ok(Restored { last: end, left_out })
     }
 

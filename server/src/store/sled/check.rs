@@ -14,7 +14,7 @@ use payments_core::{
     DeliveryId, DeliveryStatus, DeveloperApp, Environment, EventKind, LedgerAccount, Payment, Posting, RawJson,
     RawStatus, Timestamp,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
     OpenError, codec,
@@ -29,27 +29,7 @@ use super::{
 use crate::domain::{
     ApiKey, Endpoint, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing, Scope, Session, Workspace,
 };
-use crate::store::StoreError;
-
-/// One thing that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    /// The record it was found at; bytes that are no text are escaped.
-    pub(crate) record: String,
-    /// What is wrong with it.
-    pub(crate) what: String,
-}
-
-/// What came of a check.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Checked {
-    /// How many records were read.
-    pub(crate) records: u64,
-    /// How many of them are payments.
-    pub(crate) payments: u64,
-    /// What does not hold; nothing in a sound store.
-    pub(crate) findings: Vec<Finding>,
-}
+use crate::store::{Checked, Finding, StoreError};
 
 struct Check<'t> {
     tree: &'t sled::Tree,
@@ -63,7 +43,7 @@ struct Check<'t> {
 }
 
 /// Checks a tree that nobody writes to meanwhile. `progress` is told how many records have been read.
-pub(super) fn check(tree: &sled::Tree, mut progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
+pub(super) fn check(tree: &sled::Tree, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
     let mut check = Check {
         tree,
         checked: Checked::default(),
@@ -73,7 +53,7 @@ pub(super) fn check(tree: &sled::Tree, mut progress: impl FnMut(u64)) -> Result<
         deliveries: BTreeMap::new(),
     };
     for entry in tree.iter() {
-        let (key, value) = entry.map_err(StoreError::engine)?;
+        let (key, value) = entry.map_err(StoreError::unavailable)?;
         check.checked.records += 1;
         match squeezed::open(&key, &value) {
             Ok(value) => check.record(&key, &value)?,
@@ -121,17 +101,17 @@ impl Check<'_> {
     /// Another record, if it is there and can be read; that it cannot is found when its own turn comes.
     fn other<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match codec::read(self.tree, key) {
-            Err(StoreError::Record { .. }) => Ok(None),
+            Err(StoreError::Corrupt { .. }) => Ok(None),
             outcome => outcome,
         }
     }
 
     fn is_there(&self, key: &[u8]) -> Result<bool, StoreError> {
-        self.tree.contains_key(key).map_err(StoreError::engine)
+        self.tree.contains_key(key).map_err(StoreError::unavailable)
     }
 
     fn holds(&self, key: &[u8], value: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.tree.get(key).map_err(StoreError::engine)?.is_some_and(|found| found == value))
+        Ok(self.tree.get(key).map_err(StoreError::unavailable)?.is_some_and(|found| found == value))
     }
 
     fn parse<T: DeserializeOwned>(&mut self, key: &[u8], value: &[u8]) -> Option<T> {
@@ -260,7 +240,7 @@ impl Check<'_> {
         };
         let mut moves = Vec::new();
         for entry in self.tree.scan_prefix(keys::postings_of(&payment.id)) {
-            let (at, json) = entry.map_err(StoreError::engine)?;
+            let (at, json) = entry.map_err(StoreError::unavailable)?;
             if let Ok(postings) = codec::parse::<Vec<Posting>>(&at, &json) {
                 moves.push(postings);
             }
@@ -363,7 +343,7 @@ impl Check<'_> {
     /// A record that holds many things; that it cannot be read is found when its own turn comes.
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match codec::bytes(self.tree, key) {
-            Err(StoreError::Record { .. }) => Ok(Vec::new()),
+            Err(StoreError::Corrupt { .. }) => Ok(Vec::new()),
             outcome => outcome,
         }
     }
@@ -575,7 +555,7 @@ impl Check<'_> {
         T: DeserializeOwned + Default + PartialEq + std::fmt::Debug,
     {
         for entry in self.tree.scan_prefix(prefix) {
-            let (key, value) = entry.map_err(StoreError::engine)?;
+            let (key, value) = entry.map_err(StoreError::unavailable)?;
             let expected = expected.remove(key.as_ref()).unwrap_or_default();
             if let Some(kept) = self.parse::<T>(&key, &value)
                 && kept != expected

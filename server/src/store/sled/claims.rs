@@ -72,7 +72,7 @@ impl View<'_> {
 /// What removes the claims of a process that is gone.
 pub(super) fn of_a_gone_process(tree: &sled::Tree) -> Result<Writes, StoreError> {
     let claims = tree.scan_prefix(keys::CLAIMS).keys();
-    claims.map(|key| Ok((key.map_err(StoreError::engine)?.to_vec(), None))).collect()
+    claims.map(|key| Ok((key.map_err(StoreError::unavailable)?.to_vec(), None))).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 
 /// Reads a record, if there is one.
 pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result<Option<T>, StoreError> {
-    match tree.get(key).map_err(StoreError::engine)? {
+    match tree.get(key).map_err(StoreError::unavailable)? {
         Some(json) => parse(key, &json).map(Some),
         None => Ok(None),
     }
@@ -17,22 +17,17 @@ pub(super) fn read<T: DeserializeOwned>(tree: &sled::Tree, key: &[u8]) -> Result
 
 /// A record that holds many things; nothing where there is none.
 pub(super) fn bytes(tree: &sled::Tree, key: &[u8]) -> Result<Vec<u8>, StoreError> {
-    match tree.get(key).map_err(StoreError::engine)? {
+    match tree.get(key).map_err(StoreError::unavailable)? {
         Some(value) => open(key, &value).map(Cow::into_owned),
         None => Ok(Vec::new()),
     }
 }
 
 pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(&open(key, value)?).map_err(|source| unreadable(key, source))
+    serde_json::from_slice(&open(key, value)?).map_err(|error| StoreError::corrupt(key, error))
 }
 
 /// The value under a key, as it was before it was squeezed.
 pub(super) fn open<'v>(key: &[u8], value: &'v [u8]) -> Result<Cow<'v, [u8]>, StoreError> {
-    squeezed::open(key, value).map_err(|damage| unreadable(key, serde::de::Error::custom(damage)))
-}
-
-/// The beginning of a key tells its kind; the rest of some is a hash.
-pub(super) fn unreadable(key: &[u8], source: serde_json::Error) -> StoreError {
-    StoreError::Record { key: String::from_utf8_lossy(key).escape_debug().to_string(), source }
+    squeezed::open(key, value).map_err(|damage| StoreError::corrupt(key, damage))
 }

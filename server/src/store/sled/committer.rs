@@ -86,7 +86,11 @@ impl Committer {
             let decided = view.stage(decide);
             Box::new(move |is_durable| {
                 // A conflict with another change of the batch counts only if that change is durable.
-                let outcome = if is_durable { decided } else { Err(StoreError::NotWritten.into()) };
+                let outcome = if is_durable {
+                    decided
+                } else {
+                    Err(StoreError::unavailable("nothing could be written; is the disk full?").into())
+                };
                 // Whoever no longer waits will read it.
                 let _ = answer.send(outcome);
             })

@@ -6,7 +6,7 @@
 use payments_core::{DeliveryId, PaymentId, RawJson};
 
 use super::{
-    codec::{parse, unreadable},
+    codec::parse,
     keys,
     records::{Entry, Records},
     stored::Stored,
@@ -32,7 +32,7 @@ pub(super) fn whole(
     let (Some(of), Some(event)) = (&stored.payment, &stored.event) else { return Ok(stored) };
     let envelope = payment(of)?.and_then(|payment| payment.envelope(event));
     let missing = || Err(serde::de::Error::custom(format_args!("its event {event} is not there")));
-    stored.delivery.payload = envelope.unwrap_or_else(missing).map_err(|source| unreadable(key, source))?;
+    stored.delivery.payload = envelope.unwrap_or_else(missing).map_err(|error| StoreError::corrupt(key, error))?;
     Ok(stored)
 }
 

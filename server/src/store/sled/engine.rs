@@ -56,7 +56,7 @@ fn prepare<E: From<OpenError>>(
     }
     let tree = open_again(&making)?;
     fill(&tree)?;
-    tree.flush().map_err(|error| OpenError::Store(StoreError::engine(error)))?;
+    tree.flush().map_err(|error| OpenError::Store(StoreError::unavailable(error)))?;
     drop(tree);
     sync_closed(&making).map_err(OpenError::Io)?;
     Ok(making)
@@ -76,7 +76,7 @@ pub(super) fn make_anew(directory: &Path, journal: &Path, damaged: OpenError) ->
     let made = prepare(directory, |tree| {
         let mut replay = Replay::new(tree);
         match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
-            Ok(_) => Ok(replay.finish().map_err(StoreError::engine)?),
+            Ok(_) => Ok(replay.finish().map_err(StoreError::unavailable)?),
             // Backups hold the beginning, and only the operator knows where they are.
             Err(JournalError::Gap { .. } | JournalError::Missing { .. } | JournalError::Gone { .. }) => Err(damaged),
             Err(error) => Err(OpenError::Journal(Box::new(error))),

@@ -69,7 +69,7 @@ impl Step<'_> {
     fn take(&mut self, prefix: &[u8]) -> Result<Vec<(sled::IVec, sled::IVec)>, StoreError> {
         let mut taken = Vec::new();
         for entry in self.tree.scan_prefix(prefix).take(AT_A_TIME) {
-            let (key, value) = entry.map_err(StoreError::engine)?;
+            let (key, value) = entry.map_err(StoreError::unavailable)?;
             self.writes.insert(key.to_vec(), None);
             taken.push((key, value));
         }
@@ -122,9 +122,9 @@ fn events(step: &mut Step<'_>) -> Result<(), StoreError> {
             continue;
         }
         let mut stored: Stored = codec::parse(&at, &json)?;
-        let payment = RawJson::of(&stored.session.payment).map_err(|source| codec::unreadable(&at, source))?;
+        let payment = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
         stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
-        let json = serde_json::to_vec(&stored).map_err(|source| codec::unreadable(&at, source))?;
+        let json = serde_json::to_vec(&stored).map_err(|error| StoreError::corrupt(&at, error))?;
         step.writes.insert(at, Some(json));
     }
     Ok(())
@@ -178,9 +178,9 @@ fn responses(step: &mut Step<'_>) -> Result<(), StoreError> {
         let record = keys::responses(created_at);
         let mut responses = step.bytes(&record)?;
         let response = StoredResponse { of, fingerprint, created_at, body: Some(body), told: None };
-        packed::push_value(&mut responses, &response).map_err(|source| codec::unreadable(&record, source))?;
+        packed::push_value(&mut responses, &response).map_err(|error| StoreError::corrupt(&record, error))?;
         step.writes.insert(record, Some(responses));
-        let used_at = serde_json::to_vec(&created_at).map_err(|source| codec::unreadable(&key, source))?;
+        let used_at = serde_json::to_vec(&created_at).map_err(|error| StoreError::corrupt(&key, error))?;
         step.writes.insert(used, Some(used_at));
     }
     Ok(())

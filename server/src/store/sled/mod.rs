@@ -14,6 +14,7 @@ mod deliveries;
 mod engine;
 mod journal;
 mod keys;
+mod maintenance;
 mod migrate;
 mod outbox;
 mod packed;
@@ -44,11 +45,10 @@ use std::{
 
 pub(crate) use self::{
     backup::{Sources, needs_after, restore},
-    check::{Checked, check_journal},
+    check::check_journal,
     until::{LeftOut, Restored, Until},
 };
 
-use payments_core::{PaymentId, Posting};
 use prometheus_client::metrics::gauge::Gauge;
 use serde::de::DeserializeOwned;
 
@@ -58,10 +58,8 @@ use self::{
     committer::Committer,
     journal::{Archivist, Journal, JournalError, Retention, Writes},
     records::Records,
-    stored::Stored,
 };
 use super::{Leases, StoreError};
-use crate::domain::{Outgoing, Session};
 use crate::{ambient::Ambient, metrics::Commits};
 
 /// The layout of `keys`. A store of another number is not opened.
@@ -147,7 +145,7 @@ impl SledStore {
         } else {
             return Err(OpenError::HalfAStore { missing: journal_directory });
         }?;
-        replay.finish().map_err(StoreError::engine)?;
+        replay.finish().map_err(StoreError::unavailable)?;
         if after_crash {
             tracing::warn!(
                 replayed,
@@ -166,7 +164,7 @@ impl SledStore {
         let mut change = |mut writes: Writes| -> Result<(), OpenError> {
             let number = journal.append(&writes).map_err(|error| OpenError::Journal(Box::new(error)))?;
             writes.insert(keys::APPLIED.to_vec(), Some(number.to_string().into_bytes()));
-            Ok(applier::apply(&tree, &writes).map_err(StoreError::engine)?)
+            Ok(applier::apply(&tree, &writes).map_err(StoreError::unavailable)?)
         };
         while let Some(writes) = migrate::next_step(&tree)? {
             change(writes)?;
@@ -197,34 +195,8 @@ impl SledStore {
         ))
     }
 
-    /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
-    /// records have been read.
-    pub(crate) fn check(&self, progress: impl FnMut(u64)) -> Result<Checked, StoreError> {
-        check::check(self.records.tree(), progress)
-    }
-
-    /// Every payment with its session, in the order of their ids.
-    pub(crate) fn each_session(&self) -> impl Iterator<Item = Result<Session, StoreError>> {
-        self.each::<Stored>(keys::SESSIONS).map(|stored| Ok(stored?.session))
-    }
-
-    /// Every delivery, in the order of their ids.
-    pub(crate) fn each_delivery(&self) -> impl Iterator<Item = Result<Outgoing, StoreError>> {
-        self.records.under(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.records, entry))
-    }
-
-    /// What each change of a payment posted, oldest first.
-    pub(crate) fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError> {
-        self.each(&keys::postings_of(id)).collect()
-    }
-
-    fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> {
+    pub(super) fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> {
         self.records.under(prefix).map(|entry| entry.and_then(|(key, json)| codec::parse(&key, &json)))
-    }
-
-    /// How many records there are. It counts them, so it is for a progress bar only.
-    pub(crate) fn records(&self) -> u64 {
-        self.records.tree().len() as u64
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -257,7 +229,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
 
 /// The tree, unless it holds records and not the mark of their format: then sled has lost what was written first.
 fn with_its_mark(tree: sled::Db, directory: &Path) -> Result<sled::Db, OpenError> {
-    if tree.is_empty() || tree.contains_key(keys::FORMAT).map_err(StoreError::engine)? {
+    if tree.is_empty() || tree.contains_key(keys::FORMAT).map_err(StoreError::unavailable)? {
         return Ok(tree);
     }
     let what = "it holds records and not the mark of their format".into();

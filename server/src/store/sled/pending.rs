@@ -3,13 +3,7 @@
 use payments_core::{EventId, PaymentId, WebhookId};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    codec::{parse, unreadable},
-    keys,
-    records::Records,
-    stored::Stored,
-    view::View,
-};
+use super::{codec::parse, keys, records::Records, stored::Stored, view::View};
 use crate::{
     domain::PendingEvent,
     store::{Lease, Leases, StoreError, Work},
@@ -42,10 +36,11 @@ impl View<'_> {
 pub(super) fn read(records: &Records, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
     let key = keys::untold(id);
     let Some(Untold { payment, after }) = records.read(&key)? else { return Ok(None) };
-    let missing = |what: &str| unreadable(&key, serde::de::Error::custom(format_args!("its {what} is not there")));
+    let missing = |what: &str| StoreError::corrupt(&key, format_args!("its {what} is not there"));
     let stored: Stored = records.read(&keys::session(&payment))?.ok_or_else(|| missing("payment"))?;
     let event = stored.events.iter().find(|event| event.id == *id).ok_or_else(|| missing("event"))?;
-    let envelope = stored.envelope(id).ok_or_else(|| missing("event"))?.map_err(|source| unreadable(&key, source))?;
+    let envelope =
+        stored.envelope(id).ok_or_else(|| missing("event"))?.map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(Some(PendingEvent {
         id: id.clone(),
         kind: event.event.clone(),

@@ -76,7 +76,7 @@ impl Records {
         // In this order: what is no longer ahead is in the tree.
         match self.ahead().iter().rev().find_map(|batch| batch.writes.get(key)) {
             Some(value) => Ok(value.as_deref().map(IVec::from)),
-            None => self.tree.get(key).map_err(StoreError::engine),
+            None => self.tree.get(key).map_err(StoreError::unavailable),
         }
     }
 
@@ -162,7 +162,7 @@ where
                 (_, _) => Ordering::Greater,
             };
             if order == Ordering::Greater {
-                return self.tree.next().map(|entry| entry.map_err(StoreError::engine));
+                return self.tree.next().map(|entry| entry.map_err(StoreError::unavailable));
             }
             if order == Ordering::Equal {
                 self.tree.next();

@@ -3,7 +3,7 @@
 use payments_core::{EventId, PaymentId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{codec::unreadable, keys, packed, stored::Stored, view::View};
+use super::{keys, packed, stored::Stored, view::View};
 use crate::{
     domain::KeptResponse,
     store::{CommitError, Conflict, Keep, StoreError, Write},
@@ -41,8 +41,8 @@ impl StoredResponse {
             (None, Some(Told { payment: id, event })) => payment(&id)?
                 .and_then(|stored| stored.told(&event))
                 .unwrap_or_else(|| Err(serde::de::Error::custom("the event that tells its body is not there")))
-                .map_err(|source| unreadable(key, source))?,
-            (None, None) => return Err(unreadable(key, serde::de::Error::missing_field("body"))),
+                .map_err(|error| StoreError::corrupt(key, error))?,
+            (None, None) => return Err(StoreError::corrupt(key, "it has no body")),
         };
         Ok(KeptResponse { fingerprint: self.fingerprint, created_at: self.created_at, body })
     }
@@ -73,7 +73,7 @@ impl View<'_> {
         let record = keys::responses(created_at);
         let mut responses = self.bytes(&record)?;
         packed::push_value(&mut responses, &StoredResponse { of, fingerprint, created_at, body, told })
-            .map_err(|source| unreadable(&record, source))?;
+            .map_err(|error| StoreError::corrupt(&record, error))?;
         self.set(record, responses);
         Ok(())
     }
@@ -81,7 +81,7 @@ impl View<'_> {
     /// An idempotency key was used at a time: the conflict with whoever uses it again.
     pub(super) fn used(&self, at: &[u8], used_at: Timestamp) -> Result<Conflict, StoreError> {
         let record = keys::responses(used_at);
-        let missing = || unreadable(&record, serde::de::Error::custom("a response is not there"));
+        let missing = || StoreError::corrupt(&record, "a response is not there");
         let of = keys::name_of_used(at).unwrap_or_default();
         let kept = response_of(&record, &self.bytes(&record)?, &of)?.ok_or_else(missing)?;
         let kept = kept.resolve(&record, |id| self.read(&keys::session(id)))?;
@@ -94,7 +94,7 @@ impl View<'_> {
         for entry in self.records().range(keys::responses_before(before)) {
             let key = entry?.0.to_vec();
             for response in packed::values::<StoredResponse>(&self.bytes(&key)?) {
-                let response = response.map_err(|source| unreadable(&key, source))?;
+                let response = response.map_err(|error| StoreError::corrupt(&key, error))?;
                 dropped += 1;
                 if let Some(used) = keys::used(&response.of) {
                     self.remove(used);
@@ -113,16 +113,16 @@ impl View<'_> {
 pub(super) fn response_of(record: &[u8], responses: &[u8], of: &str) -> Result<Option<StoredResponse>, StoreError> {
     let mut responses = packed::values::<StoredResponse>(responses);
     let found = responses.find(|response| response.as_ref().map_or(true, |response| response.of == of));
-    found.transpose().map_err(|source| unreadable(record, source))
+    found.transpose().map_err(|error| StoreError::corrupt(record, error))
 }
 
 /// The record of its time without the response of an idempotency key.
 fn responses_without(record: &[u8], responses: &[u8], of: &str) -> Result<Vec<u8>, StoreError> {
     let mut others = Vec::new();
     for response in packed::values::<StoredResponse>(responses) {
-        let response = response.map_err(|source| unreadable(record, source))?;
+        let response = response.map_err(|error| StoreError::corrupt(record, error))?;
         if response.of != of {
-            packed::push_value(&mut others, &response).map_err(|source| unreadable(record, source))?;
+            packed::push_value(&mut others, &response).map_err(|error| StoreError::corrupt(record, error))?;
         }
     }
     Ok(others)

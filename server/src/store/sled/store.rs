@@ -1,11 +1,11 @@
 //! The store's verbs on sled.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeliveryStatus, DeveloperApp, DeveloperId, Environment, EventId,
-    LedgerAccount, Page, PageRequest, Payment, PaymentId, Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventId, LedgerAccount, Page,
+    PageRequest, Payment, PaymentId, Status, Timestamp, WebhookId,
 };
 
 use super::{
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     domain::{
-        ApiKey, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
-        Session, Workspace,
+        ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent,
+        Scope, Session, Workspace,
     },
     store::{
-        BackedUp, Change, Claim, CommitError, Conflict, Lease, OutboxHead, Prunable, Queue, Store, StoreError, Work,
+        Change, Claim, CommitError, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work,
         Write,
     },
 };
@@ -77,18 +77,12 @@ impl Store for SledStore {
         });
         pruned.await.map_err(|error| match error {
             CommitError::Store(error) => error,
-            CommitError::Conflict(conflict) => StoreError::engine(conflict),
+            CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
         })
     }
 
-    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, StoreError> {
-        let copier = self.copier.clone();
-        let copied = tokio::task::spawn_blocking(move || copier.copy_to(&directory)).await;
-        copied.map_err(StoreError::engine)?.map_err(|error| StoreError::Backup(error.to_string()))
-    }
-
-    fn keep_journal_after(&self, number: u64) {
-        self.copier.retention.backed_up(number);
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
     }
 
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -124,11 +118,11 @@ impl Store for SledStore {
         Ok(Figures { balance_minor: balance, volume_minor, payments })
     }
 
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<DeveloperApp>, StoreError> {
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
         self.get(&keys::app(developer, id))
     }
 
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<DeveloperApp>, StoreError> {
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
         self.each(&keys::apps_of(developer)).collect()
     }
 
@@ -218,8 +212,14 @@ impl Store for SledStore {
         Ok(self.records.under(&keys::endpoints_of(scope)).next().transpose()?.is_some())
     }
 
-    async fn pending_event(&self, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
-        pending::read(&self.records, id)
+    async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
+        let Some(event) = pending::read(&self.records, id)? else { return Ok(None) };
+        let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
+        Ok(Some((event, endpoints)))
     }
 
     async fn deliveries(

@@ -2,8 +2,9 @@
 
 use payments_core::{DeliveryId, DeliveryStatus, PaymentId, RawJson, Timestamp};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    codec::unreadable,
     deliveries,
     keys::{self, List, Marks},
     packed,
@@ -31,11 +32,11 @@ impl View<'_> {
             Write::Workspace(workspace) => {
                 let id = workspace.id.to_string();
                 self.put(keys::workspace_of(&workspace.developer_id), &id)?;
-                self.put(keys::workspace(&id), &workspace)?;
+                self.put_next(keys::workspace(&id), workspace.version, &workspace)?;
             }
             Write::ApiKey(hash, key) => {
                 self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.as_bytes().to_vec());
-                self.put(keys::api_key(&hash), &key)?;
+                self.put_next(keys::api_key(&hash), key.version, &key)?;
             }
             Write::Payment(write) => self.payment(*write)?,
             Write::Delivery(outgoing) => self.delivery(&outgoing)?,
@@ -44,24 +45,50 @@ impl View<'_> {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
-                self.put(keys::endpoint(&endpoint.endpoint.id), &endpoint)?;
+                self.put_next(keys::endpoint(&endpoint.endpoint.id), endpoint.version, &endpoint)?;
             }
             Write::EndpointRemoved(endpoint) => {
+                let key = keys::endpoint(&endpoint.endpoint.id);
+                if self.version(&key)? != Some(endpoint.version) {
+                    return Err(Conflict::Stale.into());
+                }
                 self.remove(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id));
-                self.remove(keys::endpoint(&endpoint.endpoint.id));
+                self.remove(key);
             }
-            Write::GatewayToken(name, token) => self.put(keys::gateway_token(name), &token)?,
-            Write::App(app) => self.put(keys::app(&app.developer_id, &app.id), &app)?,
+            Write::GatewayToken(name, token) => self.put_next(keys::gateway_token(name), token.version, &token)?,
+            Write::App(app) => self.put_next(keys::app(&app.app.developer_id, &app.app.id), app.version, &app)?,
             Write::KeyClaimed(write) => self.claim_key(&write.0, &write.1)?,
             Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(&event, after)?,
             Write::DeliveryEnded(ended) => {
                 debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
+                self.check_version(&keys::delivery(&ended.delivery.id), ended.version)?;
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
                 self.put_delivery(&ended)?;
             }
         }
         Ok(())
+    }
+
+    /// Writes a record, if its version is the next one.
+    fn put_next(&mut self, key: Vec<u8>, version: u64, value: &impl Serialize) -> Result<(), CommitError> {
+        self.check_version(&key, version)?;
+        Ok(self.put(key, value)?)
+    }
+
+    /// Whether a record is at the version before this one; before the first one there is no record.
+    fn check_version(&self, key: &[u8], version: u64) -> Result<(), CommitError> {
+        if self.version(key)? == version.checked_sub(1) { Ok(()) } else { Err(Conflict::Stale.into()) }
+    }
+
+    /// The version of a record, if it is there.
+    fn version(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            version: u64,
+        }
+        Ok(self.read::<Head>(key)?.map(|head| head.version))
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
@@ -75,11 +102,11 @@ impl View<'_> {
                 let events = if stored.session.payment == session.payment {
                     stored.events
                 } else {
-                    stored.events_in_full().map_err(|source| unreadable(&at, source))?
+                    stored.events_in_full().map_err(|error| StoreError::corrupt(&at, error))?
                 };
                 (place, events)
             }
-            _ => return Err(Conflict::PaymentMoved.into()),
+            _ => return Err(Conflict::Stale.into()),
         };
         if let Some(event) = event.as_ref().filter(|event| event.is_pending) {
             self.put(keys::untold(&event.id), &Untold { payment: id.clone(), after: None })?;
@@ -148,7 +175,7 @@ impl View<'_> {
             let mut outgoing = deliveries::whole(key, stored, |payment| self.read(&keys::session(payment)))?;
             // One that is still pending keeps its payload, and is redacted when it ends.
             if outgoing.delivery.status != DeliveryStatus::Pending {
-                outgoing.redact().map_err(|source| unreadable(key, source))?;
+                outgoing.redact().map_err(|error| StoreError::corrupt(key, error))?;
                 self.put(key.clone(), &outgoing)?;
             }
             self.put(keys::BODIES_FORGOTTEN.to_vec(), &before_batch.delivery.id)?;
@@ -171,13 +198,13 @@ impl View<'_> {
 
     fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
         let key = keys::delivery(&outgoing.delivery.id);
-        let mut stored = deliveries::stored(outgoing).map_err(|source| unreadable(&key, source))?;
+        let mut stored = deliveries::stored(outgoing).map_err(|error| StoreError::corrupt(&key, error))?;
         // One that ends later than the deliveries of its time were redacted is redacted at once.
         if stored.delivery.status != DeliveryStatus::Pending {
             let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
             if redacted.is_some_and(|up_to| stored.delivery.id <= up_to) {
                 stored = outgoing.clone();
-                stored.redact().map_err(|source| unreadable(&key, source))?;
+                stored.redact().map_err(|error| StoreError::corrupt(&key, error))?;
             }
         }
         self.put(key, &stored)

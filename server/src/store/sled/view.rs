@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    codec::{parse, unreadable},
+    codec::parse,
     journal::{self, Writes},
     packed,
     records::Records,
@@ -99,7 +99,7 @@ impl<'r> View<'r> {
     }
 
     pub(super) fn put(&mut self, key: Vec<u8>, value: &impl Serialize) -> Result<(), StoreError> {
-        let json = serde_json::to_vec(value).map_err(|source| unreadable(&key, source))?;
+        let json = serde_json::to_vec(value).map_err(|error| StoreError::corrupt(&key, error))?;
         self.set(key, json);
         Ok(())
     }
