@@ -69,12 +69,13 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
         ),
         currency: after.payment.currency,
         balances: postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect(),
-        volume: paid_in(postings),
+        volume: volume_of(postings),
     }
 }
 
-/// The amount that came in through a gateway. A refund goes back through it and is not taken off the volume.
-fn paid_in(postings: &[Posting]) -> Option<i128> {
+/// What postings add to the volume: the amount that came in through a gateway. A refund goes back through it and is not taken
+/// off the volume.
+pub(crate) fn volume_of(postings: &[Posting]) -> Option<i128> {
     let paid =
         postings.iter().find(|posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0)?;
     Some(-i128::from(paid.minor))

@@ -6,15 +6,17 @@ mod effects;
 mod fan_out;
 mod gateway_token;
 mod idempotency;
+mod invariants;
 mod merchant;
 mod session;
 
 pub(crate) use app::App;
 pub(crate) use delivery::{Endpoint, Outgoing};
-pub(crate) use effects::{Effects, effects};
+pub(crate) use effects::{Effects, effects, volume_of};
 pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
+pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
 pub(crate) use session::{Attempt, GatewayName, RefundAsked, Resolution, Review, Session, Settlement};
 

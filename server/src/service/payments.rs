@@ -171,8 +171,8 @@ pub(super) enum EventData {
 
 impl EventData {
     fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, serde_json::Error> {
-        let json = match self {
-            Self::Payment => return Ok(body.clone()),
+        match self {
+            Self::Payment => Ok(body.clone()),
             Self::Refund { reason } => {
                 let mut with_reason = payment.clone();
                 with_reason.unknown.insert("refund_reason", RawJson::of(&reason)?);
@@ -186,8 +186,7 @@ impl EventData {
                 }
                 RawJson::of(&Wrapped { event: kind, payment: body })
             }
-        };
-        json
+        }
     }
 }
 
