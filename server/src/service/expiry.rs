@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Cause;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Refused, Service};
-use crate::store::{Claim, Lease, Queue, Work};
+use super::{Refused, Service, payments::EventData};
+use crate::store::{Change, Claim, Lease, Queue, StoreError, Work};
 
 /// How often it is looked for sessions whose life is over.
 const EVERY: Duration = Duration::from_secs(1);
@@ -31,20 +31,36 @@ impl Service {
     /// Ends the sessions that have been over for longest.
     async fn expire_some(&self) -> Result<(), Refused> {
         let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+        let mut outcome = Ok(());
         for claim in self.store.claim(Queue::Expiry, &lease, AT_A_TIME).await? {
-            let outcome = self.expire(&claim).await;
+            if outcome.is_ok() {
+                outcome = match self.expire(&claim).await {
+                    // It stays claimed until its lease is over, so that the others have their turn.
+                    Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
+                        tracing::error!(%error, ?claim, "a session cannot be ended; run check");
+                        continue;
+                    }
+                    outcome => outcome,
+                };
+            }
             self.store.release(&claim).await?;
-            outcome?;
         }
-        Ok(())
+        outcome
     }
 
     async fn expire(&self, claim: &Claim) -> Result<(), Refused> {
         let Work::Expiry(id) = &claim.work else { return Ok(()) };
-        match self.move_payment(id.as_str(), Cause::SessionEnded).await {
-            // Paid or cancelled meanwhile: then there is nothing to end.
-            Ok(_) | Err(Refused::Payment(_)) => Ok(()),
-            Err(refused) => Err(refused),
+        let session = self.session(id.as_str()).await?;
+        // Paid, cancelled or sent to a gateway meanwhile: then there is nothing to end.
+        if session.expires_by_itself_at().is_none() {
+            return Ok(());
+        }
+        let decision = payments_core::decide(&session.payment, Cause::SessionEnded, self.ambient.now())?;
+        let moved = self.change_for(decision, session.next(), Some(&session), EventData::Payment, None).await?;
+        match self.commit(Change { under: vec![claim.clone()], ..moved.change }).await.map_err(Refused::from) {
+            // Somebody else moved it. If it is still open, it is claimed again.
+            Err(Refused::Moved) => Ok(()),
+            outcome => outcome,
         }
     }
 }

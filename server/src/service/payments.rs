@@ -88,7 +88,7 @@ impl Service {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
-            let ended = if cause == Cause::SessionEnded { None } else { self.ended(&session, now) };
+            let ended = self.ended(&session, now);
             let payment = ended.as_ref().unwrap_or(&session.payment);
             let decision = payments_core::decide(payment, cause.clone(), now)?;
             self.commit_move(&session, session.next(), decision).await
