@@ -289,8 +289,8 @@ pub(crate) struct Observed {
 }
 
 impl Requests {
-    pub(crate) fn answered(&self, route: &'static str, method: &warp::http::Method, status: u16, took: Duration) {
-        let method = KNOWN_METHODS.iter().find(|known| **known == method.as_str()).copied().unwrap_or("other");
+    pub(crate) fn answered(&self, route: &'static str, method: &str, status: u16, took: Duration) {
+        let method = KNOWN_METHODS.iter().find(|known| **known == method).copied().unwrap_or("other");
         self.answered.get_or_create(&RequestLabels { route, method, status }).inc();
         self.seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
     }

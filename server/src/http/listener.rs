@@ -178,7 +178,7 @@ impl Edge {
             verdict.write(&mut response);
         }
         let (status, took) = (response.status().as_u16(), begun.elapsed());
-        self.metrics.answered(route, &method, status, took);
+        self.metrics.answered(route, method.as_str(), status, took);
         span.in_scope(|| tracing::debug!(route, status, micros = took.as_micros(), "answered"));
         if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert("x-request-id", id);

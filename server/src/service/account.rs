@@ -59,7 +59,6 @@ impl Service {
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
-    /// Whether the store can be read.
     /// What the metrics show that nobody counts all the time.
     pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
         let mut payments = BTreeMap::<_, u64>::new();
@@ -78,6 +77,7 @@ impl Service {
         })
     }
 
+    /// Fails if the store cannot be read.
     pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
         let nobody = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&nobody).await?;
