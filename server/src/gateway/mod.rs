@@ -208,9 +208,9 @@ impl Gateways {
         }
     }
 
-    /// The card processor, for its events.
-    pub(crate) fn stripe(&self) -> Option<Arc<Stripe>> {
-        self.stripe.clone()
+    /// The card processor, which judges its own events.
+    pub(crate) fn card_processor(&self) -> Result<&Stripe, EventFault> {
+        self.stripe.as_deref().ok_or(EventFault::NoProcessor)
     }
 }
 

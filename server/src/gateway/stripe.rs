@@ -187,6 +187,8 @@ pub(crate) enum StripeEvent<'s> {
 /// Why an event was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EventFault {
+    #[error("this server has no card processor")]
+    NoProcessor,
     #[error("this server has no secret for these events; set PAYMENTS_STRIPE_WEBHOOK_SECRET")]
     NoSecret,
     #[error("the signature does not hold: {0}")]

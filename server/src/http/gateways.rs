@@ -19,10 +19,7 @@ use super::{
     page::see_other,
     reply::{self, Problem},
 };
-use crate::{
-    gateway::{EventFault, StripeEvent},
-    service::{Hint, Service},
-};
+use crate::service::{Hint, Refused, Service};
 
 /// How long a customer who comes back waits for the gateway's word before the page says that it is being asked.
 const WAIT: Duration = Duration::from_secs(8);
@@ -84,25 +81,10 @@ async fn event(service: &Service, mut incoming: Incoming) -> Result<Response, Pr
     if incoming.method != Method::POST {
         return Err(Problem::MethodNotAllowed("POST"));
     }
-    let Some(stripe) = service.gateways.stripe() else {
-        return Err(Problem::NotFound("this server has no card processor".into()));
-    };
+    // Without a card processor the body is not read.
+    service.gateways.card_processor().map_err(Refused::from)?;
     let body = incoming.read_body().await?;
     let signature = incoming.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
-    let event = stripe.event(signature, &body, service.ambient.now()).map_err(|fault| match fault {
-        EventFault::NoSecret => Problem::NotFound(fault.to_string()),
-        EventFault::Signature(_) => payments_core::Invalid::new(fault.to_string()).into(),
-    })?;
-    match event {
-        StripeEvent::New { about, claimed } => {
-            service.heard_of(&stripe, &about).await?;
-            // Only now is it done: an event that could not be looked at comes again.
-            if let Err(error) = claimed.commit() {
-                tracing::debug!(%error, "an event was looked at and may come again");
-            }
-        }
-        StripeEvent::Unremembered { about } => service.heard_of(&stripe, &about).await?,
-        StripeEvent::Seen | StripeEvent::NotOurs => {}
-    }
+    service.take_event(signature, &body).await?;
     reply::json(StatusCode::OK, &json!({"received": true}))
 }

@@ -9,7 +9,7 @@ use warp::{
 
 use super::head::{MAX_FIELDS, MAX_HEAD_BYTES, MAX_URI_BYTES};
 use crate::{
-    gateway::GatewayError,
+    gateway::{EventFault, GatewayError},
     service::{Answer, Refused},
 };
 
@@ -142,6 +142,8 @@ impl From<Refused> for Problem {
         let message = refused.to_string();
         match refused {
             Refused::Invalid(invalid) => Self::Invalid(invalid),
+            Refused::Event(EventFault::Signature(_)) => Self::Invalid(Invalid::new(message)),
+            Refused::Event(EventFault::NoProcessor | EventFault::NoSecret) => Self::NotFound(message),
             Refused::NotFound { .. } | Refused::NoSandbox(_) => Self::NotFound(message),
             Refused::Payment(Refusal::LiveSimulation) => Self::Forbidden(message),
             Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay | Refused::TooManyEndpoints { .. } => {

@@ -28,7 +28,7 @@ use crate::{
     ambient::Ambient,
     delivery::Bell,
     delivery::{Sender, TargetPolicy},
-    gateway::{GatewayError, Gateways},
+    gateway::{EventFault, GatewayError, Gateways},
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
 };
 
@@ -121,6 +121,9 @@ pub(crate) enum Refused {
     /// The gateway did not do its part.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    /// A gateway's event is not genuine, or cannot be judged here.
+    #[error(transparent)]
+    Event(#[from] EventFault),
     /// The gateway has not yet answered an earlier request for the same refund.
     #[error("a refund of this payment is under way; the server sees it through, read the payment again in a moment")]
     RefundUnderWay,

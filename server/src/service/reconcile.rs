@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Hint, Refused, Service, retry_on_conflict, settle::awaits_its_gateway};
 use crate::{
-    gateway::{EventAbout, Stripe},
+    gateway::{EventAbout, Stripe, StripeEvent},
     store::{Claim, Lease, Queue, Work},
 };
 
@@ -61,8 +61,24 @@ impl Service {
         }
     }
 
-    /// A gateway's event says that there is something to look at.
-    pub(crate) async fn heard_of(&self, stripe: &Stripe, about: &EventAbout) -> Result<(), Refused> {
+    /// Takes an event of the card processor, and looks once at the payment that it is about.
+    pub(crate) async fn take_event(&self, signature: &[u8], body: &[u8]) -> Result<(), Refused> {
+        let stripe = self.gateways.card_processor()?;
+        match stripe.event(signature, body, self.ambient.now())? {
+            StripeEvent::New { about, claimed } => {
+                self.look_at(stripe, &about).await?;
+                // Committed only now: Stripe sends an event again if the look at it failed.
+                if let Err(error) = claimed.commit() {
+                    tracing::debug!(%error, "an event was looked at and may come again");
+                }
+                Ok(())
+            }
+            StripeEvent::Unremembered { about } => self.look_at(stripe, &about).await,
+            StripeEvent::Seen | StripeEvent::NotOurs => Ok(()),
+        }
+    }
+
+    async fn look_at(&self, stripe: &Stripe, about: &EventAbout) -> Result<(), Refused> {
         match &about.refund {
             Some(refund) => match stripe.refund_fault(refund).await? {
                 Some(fault) => self.refund_failed_later(&about.payment, &fault).await,
