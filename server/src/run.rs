@@ -27,7 +27,7 @@ use crate::{
     file_modes,
     gateway::{CredentialFile, Credentials, Gateways},
     greeting::greeting,
-    http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, TrustedProxies},
+    http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, TrustedProxies},
     metrics::Metrics,
     reach::Reach,
     service::{AdminReply, AdminRequest, Claims, Service, Settings},
@@ -200,6 +200,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
         limits: Arc::clone(&limits),
         metrics: metrics.clone(),
         metrics_from: args.metrics_from.into(),
+        reference: Reference::new(&service.settings.base_url),
         is_stopping: is_stopping.clone(),
     });
     let edge = Edge {

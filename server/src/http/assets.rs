@@ -1,14 +1,29 @@
 //! The styles and scripts of the pages, each under an address that changes with its content, so that a browser keeps it
 //! for good and never has an old one.
 
+use std::sync::LazyLock;
+
 use sha2::{Digest, Sha256};
 use warp::{
-    Filter,
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, header},
     reply::Response,
 };
 
-use super::{Routes, at, limit::Verdict, reply::Problem};
+use super::route::Outcome;
+
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+pub(super) static CHECKOUT_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("checkout.css", CSS, include_str!("../../templates/checkout.css")));
+pub(super) static CHECKOUT_SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("checkout.js", JAVASCRIPT, include_str!("../../templates/checkout.js")));
+pub(super) static REFERENCE_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("docs.css", CSS, include_str!("../../templates/docs.css")));
+pub(super) static DASHBOARD_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("dashboard.css", CSS, include_str!("../../templates/dashboard.css")));
+pub(super) static DASHBOARD_SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("dashboard.js", JAVASCRIPT, include_str!("../../templates/dashboard.js")));
 
 /// A file that comes with the server.
 pub(super) struct Asset {
@@ -16,40 +31,25 @@ pub(super) struct Asset {
     kind: &'static str,
     /// Its address, with the mark of its content.
     address: String,
-    path: &'static str,
 }
 
 impl Asset {
-    pub(super) fn new(path: &'static str, kind: &'static str, content: &'static str) -> Self {
+    fn new(path: &str, kind: &'static str, content: &'static str) -> Self {
         let digest = Sha256::digest(content);
         let mark = hex::encode(&digest[..6]);
-        Self { content, kind, address: format!("/assets/{path}?{mark}"), path }
+        Self { content, kind, address: format!("/assets/{path}?{mark}") }
     }
 
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// The route that it is served at.
-    pub(super) fn route(&'static self) -> Routes {
-        let path = self.path;
-        let path = warp::path("assets").and(warp::path(path)).and(warp::path::end());
-        at(path.map(|| ()), move |(), incoming| async move {
-            let mut response = match incoming.method {
-                Method::GET => self.response(),
-                _ => Problem::MethodNotAllowed("GET, HEAD").into_response(),
-            };
-            Verdict::UNLIMITED.write(&mut response);
-            response
-        })
-    }
-
-    fn response(&self) -> Response {
+    pub(super) async fn serve(&self) -> Outcome {
         let mut response = Response::new(self.content.into());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        response
+        Ok(response)
     }
 }

@@ -26,8 +26,14 @@ use warp::{
 };
 
 use super::{
-    ConnectionsByAddress, RateLimits, Routes, head, incoming::Peer, limit, lingering::Lingering, reply::Problem,
-    route::template_of,
+    by_address::ConnectionsByAddress,
+    head,
+    limit::{self, RateLimits},
+    lingering::Lingering,
+    reply::Problem,
+    request::Peer,
+    route::OTHER,
+    routes::{Routes, find},
 };
 use crate::{ambient::Ambient, metrics::Requests};
 
@@ -156,10 +162,13 @@ impl Edge {
         mut request: Request<body::Incoming>,
     ) -> Result<Response, Infallible> {
         let begun = Instant::now();
-        let (route, method) = (template_of(request.uri().path()), request.method().clone());
+        let method = request.method().clone();
+        let found = find(&method, request.uri().path());
+        let route = found.as_ref().map_or(OTHER, |found| found.label);
         let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
         let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
         request.extensions_mut().insert(peer);
+        found.map(|found| request.extensions_mut().insert(found));
         let counted_as = self.limits.counted_as(peer.0, request.headers());
         let handled = AssertUnwindSafe(self.handle(request)).catch_unwind();
         let mut response = match handled.instrument(span.clone()).await {
@@ -206,18 +215,11 @@ mod tests {
     use warp::Filter;
 
     use super::*;
-    use crate::{
-        ambient::OperatingSystem,
-        http::{
-            TrustedProxies,
-            incoming::{Incoming, incoming},
-        },
-    };
+    use crate::{ambient::OperatingSystem, http::TrustedProxies};
 
     async fn listening_with(limits: Limits) -> SocketAddr {
-        let panics =
-            warp::path!("panic").and(incoming()).then(async |_: Incoming| -> Response { panic!("on purpose") });
-        let works = warp::path!("works").and(incoming()).then(async |_: Incoming| Response::new("yes".into()));
+        let panics = warp::path!("panic").then(async || -> Response { panic!("on purpose") });
+        let works = warp::path!("works").then(async || Response::new("yes".into()));
         let routes = panics.or(works).unify().boxed();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let address = listener.address().unwrap();

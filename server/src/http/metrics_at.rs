@@ -7,7 +7,14 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::{ConnectionsByAddress, Edge, Limits, Listener, Parts, RateLimits, Server, TrustedProxies, routes};
+use super::{
+    by_address::ConnectionsByAddress,
+    client_address::TrustedProxies,
+    limit::RateLimits,
+    listener::{Edge, Limits, Listener},
+    routes::{Parts, routes},
+    server::Server,
+};
 use crate::{ambient::Ambient, reach::Reach};
 
 /// The address for `/metrics` cannot be had.

@@ -9,8 +9,6 @@
 
 mod words;
 
-use std::sync::{Arc, LazyLock};
-
 use askama::Template;
 use payments_core::{
     Amount, CheckoutSession, Currency, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
@@ -18,23 +16,21 @@ use payments_core::{
 };
 use url::Url;
 use warp::{
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     reply::Response,
 };
 
 use self::words::{COOKIE, Language, Words};
-use super::{Routes, Server, assets::Asset, first_of, gate, incoming::Incoming, reply::Problem};
+use super::{
+    assets::{CHECKOUT_SCRIPT, CHECKOUT_STYLE},
+    reply::Problem,
+    request::Request,
+    route::Outcome,
+};
 use crate::{
     gateway::GatewayError,
     service::{CheckoutView, Refused, Service},
 };
-
-static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("checkout.css", "text/css; charset=utf-8", include_str!("../../templates/checkout.css"))
-});
-static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("checkout.js", "text/javascript; charset=utf-8", include_str!("../../templates/checkout.js"))
-});
 
 /// Where the page finds its style and its script.
 #[derive(Clone, Copy)]
@@ -44,35 +40,24 @@ struct Addresses {
 }
 
 fn addresses() -> Addresses {
-    Addresses { style: STYLE.address(), script: SCRIPT.address() }
+    Addresses { style: CHECKOUT_STYLE.address(), script: CHECKOUT_SCRIPT.address() }
 }
 
-pub(super) fn routes(server: &Arc<Server>) -> Routes {
-    let page = gate::page_with(server, warp::path!("checkout" / String), visit, |headers, problem| {
-        notice(Language::of(None, headers), problem)
-    });
-    first_of([page, STYLE.route(), SCRIPT.route()])
-}
-
-async fn visit(service: Arc<Service>, id: String, mut incoming: Incoming) -> Result<Response, Problem> {
-    let chosen = incoming.query("lang");
-    let language = Language::of(chosen.as_deref(), &incoming.headers);
-    let page = Page { service: &service, id: &id, language };
-    let outcome = match incoming.method {
-        Method::GET if incoming.query("go").is_some() => page.lead_on().await,
-        Method::GET => page.show(StatusCode::OK, Shown::default()).await,
-        Method::POST => {
-            let form = incoming.read_body().await?;
-            page.submit(&form).await
-        }
-        _ => return Err(Problem::MethodNotAllowed("GET, HEAD, POST")),
+/// `GET`: shows the page, or leads on from it.
+pub(super) async fn visit(request: Request) -> Outcome {
+    let page = Page::of(&request);
+    let outcome = match request.query("go") {
+        Some(_) => page.lead_on().await,
+        None => page.show(StatusCode::OK, Shown::default()).await,
     };
-    let mut response = outcome.unwrap_or_else(|problem| notice(language, problem));
-    if chosen.as_deref() == Some(language.code()) {
-        let cookie = format!("{COOKIE}={}; Path=/checkout; Max-Age=31536000; SameSite=Lax", language.code());
-        response.headers_mut().extend(HeaderValue::from_str(&cookie).ok().map(|value| (header::SET_COOKIE, value)));
-    }
-    Ok(response)
+    Ok(page.finish(outcome))
+}
+
+/// `POST`: the customer has pressed a button.
+pub(super) async fn submit(mut request: Request) -> Outcome {
+    let form = request.read_body().await?;
+    let page = Page::of(&request);
+    Ok(page.finish(page.submit(&form).await))
 }
 
 /// One visit to the page of a session.
@@ -80,6 +65,8 @@ struct Page<'p> {
     service: &'p Service,
     id: &'p str,
     language: Language,
+    /// Whether the customer has just chosen the language.
+    is_chosen: bool,
 }
 
 /// What the page shows beyond the session's state.
@@ -90,7 +77,24 @@ struct Shown<'s> {
     wrong_phone: Option<&'s str>,
 }
 
-impl Page<'_> {
+impl<'p> Page<'p> {
+    fn of(request: &'p Request) -> Self {
+        let chosen = request.query("lang");
+        let language = Language::of(chosen.as_deref(), &request.headers);
+        let is_chosen = chosen.as_deref() == Some(language.code());
+        Self { service: request.service(), id: request.param("id"), language, is_chosen }
+    }
+
+    /// Shows what went wrong, and keeps a chosen language.
+    fn finish(&self, outcome: Outcome) -> Response {
+        let mut response = outcome.unwrap_or_else(|problem| notice(self.language, problem));
+        if self.is_chosen {
+            let cookie = format!("{COOKIE}={}; Path=/checkout; Max-Age=31536000; SameSite=Lax", self.language.code());
+            response.headers_mut().extend(HeaderValue::from_str(&cookie).ok().map(|value| (header::SET_COOKIE, value)));
+        }
+        response
+    }
+
     fn here(&self) -> String {
         format!("/checkout/{}?lang={}", self.id, self.language.code())
     }
@@ -119,7 +123,6 @@ impl Page<'_> {
         self.render(status, &view, state, shown.fault)
     }
 
-    /// The customer has pressed a button.
     async fn submit(&self, form: &[u8]) -> Result<Response, Problem> {
         let field = |wanted: &str| {
             let mut pairs = url::form_urlencoded::parse(form);
@@ -266,6 +269,11 @@ struct NoticePage {
     language: Language,
     words: &'static Words,
     assets: Addresses,
+}
+
+/// Shows a refusal to a person, in the language that the headers ask for.
+pub(super) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
+    notice(Language::of(None, headers), problem)
 }
 
 /// What went wrong, for a person. The status and headers are those of the API's answer to the same.

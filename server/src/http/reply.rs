@@ -75,6 +75,11 @@ pub(super) enum Problem {
 }
 
 impl Problem {
+    /// No route has the path.
+    pub(super) fn no_such_path() -> Self {
+        Self::NotFound("no route has this path; the API lives under /api/v1".into())
+    }
+
     /// The answer with its headers.
     pub(super) fn into_response(self) -> Response {
         let mut extra = None;

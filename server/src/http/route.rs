@@ -1,72 +1,109 @@
-//! The templates of all paths: what requests are counted by, and what the API's description must have.
+//! Routes as data, and the lookup that finds one.
 
-/// Every path that the server answers, as the API's description writes it.
-pub(crate) const TEMPLATES: [&str; 30] = [
-    "/api/v1/payments",
-    "/api/v1/payments/{id}",
-    "/api/v1/payments/{id}/refund",
-    "/api/v1/account",
-    "/api/v1/account/balance",
-    "/api/v1/account/apps",
-    "/api/v1/webhooks",
-    "/api/v1/webhooks/deliveries",
-    "/api/v1/webhooks/verify",
-    "/api/v1/webhooks/{id}",
-    "/api/v1/webhooks/{id}/test",
-    "/api/v1/checkout/demo-session",
-    "/api/v1/checkout/{id}",
-    "/api/v1/checkout/{id}/simulate",
-    "/api/v1/checkout/{id}/pay",
-    "/api/v1/openapi.json",
-    "/checkout/{id}",
-    "/gateways/bkash/return/{id}",
-    "/gateways/stripe/return/{id}",
-    "/gateways/stripe/webhook",
-    "/assets/checkout.css",
-    "/assets/checkout.js",
-    "/assets/docs.css",
-    "/assets/dashboard.css",
-    "/assets/dashboard.js",
-    "/docs",
-    "/dashboard",
-    "/healthz",
-    "/readyz",
-    "/metrics",
-];
+use std::{collections::BTreeMap, pin::Pin};
 
-/// The template of a path, or `other`, so that nobody can make up labels.
-pub(crate) fn template_of(path: &str) -> &'static str {
-    TEMPLATES.into_iter().find(|template| fits(template, path)).unwrap_or("other")
+use matchit::Router;
+use warp::{
+    http::{HeaderMap, Method},
+    reply::Response,
+};
+
+use super::{
+    reply::Problem,
+    request::{Params, Request},
+};
+use crate::service::Caller;
+
+/// What a handler returns.
+pub(super) type Outcome = Result<Response, Problem>;
+/// A handler at work. It does nothing before it is polled.
+pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// One method of one path.
+pub(super) struct Route {
+    /// The method; `GET` answers `HEAD` as well, and hyper leaves the body out (RFC 9110, section 9.3.2).
+    pub(super) method: Method,
+    /// The path as the API's description writes it: `/api/v1/payments/{id}`.
+    pub(super) template: &'static str,
+    pub(super) access: Access,
 }
 
-fn fits(template: &str, path: &str) -> bool {
-    let mut parts = path.split('/');
-    let all = template.split('/').all(|wanted| match parts.next() {
-        Some(part) if wanted.starts_with('{') => !part.is_empty(),
-        Some(part) => part == wanted,
-        None => false,
-    });
-    all && parts.next().is_none()
+/// Who may call a route, how it is limited, and its handler.
+#[derive(Clone, Copy)]
+pub(super) enum Access {
+    /// A caller with an API key; limited by key.
+    Keyed(fn(Caller, Request) -> Handling),
+    /// Anybody; limited by address.
+    Keyless(fn(Request) -> Handling),
+    /// Anybody; limited by address. `show` makes a page of a refusal, for a person.
+    Page { handle: fn(Request) -> Handling, show: fn(&HeaderMap, Problem) -> Response },
+    /// Anybody, without a limit.
+    Unlimited(fn(Request) -> Handling),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The metrics' label of requests without a route.
+pub(super) const OTHER: &str = "other";
 
-    #[test]
-    fn a_path_has_the_template_that_names_it_best() {
-        for (path, template) in [
-            ("/api/v1/payments", "/api/v1/payments"),
-            ("/api/v1/payments/pay_1", "/api/v1/payments/{id}"),
-            ("/api/v1/webhooks/deliveries", "/api/v1/webhooks/deliveries"),
-            ("/api/v1/webhooks/wh_1", "/api/v1/webhooks/{id}"),
-            ("/api/v1/checkout/demo-session", "/api/v1/checkout/demo-session"),
-            ("/api/v1/payments/", "other"),
-            ("/api/v1/payments/a/b", "other"),
-            ("//", "other"),
-            ("", "other"),
-        ] {
-            assert_eq!(template_of(path), template, "{path}");
+/// The routes of the server, by path.
+pub(super) struct Table(Router<Resource>);
+
+/// The routes of one path.
+struct Resource {
+    routes: Vec<&'static Route>,
+    /// Their methods, as `Allow` lists them.
+    allow: String,
+}
+
+/// The route of a request.
+#[derive(Clone)]
+pub(super) struct Found {
+    /// The path's route for the method. If the path does not take the method: its first route, which says who may read
+    /// the 405 and how it is limited.
+    pub(super) route: &'static Route,
+    /// The methods of the path, if the request's is not among them.
+    pub(super) allow: Option<&'static str>,
+    /// The metrics' label: the template, or `other` if the path ends with a slash.
+    pub(super) label: &'static str,
+    /// The path's parameters.
+    pub(super) params: Params,
+}
+
+impl Table {
+    pub(super) fn new(routes: &'static [Route]) -> Self {
+        let mut resources = BTreeMap::<_, Vec<_>>::new();
+        for route in routes {
+            resources.entry(route.template).or_default().push(route);
         }
+        let mut router = Router::new();
+        for (template, routes) in resources {
+            let inserted = router.insert(template, Resource { allow: allow(&routes), routes });
+            debug_assert!(inserted.is_ok(), "{template}: {inserted:?}");
+        }
+        Self(router)
     }
+
+    /// The route of a method and a path. A slash at the path's end makes no difference.
+    pub(super) fn find(&'static self, method: &Method, path: &str) -> Option<Found> {
+        let found = self.0.at(path.strip_suffix('/').unwrap_or(path)).ok()?;
+        let Resource { routes, allow } = found.value;
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        let route = routes.iter().find(|route| route.method == *method);
+        let first = routes.first()?;
+        Some(Found {
+            route: route.unwrap_or(first),
+            label: if path.ends_with('/') { OTHER } else { first.template },
+            allow: route.is_none().then_some(allow.as_str()),
+            params: Params::new(found.params.iter()),
+        })
+    }
+}
+
+/// The value of `Allow`, in alphabetical order.
+fn allow(routes: &[&Route]) -> String {
+    let mut methods: Vec<&str> = routes.iter().map(|route| route.method.as_str()).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.sort_unstable();
+    methods.join(", ")
 }

@@ -1,9 +1,10 @@
-//! A request as the handlers see it: taken apart by warp, its body not yet read.
+//! A request as handlers see it: taken apart by warp, its body not yet read.
 
 use std::{
     convert::Infallible,
     net::{IpAddr, Ipv4Addr},
     pin::Pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,10 +14,11 @@ use payments_core::{Invalid, PageRequest};
 use tokio::time::timeout;
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, header},
 };
 
-use super::reply::Problem;
+use super::{reply::Problem, server::Server};
+use crate::service::Service;
 
 /// The longest body that is read (413 beyond).
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -29,11 +31,26 @@ pub(super) struct Peer(pub(super) IpAddr);
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
-/// A request whose path was matched.
-pub(super) struct Incoming {
-    /// The method; `HEAD` is answered as `GET`, whose body hyper then leaves out (RFC 9110, section 9.3.2).
-    pub(super) method: Method,
+/// The parameters of a path, by the names that its template gives them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Params(Vec<(&'static str, String)>);
+
+impl Params {
+    pub(super) fn new<'p>(params: impl Iterator<Item = (&'static str, &'p str)>) -> Self {
+        Self(params.map(|(name, value)| (name, value.to_owned())).collect())
+    }
+
+    /// The value of a parameter, as it stands in the path; empty if the template does not have it.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// A request, taken apart.
+pub(super) struct Request {
+    pub(super) server: Arc<Server>,
     pub(super) path: String,
+    pub(super) params: Params,
     pub(super) headers: HeaderMap,
     /// The other end of the connection: the client, or a proxy before it.
     pub(super) peer: IpAddr,
@@ -41,17 +58,17 @@ pub(super) struct Incoming {
     body: Body,
 }
 
-/// Takes a request apart. It never rejects: once a path was matched, its handler answers.
-pub(super) fn incoming() -> impl Filter<Extract = (Incoming,), Error = Rejection> + Clone {
-    warp::method()
-        .and(warp::path::full())
+/// Takes a request apart. It never rejects.
+pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
+    warp::path::full()
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or_else(|_| async { Ok::<_, Infallible>((String::new(),)) }))
         .and(warp::ext::optional())
         .and(warp::body::stream())
-        .map(|method, path: warp::path::FullPath, headers, query, peer: Option<Peer>, body| Incoming {
-            method: if method == Method::HEAD { Method::GET } else { method },
+        .map(move |path: warp::path::FullPath, headers, query, peer: Option<Peer>, body| Request {
+            server: Arc::clone(&server),
             path: path.as_str().to_owned(),
+            params: Params::default(),
             headers,
             // The listener gives every request its peer.
             peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
@@ -64,8 +81,17 @@ fn to_bytes(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + 'st
     Box::pin(body.map(|chunk| chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining()))))
 }
 
-impl Incoming {
-    /// Reads the body, at most so much and so long.
+impl Request {
+    pub(super) fn service(&self) -> &Arc<Service> {
+        &self.server.service
+    }
+
+    /// A parameter of the path, as it stands there.
+    pub(super) fn param(&self, name: &str) -> &str {
+        self.params.get(name)
+    }
+
+    /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
     pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
         let mut bytes = BytesMut::new();
         let all = async {

@@ -1,0 +1,62 @@
+//! A keyed POST that is done once, however often it is sent under one `Idempotency-Key`.
+
+use bytes::Bytes;
+use payments_core::Invalid;
+use warp::http::{HeaderMap, StatusCode};
+
+use super::{reply, request::Request, route::Outcome};
+use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
+
+/// Reads the body, and answers with the stored response if the idempotency key was used before.
+pub(super) async fn idempotent<F>(
+    caller: Caller,
+    mut request: Request,
+    success: StatusCode,
+    handler: impl FnOnce(Caller, Bytes, Option<IdempotentRequest>) -> F,
+) -> Outcome
+where
+    F: Future<Output = Result<Answer, Refused>>,
+{
+    let key = idempotency_key(&request.headers)?;
+    let body = request.read_json().await?;
+    let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", &request.path, &key, &body));
+    let service = request.service();
+    if let Some(identity) = &identity
+        && let Some(stored) = service.replay(identity).await?
+    {
+        return Ok(reply::answer(success, stored));
+    }
+    match handler(caller, body, identity.clone()).await {
+        Ok(answer) => Ok(reply::answer(success, answer)),
+        Err(refused) => Ok(reply::answer(success, answered_meanwhile(service, identity, refused).await?)),
+    }
+}
+
+/// The same request, sent twice at once, may be refused because of its own effect: a refund of a payment that the other
+/// one has refunded. Then both get the response that was stored with the effect.
+async fn answered_meanwhile(
+    service: &Service,
+    identity: Option<IdempotentRequest>,
+    refused: Refused,
+) -> Result<Answer, Refused> {
+    let Some(identity) = identity else { return Err(refused) };
+    match service.replay(&identity).await {
+        Ok(Some(stored)) => Ok(stored),
+        Err(reused @ Refused::IdempotencyKeyReused) => Err(reused),
+        Ok(None) | Err(_) => Err(refused),
+    }
+}
+
+/// 1 to 255 visible ASCII characters, once.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value
+        .to_str()
+        .ok()
+        .filter(|text| (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()));
+    match (text, values.next()) {
+        (Some(text), None) => Ok(Some(text.to_owned())),
+        _ => Err(Invalid::new("Idempotency-Key must be 1 to 255 visible ASCII characters, given once")),
+    }
+}

@@ -1,0 +1,257 @@
+//! All routes of the server, one a row: method, path, who may call it and how it is limited, handler.
+//!
+//! Every answer to "which route?" comes from here: 404, 405 with `Allow`, the metrics' label. Tests hold the API's
+//! description against the table.
+
+use std::sync::{Arc, LazyLock};
+
+use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
+
+use super::{
+    account, assets, checkout, dashboard, docs, gate, gateways, health, page, payments,
+    reply::Problem,
+    request::request,
+    route::{
+        Access::{self, Keyed, Keyless, Page, Unlimited},
+        Found, Route, Table,
+    },
+    server::Server,
+    webhooks,
+};
+
+const GET: Method = Method::GET;
+const POST: Method = Method::POST;
+const DELETE: Method = Method::DELETE;
+
+static ROUTES: &[Route] = &[
+    route(GET, "/api/v1/payments", Keyed(|c, r| Box::pin(payments::list(c, r)))),
+    route(POST, "/api/v1/payments", Keyed(|c, r| Box::pin(payments::create(c, r)))),
+    route(GET, "/api/v1/payments/{id}", Keyed(|c, r| Box::pin(payments::retrieve(c, r)))),
+    route(POST, "/api/v1/payments/{id}/refund", Keyed(|c, r| Box::pin(payments::refund(c, r)))),
+    route(GET, "/api/v1/account", Keyed(|c, r| Box::pin(account::retrieve(c, r)))),
+    route(GET, "/api/v1/account/balance", Keyed(|c, r| Box::pin(account::balance(c, r)))),
+    route(GET, "/api/v1/account/apps", Keyed(|c, r| Box::pin(account::apps(c, r)))),
+    route(GET, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::list(c, r)))),
+    route(POST, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::create(c, r)))),
+    route(GET, "/api/v1/webhooks/deliveries", Keyed(|c, r| Box::pin(webhooks::deliveries(c, r)))),
+    route(POST, "/api/v1/webhooks/verify", Keyless(|r| Box::pin(webhooks::verify(r)))),
+    route(DELETE, "/api/v1/webhooks/{id}", Keyed(|c, r| Box::pin(webhooks::remove(c, r)))),
+    route(POST, "/api/v1/webhooks/{id}/test", Keyed(|c, r| Box::pin(webhooks::test(c, r)))),
+    route(POST, "/api/v1/checkout/demo-session", Keyless(|r| Box::pin(checkout::demo_session(r)))),
+    route(GET, "/api/v1/checkout/{id}", Keyless(|r| Box::pin(checkout::retrieve(r)))),
+    route(POST, "/api/v1/checkout/{id}/simulate", Keyless(|r| Box::pin(checkout::simulate(r)))),
+    route(POST, "/api/v1/checkout/{id}/pay", Keyless(|r| Box::pin(checkout::pay(r)))),
+    route(GET, "/api/v1/openapi.json", Keyless(|r| Box::pin(docs::description(r)))),
+    route(GET, "/checkout/{id}", Page { handle: |r| Box::pin(page::visit(r)), show: page::refusal }),
+    route(POST, "/checkout/{id}", Page { handle: |r| Box::pin(page::submit(r)), show: page::refusal }),
+    route(GET, "/gateways/bkash/return/{id}", Keyless(|r| Box::pin(gateways::back_from_bkash(r)))),
+    route(GET, "/gateways/stripe/return/{id}", Keyless(|r| Box::pin(gateways::back_from_stripe(r)))),
+    route(POST, "/gateways/stripe/webhook", Unlimited(|r| Box::pin(gateways::stripe_event(r)))),
+    route(GET, "/assets/checkout.css", Unlimited(|_| Box::pin(assets::CHECKOUT_STYLE.serve()))),
+    route(GET, "/assets/checkout.js", Unlimited(|_| Box::pin(assets::CHECKOUT_SCRIPT.serve()))),
+    route(GET, "/assets/docs.css", Unlimited(|_| Box::pin(assets::REFERENCE_STYLE.serve()))),
+    route(GET, "/assets/dashboard.css", Unlimited(|_| Box::pin(assets::DASHBOARD_STYLE.serve()))),
+    route(GET, "/assets/dashboard.js", Unlimited(|_| Box::pin(assets::DASHBOARD_SCRIPT.serve()))),
+    route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
+    route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
+    route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
+    route(GET, "/readyz", Unlimited(|r| Box::pin(health::ready(r)))),
+    route(GET, METRICS, Unlimited(|r| Box::pin(health::metrics(r)))),
+];
+
+const METRICS: &str = "/metrics";
+
+const fn route(method: Method, template: &'static str, access: Access) -> Route {
+    Route { method, template, access }
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(ROUTES));
+
+/// The route of a request.
+pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
+    TABLE.find(method, path)
+}
+
+/// Which routes a listener has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// All but `/metrics`.
+    Api,
+    /// All.
+    ApiAndMetrics,
+    /// `/metrics` alone.
+    Metrics,
+}
+
+impl Parts {
+    fn have(self, route: &Route) -> bool {
+        match self {
+            Self::Api => route.template != METRICS,
+            Self::ApiAndMetrics => true,
+            Self::Metrics => route.template == METRICS,
+        }
+    }
+}
+
+/// The routes of one listener, the same for every connection.
+pub(crate) type Routes = BoxedFilter<(Response,)>;
+
+/// Answers the requests whose route the listener has found.
+pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
+    let answer = move |found: Option<Found>, request| async move {
+        match found.filter(|found| parts.have(found.route)) {
+            Some(found) => gate::answer(found, request).await,
+            // The listener counts it for its address.
+            None => Problem::no_such_path().into_response(),
+        }
+    };
+    warp::ext::optional().and(request(Arc::clone(server))).then(answer).boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::http::{assets::Asset, reference::DESCRIPTION};
+
+    /// Whether a path has the form of a template, segment by segment.
+    fn fits(template: &str, path: &str) -> bool {
+        let (wanted, given): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+        let fits = |(wanted, given): (&&str, &&str)| match wanted.starts_with('{') {
+            true => !given.is_empty(),
+            false => wanted == given,
+        };
+        wanted.len() == given.len() && wanted.iter().zip(&given).all(fits)
+    }
+
+    /// The template of a path, found by trying all. A word in a template goes before a parameter.
+    fn template_of(path: &str) -> Option<&'static str> {
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let fitting = ROUTES.iter().map(|route| route.template).filter(|template| fits(template, path));
+        fitting.max_by_key(|template| template.split('/').map(|part| !part.starts_with('{')).collect::<Vec<_>>())
+    }
+
+    /// Paths near to those of the table: some segments of a template replaced, added or left out.
+    fn paths() -> impl Strategy<Value = String> {
+        let words: Vec<&str> = ROUTES.iter().flat_map(|route| route.template.split('/')).collect();
+        let segment = prop_oneof![proptest::sample::select(words), Just("%2f"), Just("pay_1")].prop_map(str::to_owned);
+        let segment = prop_oneof![4 => segment, 1 => "[ -~&&[^/?#]]{0,6}"];
+        let template = (0..ROUTES.len()).prop_map(|row| ROUTES[row].template.split('/').map(str::to_owned).collect());
+        let changes = proptest::collection::vec((0..8_usize, 0..3, segment.clone()), 0..3);
+        let near = (template, changes).prop_map(|(mut parts, changes): (Vec<String>, _)| {
+            for (place, change, segment) in changes {
+                let place = place.min(parts.len() - 1);
+                match change {
+                    0 => parts[place] = segment,
+                    1 => parts.insert(place, segment),
+                    _ if parts.len() > 1 => drop(parts.remove(place)),
+                    _ => {}
+                }
+            }
+            parts.join("/")
+        });
+        let any = proptest::collection::vec(segment, 0..8).prop_map(|parts| parts.join("/"));
+        (prop_oneof![3 => near, 1 => any], prop_oneof![4 => Just(""), 1 => Just("/")])
+            .prop_map(|(path, end)| path + end)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_lookup_finds_what_a_search_of_all_rows_finds(
+            path in paths(),
+            method in proptest::sample::select(vec!["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "BREW"]),
+        ) {
+            let method: Method = method.parse().unwrap();
+            let found = find(&method, &path);
+            let template = template_of(&path);
+            prop_assert_eq!(found.as_ref().map(|found| found.route.template), template);
+            let Some(found) = found else { return Ok(()) };
+            prop_assert_eq!(found.label, if path.ends_with('/') { "other" } else { found.route.template });
+            let rows = ROUTES.iter().filter(|route| Some(route.template) == template);
+            let mut methods: BTreeSet<&str> = rows.map(|route| route.method.as_str()).collect();
+            if methods.contains("GET") {
+                methods.insert("HEAD");
+            }
+            match found.allow {
+                None => prop_assert!(methods.contains(method.as_str())),
+                Some(allow) => {
+                    prop_assert!(!methods.contains(method.as_str()));
+                    prop_assert_eq!(allow.split(", ").collect::<BTreeSet<_>>(), methods);
+                }
+            }
+            let mut parts = found.route.template.split('/').zip(path.split('/'));
+            let has_parameters = parts.all(|(wanted, given)| match wanted.strip_prefix('{') {
+                Some(name) => found.params.get(name.trim_end_matches('}')) == given,
+                None => wanted == given,
+            });
+            prop_assert!(has_parameters);
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_and_no_two_rows_are_the_same() {
+        let mut rows = BTreeSet::new();
+        for route in ROUTES {
+            assert!(rows.insert((route.template, route.method.as_str())), "{}", route.template);
+            let found = find(&route.method, &route.template.replace("{id}", "pay_1")).unwrap();
+            assert!(std::ptr::eq(found.route, route) && found.allow.is_none(), "{}", route.template);
+        }
+    }
+
+    #[test]
+    fn a_path_is_counted_by_its_template_and_an_unknown_one_has_none() {
+        for (path, label) in [
+            ("/api/v1/payments", Some("/api/v1/payments")),
+            ("/api/v1/payments/pay_1", Some("/api/v1/payments/{id}")),
+            ("/api/v1/webhooks/deliveries", Some("/api/v1/webhooks/deliveries")),
+            ("/api/v1/webhooks/wh_1", Some("/api/v1/webhooks/{id}")),
+            ("/api/v1/webhooks/deliveries/test", Some("/api/v1/webhooks/{id}/test")),
+            ("/api/v1/checkout/demo-session", Some("/api/v1/checkout/demo-session")),
+            ("/api/v1/payments/", Some("other")),
+            ("/api/v1/payments/a/b", None),
+            ("//", None),
+            ("*", None),
+            ("", None),
+        ] {
+            assert_eq!(find(&GET, path).map(|found| found.label), label, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_description_has_exactly_the_operations_of_the_table_and_says_which_need_a_key() {
+        let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+        let described: BTreeSet<(String, String, bool)> = document["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, methods)| methods.as_object().unwrap().iter().map(move |row| (path, row)))
+            .map(|(path, (method, operation))| (path.clone(), method.to_uppercase(), operation["security"].is_null()))
+            .collect();
+        let api = ROUTES.iter().filter(|route| route.template.starts_with("/api/"));
+        let row = |route: &Route| {
+            (route.template.to_owned(), route.method.to_string(), matches!(route.access, Access::Keyed(_)))
+        };
+        assert_eq!(described, api.map(row).collect());
+    }
+
+    #[test]
+    fn every_style_and_script_is_served_at_its_address() {
+        let all: [&Asset; 5] = [
+            &assets::CHECKOUT_STYLE,
+            &assets::CHECKOUT_SCRIPT,
+            &assets::REFERENCE_STYLE,
+            &assets::DASHBOARD_STYLE,
+            &assets::DASHBOARD_SCRIPT,
+        ];
+        for asset in all {
+            let (path, _) = asset.address().split_once('?').unwrap();
+            assert_eq!(find(&GET, path).unwrap().route.template, path);
+        }
+    }
+}
