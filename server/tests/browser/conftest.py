@@ -56,7 +56,7 @@ class Shop:
     def __init__(self, directory):
         self.bkash_process, self.bkash = start("fake-bkash")
         self.stripe_process, self.stripe = start("fake-stripe")
-        source = ROOT / "fakes" / "src"
+        source = ROOT / "server" / "fakes" / "src"
         constant = lambda file, name: re.search(rf'const {name}: &str = "(.*?)"', (source / file).read_text())[1]
         self.wallet = constant("bkash.rs", "WALLET")
         self.process, self.url = start(
