@@ -22,8 +22,12 @@ mod faults;
 mod serve;
 pub mod stripe;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
 pub use faults::{Fault, Faults};
-pub use serve::{Answer, Ask, Program, Running};
+pub use serve::{Answer, Ask, Form, Program, Running, by_hand};
 
 /// What a gateway knows of one payment's money.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +44,21 @@ pub struct Entry {
     pub refunded: u32,
 }
 
-/// Sixteen hex digits from a seed and a word: the same in each run, different for each word.
+/// The answer to a call for the books.
+fn books_json(books: &[Entry]) -> Answer {
+    let entry = |entry: &Entry| {
+        json!({"id": entry.id, "reference": entry.reference, "amountMinor": entry.amount_minor,
+            "taken": entry.taken, "refunded": entry.refunded})
+    };
+    Answer::ok(&books.iter().map(entry).collect())
+}
+
+/// The time in seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Twenty-four hex digits from a seed and a word: the same in each run, different for each word.
 fn token(prefix: &str, seed: u64, word: &str) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(word).finalize();

@@ -1,12 +1,13 @@
 //! HTTP around a fake: one function from request to answer, and the faults between it and the wire.
 
-use std::{convert::Infallible, fmt, io, net::SocketAddr, pin::Pin, sync::Arc, task};
+use std::{collections::BTreeMap, fmt, io, net::SocketAddr, sync::Arc, vec};
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::{
-    body::{Body, Frame, Incoming},
+    body::{Frame, Incoming},
     server::conn::http1,
     service::service_fn,
 };
@@ -23,13 +24,14 @@ pub struct Ask {
     pub method: Method,
     /// Its path, without the query.
     pub path: String,
-    /// Its query, undecoded.
-    pub query: String,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
 }
+
+/// The names and values of a form.
+pub type Form = BTreeMap<String, String>;
 
 impl Ask {
     /// A header's text, or an empty one.
@@ -37,8 +39,8 @@ impl Ask {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The pairs of a form body, decoded.
-    pub fn form(&self) -> Vec<(String, String)> {
+    /// Decodes a form body.
+    pub fn form(&self) -> Form {
         url::form_urlencoded::parse(&self.body).into_owned().collect()
     }
 }
@@ -58,6 +60,16 @@ impl Answer {
     /// JSON.
     pub fn json(status: StatusCode, body: &Value) -> Self {
         Self { status, headers: vec![("content-type", "application/json".into())], body: body.to_string() }
+    }
+
+    /// JSON with status 200, or a refusal.
+    pub fn of(result: Result<Value, Self>) -> Self {
+        result.map_or_else(|refusal| refusal, |body| Self::ok(&body))
+    }
+
+    /// JSON with status 200.
+    pub fn ok(body: &Value) -> Self {
+        Self::json(StatusCode::OK, body)
     }
 
     /// A page.
@@ -116,17 +128,23 @@ impl<P: Program> Running<P> {
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
-
-    /// Listens until the process ends.
-    pub async fn forever(mut self) {
-        let _ = (&mut self.task).await;
-    }
 }
 
 impl<P> Drop for Running<P> {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Runs a fake on the address of the first argument until the process ends.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub async fn by_hand(program: impl Program) -> io::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".into());
+    let mut fake = Running::start(program, &address).await?;
+    println!("listening on {}", fake.url());
+    (&mut fake.task).await.map_err(io::Error::other)
 }
 
 async fn accept<P: Program>(listener: TcpListener, program: Arc<P>, faults: Arc<Faults>, base_url: String) {
@@ -163,13 +181,7 @@ async fn handle<P: Program>(
 ) -> Result<Response<Sent>, Cut> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    let ask = Ask {
-        method: parts.method,
-        path: parts.uri.path().to_owned(),
-        query: parts.uri.query().unwrap_or_default().to_owned(),
-        headers: parts.headers,
-        body,
-    };
+    let ask = Ask { method: parts.method, path: parts.uri.path().to_owned(), headers: parts.headers, body };
     if ask.path == "/_control/faults" {
         return sent(order(faults, &ask), None);
     }
@@ -223,45 +235,21 @@ fn order(faults: &Faults, ask: &Ask) -> Answer {
         faults.none();
     }
     let (calls, faulty) = faults.calls();
-    Answer::json(StatusCode::OK, &json!({"calls": calls, "faulty": faulty}))
+    Answer::ok(&json!({"calls": calls, "faulty": faulty}))
 }
 
+/// A body that may break off.
+type Sent = StreamBody<stream::Iter<vec::IntoIter<Result<Frame<Bytes>, Cut>>>>;
+
 fn sent(answer: Answer, break_at: Option<usize>) -> Result<Response<Sent>, Cut> {
-    let mut response = Response::builder().status(answer.status);
+    let mut response = Response::builder().status(answer.status).header("content-length", answer.body.len());
     for (name, value) in &answer.headers {
         response = response.header(*name, value);
     }
     let body = Bytes::from(answer.body);
-    let whole = body.len();
-    let body = break_at.map_or_else(|| body.clone(), |at| body.slice(..at));
-    let is_broken = body.len() < whole;
-    if is_broken {
-        response = response.header("content-length", whole);
-    }
-    response.body(Sent { body: Full::new(body), is_broken }).map_err(|_| Cut)
-}
-
-/// A body that may end before its time.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    body: Full<Bytes>,
-    is_broken: bool,
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut task::Context<'_>,
-    ) -> task::Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        match Pin::new(&mut self.body).poll_frame(context) {
-            task::Poll::Ready(None) if self.is_broken => task::Poll::Ready(Some(Err(Cut))),
-            task::Poll::Ready(frame) => {
-                task::Poll::Ready(frame.map(|frame| frame.map_err(|never: Infallible| match never {})))
-            }
-            task::Poll::Pending => task::Poll::Pending,
-        }
-    }
+    let frames = match break_at {
+        Some(at) => vec![Ok(Frame::data(body.slice(..at))), Err(Cut)],
+        None => vec![Ok(Frame::data(body))],
+    };
+    response.body(StreamBody::new(stream::iter(frames))).map_err(|_| Cut)
 }

@@ -58,18 +58,18 @@ class Shop:
         self.stripe_process, self.stripe = start("fake-stripe")
         source = ROOT / "server" / "fakes" / "src"
         constant = lambda file, name: re.search(rf'const {name}: &str = "(.*?)"', (source / file).read_text())[1]
-        self.wallet = constant("bkash.rs", "WALLET")
+        self.wallet = constant("bkash/known.rs", "WALLET")
         self.process, self.url = start(
             "payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(directory), "--rate-limit", "0",
             "--keyless-rate-limit", "0",
             PAYMENTS_BKASH_BASE_URL=f"{self.bkash}/v1.2.0-beta",
-            PAYMENTS_BKASH_APP_KEY=constant("bkash.rs", "APP_KEY"),
-            PAYMENTS_BKASH_APP_SECRET=constant("bkash.rs", "APP_SECRET"),
-            PAYMENTS_BKASH_USERNAME=constant("bkash.rs", "USERNAME"),
-            PAYMENTS_BKASH_PASSWORD=constant("bkash.rs", "PASSWORD"),
+            PAYMENTS_BKASH_APP_KEY=constant("bkash/known.rs", "APP_KEY"),
+            PAYMENTS_BKASH_APP_SECRET=constant("bkash/known.rs", "APP_SECRET"),
+            PAYMENTS_BKASH_USERNAME=constant("bkash/known.rs", "USERNAME"),
+            PAYMENTS_BKASH_PASSWORD=constant("bkash/known.rs", "PASSWORD"),
             PAYMENTS_STRIPE_BASE_URL=self.stripe,
-            PAYMENTS_STRIPE_SECRET_KEY=constant("stripe.rs", "SECRET_KEY"),
-            PAYMENTS_STRIPE_WEBHOOK_SECRET=constant("stripe.rs", "WEBHOOK_SECRET"),
+            PAYMENTS_STRIPE_SECRET_KEY=constant("stripe/known.rs", "SECRET_KEY"),
+            PAYMENTS_STRIPE_WEBHOOK_SECRET=constant("stripe/known.rs", "WEBHOOK_SECRET"),
         )
         call(f"{self.stripe}/_control/events", {"url": f"{self.url}/gateways/stripe/webhook", "times": 2})
         self.directory = directory

@@ -1,0 +1,70 @@
+//! Tokens: two an hour, and a caller who asks for more is blocked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    answers::{failure, text, unauthorized},
+    known::{APP_KEY, APP_SECRET, PASSWORD, USERNAME},
+};
+use crate::{Answer, Ask, token};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const CALLS_AN_HOUR: usize = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    /// When each token expires.
+    tokens: HashMap<String, Instant>,
+    refresh_tokens: HashSet<String>,
+    /// The calls for tokens of the last hour.
+    pub(super) calls: Vec<Instant>,
+    blocked_until: Option<Instant>,
+}
+
+impl Tokens {
+    pub(super) fn grant(&mut self, ask: &Ask, body: &Value, is_refresh: bool) -> Answer {
+        let now = Instant::now();
+        if self.blocked_until.is_some_and(|until| now < until) {
+            return failure("9999", "Credential is blocked: too many token requests");
+        }
+        self.calls.retain(|at| now.duration_since(*at) < HOUR);
+        if self.calls.len() >= CALLS_AN_HOUR {
+            self.blocked_until = Some(now + HOUR);
+            return failure("9999", "Credential is blocked: too many token requests");
+        }
+        self.calls.push(now);
+        if ask.header("username") != USERNAME || ask.header("password") != PASSWORD {
+            return unauthorized("Unauthorized");
+        }
+        if text(body, "app_key") != Some(APP_KEY) || text(body, "app_secret") != Some(APP_SECRET) {
+            return failure("2001", "Invalid App Key");
+        }
+        if is_refresh && !text(body, "refresh_token").is_some_and(|given| self.refresh_tokens.contains(given)) {
+            return failure("2079", "Invalid refresh token");
+        }
+        let number = self.tokens.len() as u64;
+        let [id, refresh] = ["id_token", "refresh_token"].map(|word| token("eyJ.fake.", number, word));
+        self.tokens.insert(id.clone(), now + HOUR);
+        self.refresh_tokens.insert(refresh.clone());
+        Answer::ok(&json!({"statusCode": "0000", "statusMessage": "Successful", "id_token": id,
+            "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}))
+    }
+
+    /// Checks what every call but those for tokens must carry.
+    pub(super) fn refuse(&self, ask: &Ask) -> Option<Answer> {
+        if ask.header("x-app-key") != APP_KEY {
+            return Some(unauthorized("Forbidden: invalid app key"));
+        }
+        // The token alone: `Bearer …` is no token it knows.
+        match self.tokens.get(ask.header("authorization")) {
+            None => Some(unauthorized("Unauthorized")),
+            Some(until) if Instant::now() >= *until => Some(unauthorized("The incoming token has expired")),
+            Some(_) => None,
+        }
+    }
+}
