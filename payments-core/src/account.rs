@@ -5,11 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-use crate::{
-    AppId, DeveloperId, Timestamp, WorkspaceId,
-    aliased::aliased_resource,
-    money::{serialize_number, write_hundredths},
-};
+use crate::{AppId, DeveloperId, Timestamp, WorkspaceId, aliased::aliased_resource, hundredths};
 
 /// A sum of the ledger, in whole minor units (paisa, cents). Unlike an [`Amount`](crate::Amount) it may be of any size
 /// and below zero. On the wire it is a number in major units.
@@ -35,7 +31,7 @@ impl fmt::Display for Balance {
         if self.0 < 0 {
             f.write_str("-")?;
         }
-        write_hundredths(f, self.0.unsigned_abs())
+        hundredths::write(f, self.0.unsigned_abs())
     }
 }
 
@@ -47,7 +43,7 @@ impl fmt::Debug for Balance {
 
 impl Serialize for Balance {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_number(&self.to_string(), serializer)
+        hundredths::serialize(self, serializer)
     }
 }
 

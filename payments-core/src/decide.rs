@@ -1,121 +1,10 @@
-//! The one place that says how a payment begins and how it may move.
-//!
-//! | from | to | cause |
-//! |---|---|---|
-//! | created | processing | the customer was sent to the gateway (live) |
-//! | created, processing | paid | the gateway confirms the approval (live) |
-//! | created, processing | failed, cancelled | the gateway says so (live), or the simulator (test) |
-//! | created | paid | the simulator (test) |
-//! | created, processing | expired | the session's life is over |
-//! | expired, failed, cancelled | paid | only a late confirmation by the gateway (live): money that arrived stays in view |
-//! | paid | refunded | a refund (live) |
-//!
-//! `pending` moves as `created` does. Anything else is a [`Refusal`] that names both states.
+//! What comes with each move of a payment: its fields, postings and event.
 
 use crate::{
-    Amount, AppId, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
-    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, SimulateOutcome, Timestamp,
-    aliased::UnknownFields, ledger,
+    Amount, AppId, Cause, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
+    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, Refusal, SimulateOutcome, Timestamp,
+    aliased::UnknownFields, ledger, transition,
 };
-
-/// What moves a payment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// The customer of a live session was sent to the gateway.
-    SentToGateway(PaymentMethod),
-    /// The gateway, asked by the server, confirms this payment's id, amount and currency.
-    GatewayConfirmed,
-    /// The gateway says that the payment failed.
-    GatewayFailed,
-    /// The gateway says that the customer gave up.
-    GatewayCancelled,
-    /// The simulator of a test session was told to end so.
-    Simulated(SimulateOutcome),
-    /// The session's life is over; where the customer had been sent to the gateway, it was asked once more and says
-    /// unpaid.
-    SessionEnded,
-    /// The merchant gives the money back.
-    Refunded {
-        /// The refund's new id.
-        id: RefundId,
-        /// Why, in the merchant's words.
-        reason: Option<String>,
-    },
-}
-
-impl Cause {
-    /// Where this cause leads.
-    fn target(&self) -> RawStatus {
-        match self {
-            Self::SentToGateway(_) => RawStatus::Processing,
-            Self::GatewayConfirmed | Self::Simulated(SimulateOutcome::Completed) => RawStatus::Paid,
-            Self::GatewayFailed | Self::Simulated(SimulateOutcome::Failed) => RawStatus::Failed,
-            Self::GatewayCancelled | Self::Simulated(SimulateOutcome::Cancelled) => RawStatus::Cancelled,
-            Self::SessionEnded => RawStatus::Expired,
-            Self::Refunded { .. } => RawStatus::Refunded,
-        }
-    }
-
-    /// The environment in which this cause can occur, where it is only one.
-    fn environment(&self) -> Option<Environment> {
-        match self {
-            Self::Simulated(_) => Some(Environment::Test),
-            Self::SessionEnded => None,
-            _ => Some(Environment::Live),
-        }
-    }
-}
-
-/// A move that the table does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The state forbids it.
-    #[error("a payment that is {from} cannot become {to}")]
-    State {
-        /// Where the payment stands.
-        from: RawStatus,
-        /// Where it was to go.
-        to: RawStatus,
-    },
-    /// Only test sessions have a simulator.
-    #[error("a live payment cannot be simulated; only a payment made with a test key can")]
-    LiveSimulation,
-    /// Test payments moved no money.
-    #[error("a test payment cannot become {to}; only a payment made with a live key can")]
-    TestPayment {
-        /// Where it was to go.
-        to: RawStatus,
-    },
-    /// No refund of this payment waits to be settled by hand.
-    #[error("this payment has no refund that waits for its settlement")]
-    NothingToSettle,
-}
-
-/// Where a payment goes from here, as the table has it.
-///
-/// # Errors
-/// A [`Refusal`] for whatever the table does not have.
-pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> Result<RawStatus, Refusal> {
-    use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
-
-    let to = cause.target();
-    match (cause.environment(), environment) {
-        (Some(Environment::Test), Environment::Live) => return Err(Refusal::LiveSimulation),
-        (Some(Environment::Live), Environment::Test) => return Err(Refusal::TestPayment { to }),
-        _ => {}
-    }
-    let allowed = match cause {
-        Cause::SentToGateway(_) | Cause::Simulated(SimulateOutcome::Completed) => matches!(from, Created | Pending),
-        Cause::GatewayConfirmed => matches!(from, Created | Pending | Processing | Expired | Failed | Cancelled),
-        Cause::GatewayFailed
-        | Cause::GatewayCancelled
-        | Cause::Simulated(SimulateOutcome::Failed | SimulateOutcome::Cancelled)
-        | Cause::SessionEnded => matches!(from, Created | Pending | Processing),
-        Cause::Refunded { .. } => *from == Paid,
-    };
-    if allowed { Ok(to) } else { Err(Refusal::State { from: from.clone(), to }) }
-}
 
 /// What a move comes to: all of it is committed together, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::RANDOM_BYTES;
+    use crate::{RANDOM_BYTES, transition::tests::causes};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000).unwrap()
@@ -276,71 +165,6 @@ mod tests {
             now: now(),
         };
         create(params, new).payment
-    }
-
-    fn causes() -> Vec<Cause> {
-        vec![
-            Cause::SentToGateway(PaymentMethod::Mfs),
-            Cause::GatewayConfirmed,
-            Cause::GatewayFailed,
-            Cause::GatewayCancelled,
-            Cause::Simulated(SimulateOutcome::Completed),
-            Cause::Simulated(SimulateOutcome::Failed),
-            Cause::Simulated(SimulateOutcome::Cancelled),
-            Cause::SessionEnded,
-            Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: None },
-        ]
-    }
-
-    /// The table once more, written as rows: from, environment, cause (by its place above), to.
-    fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
-        use Environment::{Live, Test};
-        let mut rows = vec![("paid", Live, 8, "refunded")];
-        for open in ["created", "pending"] {
-            rows.extend([
-                (open, Live, 0, "processing"),
-                (open, Live, 1, "paid"),
-                (open, Live, 2, "failed"),
-                (open, Live, 3, "cancelled"),
-                (open, Test, 4, "paid"),
-                (open, Test, 5, "failed"),
-                (open, Test, 6, "cancelled"),
-                (open, Live, 7, "expired"),
-                (open, Test, 7, "expired"),
-            ]);
-        }
-        rows.extend([
-            ("processing", Live, 1, "paid"),
-            ("processing", Live, 2, "failed"),
-            ("processing", Live, 3, "cancelled"),
-            ("processing", Test, 5, "failed"),
-            ("processing", Test, 6, "cancelled"),
-            ("processing", Live, 7, "expired"),
-            ("processing", Test, 7, "expired"),
-        ]);
-        rows.extend(["expired", "failed", "cancelled"].map(|ended| (ended, Live, 1, "paid")));
-        rows
-    }
-
-    #[test]
-    fn every_state_and_cause_goes_where_the_table_says_and_nowhere_else() {
-        for from in RawStatus::KNOWN.iter().chain([&RawStatus::Other("later".into())]) {
-            for environment in [Environment::Live, Environment::Test] {
-                for (index, cause) in causes().iter().enumerate() {
-                    let row =
-                        table().into_iter().find(|row| (row.0, row.1, row.2) == (from.as_str(), environment, index));
-                    let expected = row.map(|row| RawStatus::from(row.3));
-                    let got = transition(from, environment, cause).ok();
-                    assert_eq!(got, expected, "{from} in {environment} by {cause:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_refusal_names_both_states() {
-        let refusal = transition(&RawStatus::Refunded, Environment::Live, &Cause::GatewayConfirmed).unwrap_err();
-        assert_eq!(refusal.to_string(), "a payment that is refunded cannot become paid");
     }
 
     #[test]

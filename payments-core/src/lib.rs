@@ -27,17 +27,20 @@
 
 mod account;
 pub mod aliased;
+mod amount;
 mod checkout;
 mod create_payment;
+mod currency;
 mod decide;
 mod environment;
 mod error_body;
 mod event;
+mod fee_rate;
+mod hundredths;
 mod id;
 mod json_fault;
 mod ledger;
 mod mobile_number;
-mod money;
 mod near_miss;
 mod open_enum;
 mod page;
@@ -46,31 +49,36 @@ mod raw_json;
 mod refund;
 mod status;
 mod timestamp;
+mod transition;
 mod validation;
 mod webhook;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
+pub use amount::Amount;
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
     redirect_url,
 };
 pub use create_payment::CreatePayment;
-pub use decide::{Cause, Decision, NewPayment, Refusal, create, decide, settle_refund, transition};
+pub use currency::{Currency, UnknownCurrency};
+pub use decide::{Decision, NewPayment, create, decide, settle_refund};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, Message};
 pub use event::{Envelope, Event, EventKind, EventParseError};
+pub use fee_rate::FeeRate;
+pub use hundredths::AmountError;
 pub use id::{
     AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, WebhookId, WorkspaceId,
 };
 pub use ledger::{LedgerAccount, Posting};
 pub use mobile_number::{MobileNumber, MobileNumberError};
-pub use money::{Amount, AmountError, Currency, FeeRate, UnknownCurrency};
 pub use page::{Page, PageRequest};
 pub use payment::{Customer, Payment, PaymentMethod};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use refund::{CreateRefund, Refund, RefundStatus};
 pub use status::{RawStatus, Status};
 pub use timestamp::{Timestamp, TimestampError};
+pub use transition::{Cause, Refusal, transition};
 pub use validation::{Fields, Invalid};
 pub use webhook::{
     CreateWebhook, Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, SigningSecret, Subscription,

@@ -1,0 +1,160 @@
+//! Sums of money: whole minor units inside, a decimal number of major units on the wire.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
+
+use crate::hundredths::{self, AmountError};
+
+/// A sum of money without its currency, in whole minor units (paisa, cents). It never passes through a float.
+///
+/// On the wire it is a JSON number in major units, with no more decimals than it needs: `750`, `37.5`, `0.01`.
+///
+/// ```
+/// use payments_core::Amount;
+///
+/// let price: Amount = "37.50".parse()?;
+/// assert_eq!(price, Amount::from_minor(3750));
+/// assert_eq!(price.to_string(), "37.5");
+/// # Ok::<(), payments_core::AmountError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Amount(u64);
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// The largest amount of one payment: 999 999 999 999.99.
+    pub const MAX: Self = Self(99_999_999_999_999);
+
+    /// So many paisa or cents.
+    #[must_use]
+    pub const fn from_minor(minor: u64) -> Self {
+        Self(minor)
+    }
+
+    /// The number of paisa or cents.
+    #[must_use]
+    pub const fn as_minor(self) -> u64 {
+        self.0
+    }
+
+    /// The difference, or `None` if `other` is more.
+    #[must_use]
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(minor) => Some(Self(minor)),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hundredths::write(f, self.0.into())
+    }
+}
+
+impl fmt::Debug for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Amount {
+    type Err = AmountError;
+
+    /// Reads an amount of major units such as `750` or `37.50`.
+    fn from_str(text: &str) -> Result<Self, AmountError> {
+        hundredths::parse(text).map(Self)
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        hundredths::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Box::<RawValue>::deserialize(deserializer)?;
+        number.get().parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(json: &str) -> Result<Amount, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    #[test]
+    fn an_amount_is_read_exactly_from_every_form_of_a_json_number() {
+        for (json, minor) in [
+            ("750", 75_000),
+            ("37.5", 3_750),
+            ("37.50", 3_750),
+            ("0.01", 1),
+            ("1e2", 10_000),
+            ("1E+2", 10_000),
+            ("100e-2", 100),
+            ("1.5e1", 1_500),
+            ("0.0001e4", 100),
+            ("1.000000000000000000000000000", 100),
+            ("0", 0),
+            ("-0", 0),
+            ("0e999999999999999999999", 0),
+            ("999999999999.99", 99_999_999_999_999),
+        ] {
+            assert_eq!(read(json).unwrap().as_minor(), minor, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_exact_amount_is_refused_with_the_reason() {
+        for (text, error) in [
+            ("0.001", AmountError::TooPrecise),
+            ("1e-3", AmountError::TooPrecise),
+            ("1e-99999999999999999999", AmountError::TooPrecise),
+            ("0.1000000000000000055511151231257827", AmountError::TooPrecise),
+            ("-1", AmountError::Negative),
+            ("-0.01", AmountError::Negative),
+            ("1000000000000", AmountError::TooLarge),
+            ("1e99999999999999999999", AmountError::TooLarge),
+            ("\"750\"", AmountError::NotANumber),
+            ("NaN", AmountError::NotANumber),
+            ("", AmountError::NotANumber),
+            ("+1", AmountError::NotANumber),
+            ("01", AmountError::NotANumber),
+            (".5", AmountError::NotANumber),
+            ("5.", AmountError::NotANumber),
+            ("1e", AmountError::NotANumber),
+            ("1_000", AmountError::NotANumber),
+            ("true", AmountError::NotANumber),
+            ("null", AmountError::NotANumber),
+        ] {
+            assert_eq!(text.parse::<Amount>(), Err(error), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_amount_comes_back_from_the_wire_as_it_went(minor in 0..=Amount::MAX.0) {
+            let amount = Amount(minor);
+            let json = serde_json::to_string(&amount).unwrap();
+            prop_assert_eq!(read(&json).unwrap(), amount);
+            prop_assert_eq!(json.parse::<f64>().unwrap().to_string().parse::<Amount>().unwrap(), amount);
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[-+0-9.eE]{0,40}") {
+            let _ = text.parse::<Amount>();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The two currencies.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// The currency of a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub enum Currency {
+    /// Bangladeshi taka, through a mobile financial services gateway. The default of a payment.
+    #[default]
+    #[serde(rename = "BDT")]
+    Bdt,
+    /// United States dollar, through a card processor.
+    #[serde(rename = "USD")]
+    Usd,
+}
+
+impl Currency {
+    /// Every currency.
+    pub const ALL: [Self; 2] = [Self::Bdt, Self::Usd];
+
+    /// The ISO 4217 code: `BDT` or `USD`.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Bdt => "BDT",
+            Self::Usd => "USD",
+        }
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl FromStr for Currency {
+    type Err = UnknownCurrency;
+
+    fn from_str(code: &str) -> Result<Self, UnknownCurrency> {
+        Self::ALL.into_iter().find(|currency| currency.code() == code).ok_or(UnknownCurrency)
+    }
+}
+
+/// A currency code other than `BDT` and `USD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be one of BDT, USD")]
+pub struct UnknownCurrency;
