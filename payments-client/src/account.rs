@@ -3,10 +3,7 @@
 use payments_core::{Account, Balances, DeveloperApp};
 use reqwest::Method;
 
-use crate::{
-    Client,
-    request::{Call, Request},
-};
+use crate::{Client, call::Call, request::Request};
 
 /// The account of the key's developer; its figures are those of the key's environment.
 #[derive(Debug, Clone, Copy)]
@@ -14,11 +11,15 @@ pub struct AccountResource<'c> {
     client: &'c Client,
 }
 
-impl<'c> AccountResource<'c> {
-    pub(crate) const fn new(client: &'c Client) -> Self {
-        Self { client }
+impl Client {
+    /// The account: workspace, balances, volume and apps.
+    #[must_use]
+    pub fn account(&self) -> AccountResource<'_> {
+        AccountResource { client: self }
     }
+}
 
+impl AccountResource<'_> {
     /// Reads the workspace, the balances and the lifetime volume.
     ///
     /// ```no_run

@@ -7,10 +7,7 @@ use reqwest::Method;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
-use crate::{
-    Client,
-    request::{Call, Request},
-};
+use crate::{Client, call::Call, request::Request};
 
 /// Checkout sessions. A session's id is its payment's.
 #[derive(Debug, Clone, Copy)]
@@ -18,11 +15,15 @@ pub struct Checkout<'c> {
     client: &'c Client,
 }
 
-impl<'c> Checkout<'c> {
-    pub(crate) const fn new(client: &'c Client) -> Self {
-        Self { client }
+impl Client {
+    /// Checkout sessions: the keyless routes behind the checkout page.
+    #[must_use]
+    pub fn checkout(&self) -> Checkout<'_> {
+        Checkout { client: self }
     }
+}
 
+impl Checkout<'_> {
     /// Reads what the checkout page shows.
     ///
     /// ```no_run

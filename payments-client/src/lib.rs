@@ -3,9 +3,12 @@
 #![warn(missing_docs)]
 
 mod account;
+mod answer;
 #[cfg(feature = "blocking")]
 mod blocking;
 mod budget;
+mod builder;
+mod call;
 mod checkout;
 mod client;
 mod clock;
@@ -26,8 +29,9 @@ pub mod testing;
 mod webhooks;
 
 pub use account::AccountResource;
+pub use builder::ClientBuilder;
 pub use checkout::{Checkout, CreateDemoSession, PayResult};
-pub use client::{Client, ClientBuilder, KeyHeader};
+pub use client::{Client, KeyHeader};
 pub use error::{Error, Result};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;

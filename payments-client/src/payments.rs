@@ -4,10 +4,7 @@ use payments_core::{CreatePayment, Page, Payment, PaymentId, Status};
 use reqwest::Method;
 use serde::Serialize;
 
-use crate::{
-    Client, IdempotentRequest,
-    request::{Call, Request},
-};
+use crate::{Client, IdempotentRequest, call::Call, request::Request};
 
 /// The payments of the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -15,11 +12,15 @@ pub struct Payments<'c> {
     client: &'c Client,
 }
 
-impl<'c> Payments<'c> {
-    pub(crate) const fn new(client: &'c Client) -> Self {
-        Self { client }
+impl Client {
+    /// Payments.
+    #[must_use]
+    pub fn payments(&self) -> Payments<'_> {
+        Payments { client: self }
     }
+}
 
+impl<'c> Payments<'c> {
     pub(crate) const fn client(self) -> &'c Client {
         self.client
     }

@@ -2,63 +2,13 @@
 
 use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
 
-use reqwest::Method;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use crate::{
     Client, IdempotencyKey, Response, Result,
+    call::{Call, CallResult},
     error::{Error, Kind},
-    retry::Safety,
 };
-
-/// What is sent, and what is known of repeating it.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    pub(crate) method: Method,
-    /// The path below `/api/v1`, and its template, which names no id: that one is for logs.
-    pub(crate) segments: Vec<Box<str>>,
-    pub(crate) template: &'static str,
-    pub(crate) query: Vec<(&'static str, String)>,
-    pub(crate) body: Option<Vec<u8>>,
-    pub(crate) key: Option<IdempotencyKey>,
-    pub(crate) is_keyed: bool,
-    pub(crate) safety: Safety,
-}
-
-impl Call {
-    /// A call of a template, whose `{}` are filled with the ids in their order.
-    pub(crate) fn new(method: Method, template: &'static str, ids: &[&str]) -> Self {
-        let mut ids = ids.iter();
-        let segments = template.split('/').skip(1);
-        let segments = segments.map(|part| if part == "{}" { ids.next().copied().unwrap_or("") } else { part }.into());
-        let safety = if method == Method::POST { Safety::Once } else { Safety::Repeatable };
-        Self {
-            segments: segments.collect(),
-            method,
-            template,
-            query: Vec::new(),
-            body: None,
-            key: None,
-            is_keyed: true,
-            safety,
-        }
-    }
-
-    pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self> {
-        self.body = Some(serde_json::to_vec(body).map_err(|error| Kind::Request(error.to_string()))?);
-        Ok(self)
-    }
-
-    pub(crate) fn keyless(mut self) -> Self {
-        self.is_keyed = false;
-        self
-    }
-
-    pub(crate) fn repeatable(mut self) -> Self {
-        self.safety = Safety::Repeatable;
-        self
-    }
-}
 
 type Sending<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
@@ -190,20 +140,5 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for IdempotentRequest<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
-    }
-}
-
-/// A call, or why it cannot be made.
-pub(crate) struct CallResult(Result<Call>);
-
-impl From<Call> for CallResult {
-    fn from(call: Call) -> Self {
-        Self(Ok(call))
-    }
-}
-
-impl From<Result<Call>> for CallResult {
-    fn from(call: Result<Call>) -> Self {
-        Self(call)
     }
 }

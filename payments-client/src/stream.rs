@@ -6,7 +6,7 @@ use futures_util::stream::{self, BoxStream};
 use payments_core::{Delivery, Page, Payment};
 use serde::de::DeserializeOwned;
 
-use crate::{Client, Result, request::Call, request::Request};
+use crate::{Client, Result, call::Call, request::Request};
 
 /// What lists are made of.
 pub trait Listed: DeserializeOwned + Send + Sync + 'static + sealed::Sealed {

@@ -6,10 +6,7 @@ use payments_core::{CreateWebhook, Delivery, Page, WebhookEndpoint, WebhookId};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Client, IdempotentRequest,
-    request::{Call, Request},
-};
+use crate::{Client, IdempotentRequest, call::Call, request::Request};
 
 /// The webhook endpoints of the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -17,11 +14,15 @@ pub struct Webhooks<'c> {
     client: &'c Client,
 }
 
-impl<'c> Webhooks<'c> {
-    pub(crate) const fn new(client: &'c Client) -> Self {
-        Self { client }
+impl Client {
+    /// Webhook endpoints.
+    #[must_use]
+    pub fn webhooks(&self) -> Webhooks<'_> {
+        Webhooks { client: self }
     }
+}
 
+impl Webhooks<'_> {
     /// Subscribes an endpoint. The answer holds its signing secret.
     ///
     /// A developer may have so many in an environment, 100 unless the server's operator chose otherwise; one more is
