@@ -7,8 +7,9 @@ use crate::{
     Amount, CreatePayment, Currency, Customer, Environment, MobileNumber, Payment, PaymentId, PaymentMethod, RawStatus,
     Status, Timestamp,
     aliased::aliased_resource,
-    create_payment::{self, web_url},
+    create_payment,
     validation::{Fields, Invalid},
+    web_url::web_url,
 };
 
 aliased_resource! {

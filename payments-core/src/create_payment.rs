@@ -1,15 +1,14 @@
 //! What a merchant says to create a payment.
 
 use serde::Serialize;
-use url::{Host, Url};
 
 use crate::{
     Amount, AmountError, Currency, Customer, Environment, Metadata,
     validation::{Fields, Invalid},
+    web_url::{is_localhost, web_url, web_url_fault},
 };
 
 const MAX_DESCRIPTION_BYTES: usize = 2000;
-const MAX_CUSTOMER_BYTES: usize = 320;
 const MAX_REFERENCE_BYTES: usize = 255;
 const MAX_URL_BYTES: usize = 2048;
 
@@ -117,7 +116,7 @@ impl CreatePayment {
             currency: currency(&mut fields),
             description: fields.text("description", MAX_DESCRIPTION_BYTES),
             metadata: metadata(&mut fields),
-            customer: customer(&mut fields),
+            customer: Customer::read(&mut fields),
             merchant_transaction_id: fields
                 .text("merchantTransactionId", MAX_REFERENCE_BYTES)
                 .filter(|reference| !reference.is_empty()),
@@ -149,30 +148,6 @@ fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     Metadata::new(json).map(Some).unwrap_or_else(|error| fields.fault("metadata", error, None))
 }
 
-/// Who pays: the entries of `customer`, and the flat names that a payment has beside them.
-fn customer(fields: &mut Fields<'_>) -> Option<Customer> {
-    let mut customer = fields.nested("customer", |customer| Customer {
-        name: customer.text("name", MAX_CUSTOMER_BYTES),
-        email: customer.text("email", MAX_CUSTOMER_BYTES),
-        phone: customer.text("phone", MAX_CUSTOMER_BYTES),
-    });
-    for (flat, nested, entry) in [
-        ("customerName", "customer.name", &mut customer.name),
-        ("customerEmail", "customer.email", &mut customer.email),
-        ("customerPhone", "customer.phone", &mut customer.phone),
-    ] {
-        let given = fields.text(flat, MAX_CUSTOMER_BYTES);
-        match entry {
-            Some(known) if given.as_ref().is_some_and(|given| given != known) => {
-                fields.fault(flat, format_args!("and {nested} disagree; give one of them, or the same in both"), ());
-            }
-            Some(_) => {}
-            None => *entry = given,
-        }
-    }
-    (fields.raw("customer").is_some() || customer != Customer::default()).then_some(customer)
-}
-
 /// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
 fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
@@ -182,30 +157,6 @@ fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Enviro
         }
         Some(_) => Ok(()),
     })
-}
-
-/// An absolute http or https address with a host, written without control characters or white space.
-pub(crate) fn web_url(text: &str) -> Option<Url> {
-    let clean = !text.chars().any(|char| char.is_control() || char.is_whitespace());
-    let url = Url::parse(text).ok().filter(|_| clean)?;
-    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
-}
-
-/// What a text must be that is no [`web_url`].
-pub(crate) fn web_url_fault(text: &str) -> &'static str {
-    match Url::parse(text) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
-        _ => "must be an absolute URL",
-    }
-}
-
-fn is_localhost(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ mod amount;
 mod checkout;
 mod create_payment;
 mod currency;
+mod customer;
 mod decide;
 mod environment;
 mod error_body;
@@ -51,6 +52,7 @@ mod status;
 mod timestamp;
 mod transition;
 mod validation;
+mod web_url;
 mod webhook;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
@@ -61,6 +63,7 @@ pub use checkout::{
 };
 pub use create_payment::CreatePayment;
 pub use currency::{Currency, UnknownCurrency};
+pub use customer::Customer;
 pub use decide::{Decision, NewPayment, create, decide, settle_refund};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, Message};
@@ -73,7 +76,7 @@ pub use id::{
 pub use ledger::{LedgerAccount, Posting};
 pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use page::{Page, PageRequest};
-pub use payment::{Customer, Payment, PaymentMethod};
+pub use payment::{Payment, PaymentMethod};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use refund::{CreateRefund, Refund, RefundStatus};
 pub use status::{RawStatus, Status};

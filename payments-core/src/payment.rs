@@ -1,10 +1,8 @@
 //! The payment, as it stands on the wire.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    Amount, AppId, Currency, DeveloperId, Environment, FeeRate, Metadata, PaymentId, RawStatus, Refund, Status,
-    Timestamp, aliased::aliased_resource, open_enum::open_enum,
+    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, PaymentId, RawStatus, Refund,
+    Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
 };
 
 aliased_resource! {
@@ -62,32 +60,6 @@ aliased_resource! {
         created_at: Timestamp = "created_at" | "createdAt",
         /// When it last changed.
         updated_at: Timestamp = "updatedAt",
-    }
-}
-
-/// Who pays, as far as the merchant said. Missing entries are `null` on the wire.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Customer {
-    /// The customer's name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// The customer's e-mail address.
-    #[serde(default)]
-    pub email: Option<String>,
-    /// The customer's phone number.
-    #[serde(default)]
-    pub phone: Option<String>,
-}
-
-/// Says which entries are there and not what they are: a customer's data does not belong in a log.
-impl std::fmt::Debug for Customer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let given = |entry: &Option<String>| entry.as_ref().map(|_| "given");
-        f.debug_struct("Customer")
-            .field("name", &given(&self.name))
-            .field("email", &given(&self.email))
-            .field("phone", &given(&self.phone))
-            .finish()
     }
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::{
     AppId, DeliveryId, DeveloperId, EventKind, RawJson, Timestamp, WebhookId,
     aliased::{UnknownFields, aliased_resource},
-    create_payment::{web_url, web_url_fault},
     open_enum::open_enum,
     validation::{Fields, Invalid},
+    web_url::{web_url, web_url_fault},
 };
 
 const MAX_URL_BYTES: usize = 2048;

@@ -1,0 +1,65 @@
+//! The customer of a payment.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::validation::Fields;
+
+const MAX_CUSTOMER_BYTES: usize = 320;
+
+/// Who pays, as far as the merchant said. Missing entries are `null` on the wire.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Customer {
+    /// The customer's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The customer's e-mail address.
+    #[serde(default)]
+    pub email: Option<String>,
+    /// The customer's phone number.
+    #[serde(default)]
+    pub phone: Option<String>,
+}
+
+impl Customer {
+    /// Reads the entries of `customer`, and the flat names that a payment has beside them.
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let mut customer = fields.nested("customer", |customer| Self {
+            name: customer.text("name", MAX_CUSTOMER_BYTES),
+            email: customer.text("email", MAX_CUSTOMER_BYTES),
+            phone: customer.text("phone", MAX_CUSTOMER_BYTES),
+        });
+        for (flat, nested, entry) in [
+            ("customerName", "customer.name", &mut customer.name),
+            ("customerEmail", "customer.email", &mut customer.email),
+            ("customerPhone", "customer.phone", &mut customer.phone),
+        ] {
+            let given = fields.text(flat, MAX_CUSTOMER_BYTES);
+            match entry {
+                Some(known) if given.as_ref().is_some_and(|given| given != known) => {
+                    fields.fault(
+                        flat,
+                        format_args!("and {nested} disagree; give one of them, or the same in both"),
+                        (),
+                    );
+                }
+                Some(_) => {}
+                None => *entry = given,
+            }
+        }
+        (fields.raw("customer").is_some() || customer != Self::default()).then_some(customer)
+    }
+}
+
+/// Says which entries are there and not what they are: a customer's data does not belong in a log.
+impl fmt::Debug for Customer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = |entry: &Option<String>| entry.as_ref().map(|_| "given");
+        f.debug_struct("Customer")
+            .field("name", &given(&self.name))
+            .field("email", &given(&self.email))
+            .field("phone", &given(&self.phone))
+            .finish()
+    }
+}
