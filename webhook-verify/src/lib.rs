@@ -19,6 +19,8 @@ mod signer;
 #[cfg(feature = "std")]
 pub mod testing;
 mod tolerance;
+#[cfg(feature = "std")]
+mod unix_time;
 mod verifier;
 
 pub use failure::{Failure, HeaderFault};
@@ -27,9 +29,3 @@ pub use secret::{Secret, SecretError};
 pub use signer::{SignatureHeader, Signer};
 pub use tolerance::Tolerance;
 pub use verifier::{MAX_SECRETS, Verification, Verified, Verifier};
-
-/// Seconds since 1970 by the system's clock; a clock set before 1970 counts as 1970, where no fresh signature is valid.
-#[cfg(feature = "std")]
-fn unix_seconds() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}

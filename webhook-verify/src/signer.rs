@@ -35,7 +35,7 @@ impl Signer {
     #[cfg(feature = "std")]
     #[must_use]
     pub fn sign_now(&self, body: &[u8]) -> SignatureHeader {
-        self.sign_at(body, crate::unix_seconds())
+        self.sign_at(body, crate::unix_time::unix_seconds())
     }
 
     /// Signs the body as of a time in seconds since 1970.

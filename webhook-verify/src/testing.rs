@@ -54,12 +54,12 @@ impl Sender {
     /// A genuine signature of yesterday: a request that was captured and is sent again. It must be refused.
     #[must_use]
     pub fn stale(&self, body: &[u8]) -> SignatureHeader {
-        self.signer.sign_at(body, crate::unix_seconds().saturating_sub(FAR))
+        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_sub(FAR))
     }
 
     /// A genuine signature of tomorrow. It must be refused.
     #[must_use]
     pub fn from_the_future(&self, body: &[u8]) -> SignatureHeader {
-        self.signer.sign_at(body, crate::unix_seconds().saturating_add(FAR))
+        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_add(FAR))
     }
 }

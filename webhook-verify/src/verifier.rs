@@ -80,7 +80,7 @@ impl Verifier {
     /// The first of [`Failure`]'s reasons that applies.
     #[cfg(feature = "std")]
     pub fn verify<'b>(&self, header: impl AsRef<[u8]>, body: &'b [u8]) -> Result<Verified<&'b [u8]>, Failure> {
-        self.verify_at(header, body, crate::unix_seconds())
+        self.verify_at(header, body, crate::unix_time::unix_seconds())
     }
 
     /// Verifies a body as of a time in seconds since 1970.
@@ -120,7 +120,7 @@ impl Verifier {
     /// [`Failure::MalformedHeader`] or [`Failure::TimestampOutsideTolerance`].
     #[cfg(feature = "std")]
     pub fn begin<'v>(&'v self, header: &'v (impl AsRef<[u8]> + ?Sized)) -> Result<Verification<'v>, Failure> {
-        self.begin_at(header, crate::unix_seconds())
+        self.begin_at(header, crate::unix_time::unix_seconds())
     }
 
     /// Begins with a body that arrives in pieces, as of a time in seconds since 1970.

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{ClaimStore, Committed, Held, Ticket};
+use super::claim_store::{ClaimStore, Committed, Held, Ticket};
 
 /// Claims in the memory of one process, up to a bound. They are gone when it ends.
 #[derive(Debug)]

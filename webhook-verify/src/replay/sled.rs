@@ -2,7 +2,7 @@
 
 use std::{string::ToString, vec::Vec};
 
-use super::{ClaimStore, Committed, Held, Ticket};
+use super::claim_store::{ClaimStore, Committed, Held, Ticket};
 
 /// Claims in a sled 0.34 tree of their own: they survive a restart of the process.
 ///
