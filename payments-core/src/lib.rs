@@ -23,7 +23,6 @@
 //! - [`Posting`]: what a move writes to the ledger.
 //! - [`Event`]: what a webhook carries, readable only from bytes whose signature was verified.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod account;
 pub mod aliased;

@@ -3,7 +3,6 @@
 //! `WEBHOOK_SECRET` is the endpoint's secret; several, parted by commas, while one replaces the other.
 //! `RECEIVER_LISTEN` is where to listen, 127.0.0.1:9000 unless it is set.
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 use std::{env, error::Error, net::SocketAddr, sync::LazyLock};
 

@@ -15,7 +15,6 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod bkash;
 mod faults;
