@@ -4,8 +4,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
+use secrecy::SecretString;
 
-use crate::{gateway::Hidden, service::Ending};
+use crate::service::Ending;
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it serves.
 #[derive(Debug, Parser)]
@@ -125,7 +126,7 @@ pub(crate) struct ServeArgs {
     /// An HTTP proxy to the payment gateways, such as `http://proxy.internal:3128`; without it they are called directly,
     /// whatever HTTPS_PROXY and its like say. Webhooks never go through a proxy.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]
-    pub(crate) gateway_proxy: Option<Hidden>,
+    pub(crate) gateway_proxy: Option<SecretString>,
     /// Where backups go. From the last one on the journal is kept too, so that `restore` loses nothing acknowledged.
     #[arg(long, env = "PAYMENTS_BACKUP_DIR", value_name = "DIR")]
     pub(crate) backup_dir: Option<PathBuf>,

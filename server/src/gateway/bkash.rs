@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -103,8 +104,8 @@ impl Bkash {
             .post(url)
             .header("accept", "application/json")
             // The token alone: bKash has no scheme here.
-            .header("authorization", sensitive(token.reveal()))
-            .header("x-app-key", sensitive(self.credentials.app_key.reveal()))
+            .header("authorization", sensitive(token.expose_secret()))
+            .header("x-app-key", sensitive(self.credentials.app_key.expose_secret()))
             .json(body);
         let answer = self.line.call(what, request).await?;
         if answer.status == reqwest::StatusCode::UNAUTHORIZED {

@@ -1,35 +1,11 @@
 //! What the gateways know this server by: from the environment or a file, never from the command line, whose history
 //! others can read.
 
-use std::{convert::Infallible, env, fmt, str::FromStr};
+use std::env;
 
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::{Host, Url};
-
-/// A secret that no log shows.
-#[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Hidden {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(hidden)")
-    }
-}
 
 /// What there are credentials for.
 #[derive(Debug, Default)]
@@ -42,19 +18,19 @@ pub(crate) struct Credentials {
 #[derive(Debug, Clone)]
 pub(crate) struct BkashCredentials {
     pub(super) base_url: String,
-    pub(super) app_key: Hidden,
-    pub(super) app_secret: Hidden,
-    pub(super) username: Hidden,
-    pub(super) password: Hidden,
+    pub(super) app_key: SecretString,
+    pub(super) app_secret: SecretString,
+    pub(super) username: SecretString,
+    pub(super) password: SecretString,
 }
 
 /// An account of the card processor.
 #[derive(Debug, Clone)]
 pub(crate) struct StripeCredentials {
     pub(super) base_url: String,
-    pub(super) secret_key: Hidden,
+    pub(super) secret_key: SecretString,
     /// Without it the processor's events are not taken, and payments are settled by asking alone.
-    pub(super) webhook_secret: Option<Hidden>,
+    pub(super) webhook_secret: Option<SecretString>,
 }
 
 /// The gateways' part of the configuration file.
@@ -70,19 +46,19 @@ pub(crate) struct CredentialFile {
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BkashSection {
-    base_url: Option<Hidden>,
-    app_key: Option<Hidden>,
-    app_secret: Option<Hidden>,
-    username: Option<Hidden>,
-    password: Option<Hidden>,
+    base_url: Option<SecretString>,
+    app_key: Option<SecretString>,
+    app_secret: Option<SecretString>,
+    username: Option<SecretString>,
+    password: Option<SecretString>,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StripeSection {
-    base_url: Option<Hidden>,
-    secret_key: Option<Hidden>,
-    webhook_secret: Option<Hidden>,
+    base_url: Option<SecretString>,
+    secret_key: Option<SecretString>,
+    webhook_secret: Option<SecretString>,
 }
 
 const BKASH_LIVE: &str = "https://tokenized.pay.bka.sh/v1.2.0-beta";
@@ -106,12 +82,10 @@ impl Credentials {
     }
 
     fn from_parts(file: CredentialFile, env: impl Fn(&str) -> Option<String>) -> Result<Self, CredentialError> {
-        let one = |name: &'static str, filed: Option<Hidden>| -> Result<Option<Hidden>, CredentialError> {
-            let value = env(name).map(Hidden).or(filed);
+        let one = |name: &'static str, filed: Option<SecretString>| -> Result<Option<SecretString>, CredentialError> {
+            let value = env(name).map(SecretString::from).or(filed);
             match &value {
-                Some(value) if value.0.is_empty() || !value.0.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                    Err(CredentialError::Unwritable { name })
-                }
+                Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError::Unwritable { name }),
                 _ => Ok(value),
             }
         };
@@ -142,11 +116,16 @@ impl Credentials {
     }
 }
 
+/// Whether a value can stand in a request's head.
+fn is_writable(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 fn all_or_none<const N: usize>(
     gateway: &'static str,
-    parts: [(&'static str, Option<Hidden>); N],
-    one: impl Fn(&'static str, Option<Hidden>) -> Result<Option<Hidden>, CredentialError>,
-) -> Result<Option<[Hidden; N]>, CredentialError> {
+    parts: [(&'static str, Option<SecretString>); N],
+    one: impl Fn(&'static str, Option<SecretString>) -> Result<Option<SecretString>, CredentialError>,
+) -> Result<Option<[SecretString; N]>, CredentialError> {
     let mut found = Vec::with_capacity(N);
     let mut missing = None;
     for (name, filed) in parts {
@@ -162,8 +141,8 @@ fn all_or_none<const N: usize>(
 }
 
 /// Secrets travel to this address, so it is https, or this very machine.
-fn base_url(name: &'static str, given: Option<Hidden>, live: &str) -> Result<String, CredentialError> {
-    let text = given.map_or_else(|| live.to_owned(), |given| given.0);
+fn base_url(name: &'static str, given: Option<SecretString>, live: &str) -> Result<String, CredentialError> {
+    let text = given.map_or_else(|| live.to_owned(), |given| given.expose_secret().to_owned());
     let url = Url::parse(&text).map_err(|_| CredentialError::BaseUrl { name })?;
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

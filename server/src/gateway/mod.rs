@@ -17,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use payments_core::{Amount, Currency, Environment, Payment, PaymentMethod, SimulateOutcome, Timestamp};
+use secrecy::SecretString;
 
 use self::{call::Line, proxy::GatewayProxy};
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
     store::Store,
 };
 
-pub(crate) use credentials::{CredentialFile, Credentials, Hidden};
+pub(crate) use credentials::{CredentialFile, Credentials};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
 
 /// Where the customer of a new attempt goes.
@@ -166,7 +167,7 @@ impl Gateways {
         store: &Arc<dyn Store>,
         ambient: &Arc<dyn Ambient>,
         timeout: Duration,
-        proxy: Option<Hidden>,
+        proxy: Option<SecretString>,
         calls: &GatewayCalls,
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;

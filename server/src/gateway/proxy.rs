@@ -1,13 +1,12 @@
 //! The way to the gateways where they cannot be reached directly.
 
 use reqwest::{ClientBuilder, Proxy};
+use secrecy::{ExposeSecret, SecretString};
 use url::Url;
-
-use super::credentials::Hidden;
 
 /// A proxy that the operator has named. It may hold a password, so no error and no log shows it.
 #[derive(Debug, Clone)]
-pub(crate) struct GatewayProxy(Hidden);
+pub(crate) struct GatewayProxy(SecretString);
 
 /// An address that no proxy can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -15,8 +14,8 @@ pub(crate) struct GatewayProxy(Hidden);
 pub(crate) struct ProxyAddressError;
 
 impl GatewayProxy {
-    pub(crate) fn new(address: Hidden) -> Result<Self, ProxyAddressError> {
-        let url = Url::parse(address.reveal()).map_err(|_| ProxyAddressError)?;
+    pub(crate) fn new(address: SecretString) -> Result<Self, ProxyAddressError> {
+        let url = Url::parse(address.expose_secret()).map_err(|_| ProxyAddressError)?;
         let is_proxy = matches!(url.scheme(), "http" | "https") && url.has_host();
         if is_proxy { Ok(Self(address)) } else { Err(ProxyAddressError) }
     }
@@ -28,7 +27,7 @@ pub(super) fn by(client: ClientBuilder, proxy: Option<&GatewayProxy>) -> Result<
     let client = client.no_proxy();
     match proxy {
         Some(GatewayProxy(address)) => {
-            Proxy::all(address.reveal()).map(|proxy| client.proxy(proxy)).map_err(reqwest::Error::without_url)
+            Proxy::all(address.expose_secret()).map(|proxy| client.proxy(proxy)).map_err(reqwest::Error::without_url)
         }
         None => Ok(client),
     }
@@ -49,7 +48,7 @@ mod tests {
             ("http://", false),
             ("hush", false),
         ] {
-            let proxy = GatewayProxy::new(address.parse().unwrap());
+            let proxy = GatewayProxy::new(address.into());
             assert_eq!(proxy.is_ok(), fits, "{address}");
             assert!(!format!("{proxy:?}").contains("hush"));
             if let Ok(proxy) = proxy {

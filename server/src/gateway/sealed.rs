@@ -1,6 +1,7 @@
 //! A gateway's token, kept on disk so that only whoever has the gateway's secret can read it.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 /// Seals and opens under a key that is made from a secret.
@@ -8,24 +9,24 @@ pub(super) struct Seal(RandomizedNonceKey);
 
 impl Seal {
     /// `None` never occurs with a key of this length; the library's type leaves it open.
-    pub(super) fn under(secret: &str) -> Option<Self> {
-        let key = Sha256::new().chain_update("gateway token\n").chain_update(secret).finalize();
+    pub(super) fn under(secret: &SecretString) -> Option<Self> {
+        let key = Sha256::new().chain_update("gateway token\n").chain_update(secret.expose_secret()).finalize();
         RandomizedNonceKey::new(&AES_256_GCM, &key).ok().map(Self)
     }
 
-    pub(super) fn seal(&self, text: &str) -> Option<Vec<u8>> {
-        let mut bytes = text.as_bytes().to_vec();
+    pub(super) fn seal(&self, text: &SecretString) -> Option<Vec<u8>> {
+        let mut bytes = text.expose_secret().as_bytes().to_vec();
         let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut bytes).ok()?;
         Some([nonce.as_ref().as_slice(), &bytes].concat())
     }
 
     /// `None` if it was sealed under another secret, or is damaged.
-    pub(super) fn open(&self, sealed: &[u8]) -> Option<String> {
+    pub(super) fn open(&self, sealed: &[u8]) -> Option<SecretString> {
         let (nonce, bytes) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut bytes = bytes.to_vec();
         let text = self.0.open_in_place(nonce, Aad::empty(), &mut bytes).ok()?;
-        String::from_utf8(text.to_vec()).ok()
+        std::str::from_utf8(text).ok().map(SecretString::from)
     }
 }
 
@@ -35,15 +36,15 @@ mod tests {
 
     #[test]
     fn only_the_secret_that_sealed_opens() {
-        let seal = Seal::under("app secret").unwrap();
-        let sealed = seal.seal("token").unwrap();
+        let seal = Seal::under(&"app secret".into()).unwrap();
+        let sealed = seal.seal(&"token".into()).unwrap();
         assert!(!sealed.windows(5).any(|window| window == b"token"));
-        assert_eq!(seal.open(&sealed).as_deref(), Some("token"));
-        assert_eq!(Seal::under("another").unwrap().open(&sealed), None);
+        assert_eq!(seal.open(&sealed).unwrap().expose_secret(), "token");
+        assert!(Seal::under(&"another".into()).unwrap().open(&sealed).is_none());
         let mut damaged = sealed.clone();
         *damaged.last_mut().unwrap() ^= 1;
-        assert_eq!(seal.open(&damaged), None);
-        assert_eq!(seal.open(b"short"), None);
-        assert_ne!(seal.seal("token").unwrap(), sealed, "each time anew");
+        assert!(seal.open(&damaged).is_none());
+        assert!(seal.open(b"short").is_none());
+        assert_ne!(seal.seal(&"token".into()).unwrap(), sealed, "each time anew");
     }
 }

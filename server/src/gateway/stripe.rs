@@ -9,6 +9,7 @@ mod refund;
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
 use reqwest::{RequestBuilder, StatusCode};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, de::DeserializeOwned};
 use webhook_verify::{
     Failure, Secret, Verifier,
@@ -72,7 +73,8 @@ struct ErrorDetail {
 
 impl Stripe {
     pub(super) fn new(credentials: StripeCredentials, line: Line) -> Result<Self, GatewaySetupError> {
-        let secret = credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.reveal())).transpose()?;
+        let secret =
+            credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.expose_secret())).transpose()?;
         Ok(Self {
             line,
             credentials,
@@ -100,7 +102,8 @@ impl Stripe {
     }
 
     async fn call<T: DeserializeOwned>(&self, what: &'static str, request: RequestBuilder) -> Result<T, GatewayError> {
-        let request = request.bearer_auth(self.credentials.secret_key.reveal()).header("stripe-version", VERSION);
+        let request =
+            request.bearer_auth(self.credentials.secret_key.expose_secret()).header("stripe-version", VERSION);
         let Answer { status, body } = self.line.call(what, request).await?;
         if status.is_success() {
             return serde_json::from_slice(&body)

@@ -6,6 +6,7 @@ use payments_core::{
     Amount, CreateWebhook, Delivery, DeliveryId, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest,
     RawJson, SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
 };
+use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
@@ -153,11 +154,11 @@ fn unrecorded(error: &StoreError) -> Result<Answer, Refused> {
 /// What came of looking at a signature.
 pub(crate) type SignatureVerdict = Result<u64, webhook_verify::Failure>;
 
-/// A signature to be looked at. It holds a secret and has no `Debug`.
+/// A signature to be looked at. It has no `Debug`: its payload is a merchant's.
 pub(crate) struct SignatureCheck {
     payload: String,
     signature: String,
-    secret: String,
+    secret: SecretString,
     tolerance: Tolerance,
 }
 
@@ -169,7 +170,7 @@ impl SignatureCheck {
             None => fields.fault(name, "must be given", String::new()),
             Some(_) => fields.text(name, body.len()).unwrap_or_default(),
         };
-        let (payload, signature, secret) = (text("payload"), text("signature"), text("secret"));
+        let (payload, signature, secret) = (text("payload"), text("signature"), text("secret").into());
         let tolerance = match fields.raw("tolerance").map(whole_number) {
             None => Tolerance::default(),
             Some(Some(seconds)) => Tolerance::seconds(seconds),
@@ -189,7 +190,7 @@ fn whole_number(json: &str) -> Option<u64> {
 
 /// Looks at a signature for a caller without a key, by the rules that receivers have.
 pub(crate) fn verify_signature(check: &SignatureCheck, now: Timestamp) -> SignatureVerdict {
-    let verifier = Verifier::new(Secret::new(&check.secret)?).tolerance(check.tolerance);
+    let verifier = Verifier::new(Secret::new(check.secret.expose_secret())?).tolerance(check.tolerance);
     let verified = verifier.verify_at(&check.signature, check.payload.as_bytes(), now.as_unix_seconds())?;
     Ok(verified.timestamp())
 }

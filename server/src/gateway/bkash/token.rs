@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use payments_core::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::{sync::Mutex, time::sleep};
@@ -37,20 +38,10 @@ pub(super) struct Tokens {
     ambient: Arc<dyn Ambient>,
 }
 
-/// A token that no log shows.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Token(String);
-
-impl Token {
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
 #[derive(Clone)]
 struct Held {
-    token: Token,
-    refresh: Option<String>,
+    token: SecretString,
+    refresh: Option<SecretString>,
     expires_at: Timestamp,
 }
 
@@ -61,8 +52,8 @@ struct Granted {
     status_code: Option<String>,
     #[serde(rename = "statusMessage")]
     status_message: Option<String>,
-    id_token: Option<String>,
-    refresh_token: Option<String>,
+    id_token: Option<SecretString>,
+    refresh_token: Option<SecretString>,
     expires_in: Option<u32>,
 }
 
@@ -72,12 +63,12 @@ impl Tokens {
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
     ) -> Option<Self> {
-        let seal = Seal::under(credentials.app_secret.reveal())?;
+        let seal = Seal::under(&credentials.app_secret)?;
         Some(Self { held: Mutex::default(), seal, store, ambient })
     }
 
     /// A token that is good now, asked for only if there is none.
-    pub(super) async fn current(&self, line: &Line, credentials: &BkashCredentials) -> Result<Token, GatewayError> {
+    pub(super) async fn current(&self, line: &Line, credentials: &BkashCredentials) -> Result<SecretString, GatewayError> {
         let mut held = self.held.lock().await;
         for _ in 0..LOOKS {
             let now = self.ambient.now();
@@ -87,7 +78,7 @@ impl Tokens {
             let kept = self.kept(line).await?;
             // Another server may have renewed it.
             let other = kept.as_ref().and_then(|kept| self.opened(kept));
-            if let Some(other) = other.filter(|other| held.as_ref().is_none_or(|held| held.token != other.token)) {
+            if let Some(other) = other.filter(|other| held.as_ref().is_none_or(|held| !held.is(&other.token))) {
                 let is_due = other.is_due(now);
                 let token = held.insert(other).token.clone();
                 if !is_due {
@@ -111,9 +102,9 @@ impl Tokens {
     }
 
     /// Forgets a token that the gateway did not take.
-    pub(super) async fn distrust(&self, token: &Token) {
+    pub(super) async fn distrust(&self, token: &SecretString) {
         let mut held = self.held.lock().await;
-        if let Some(held) = held.as_mut().filter(|held| held.token == *token) {
+        if let Some(held) = held.as_mut().filter(|held| held.is(token)) {
             held.expires_at = self.ambient.now();
             held.refresh = None;
         }
@@ -144,15 +135,15 @@ impl Tokens {
         if !self.keep(line, kept.clone()).await? {
             return Ok(None);
         }
-        let granted = ask(line, credentials, old.and_then(|old| old.refresh.as_deref())).await;
+        let granted = ask(line, credentials, old.and_then(|old| old.refresh.as_ref())).await;
         kept = next(kept);
         kept.asking_until = None;
         let fresh = granted.map(|granted| {
             let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
             kept.token = self.seal.seal(&granted.token);
-            kept.refresh = granted.refresh.as_deref().and_then(|refresh| self.seal.seal(refresh));
+            kept.refresh = granted.refresh.as_ref().and_then(|refresh| self.seal.seal(refresh));
             kept.expires_at = Some(expires_at);
-            Held { token: Token(granted.token), refresh: granted.refresh, expires_at }
+            Held { token: granted.token, refresh: granted.refresh, expires_at }
         });
         self.keep(line, kept).await?;
         fresh.map(Some)
@@ -174,31 +165,34 @@ impl Tokens {
     fn opened(&self, kept: &KeptToken) -> Option<Held> {
         let token = self.seal.open(kept.token.as_deref()?)?;
         let refresh = kept.refresh.as_deref().and_then(|sealed| self.seal.open(sealed));
-        Some(Held { token: Token(token), refresh, expires_at: kept.expires_at? })
+        Some(Held { token, refresh, expires_at: kept.expires_at? })
     }
 }
 
 /// A token as bKash grants it.
 struct Fresh {
-    token: String,
-    refresh: Option<String>,
+    token: SecretString,
+    refresh: Option<SecretString>,
     expires_in: Option<u32>,
 }
 
 /// Asks bKash for a token, by an old one's refresh token where there is one.
-async fn ask(line: &Line, credentials: &BkashCredentials, refresh: Option<&str>) -> Result<Fresh, GatewayError> {
-    let app_key = credentials.app_key.reveal();
-    let app_secret = credentials.app_secret.reveal();
+async fn ask(line: &Line, credentials: &BkashCredentials, refresh: Option<&SecretString>) -> Result<Fresh, GatewayError> {
+    let app_key = credentials.app_key.expose_secret();
+    let app_secret = credentials.app_secret.expose_secret();
     let (path, body) = match refresh {
-        Some(refresh) => ("refresh", json!({"app_key": app_key, "app_secret": app_secret, "refresh_token": refresh})),
+        Some(refresh) => {
+            let refresh = refresh.expose_secret();
+            ("refresh", json!({"app_key": app_key, "app_secret": app_secret, "refresh_token": refresh}))
+        }
         None => ("grant", json!({"app_key": app_key, "app_secret": app_secret})),
     };
     let request = line
         .client
         .post(format!("{}/tokenized/checkout/token/{path}", credentials.base_url))
         .header("accept", "application/json")
-        .header("username", sensitive(credentials.username.reveal()))
-        .header("password", sensitive(credentials.password.reveal()))
+        .header("username", sensitive(credentials.username.expose_secret()))
+        .header("password", sensitive(credentials.password.expose_secret()))
         .json(&body);
     let answer = line.call("token", request).await?;
     let granted: Granted = serde_json::from_slice(&answer.body)
@@ -213,6 +207,10 @@ async fn ask(line: &Line, credentials: &BkashCredentials, refresh: Option<&str>)
 }
 
 impl Held {
+    fn is(&self, token: &SecretString) -> bool {
+        self.token.expose_secret() == token.expose_secret()
+    }
+
     fn is_due(&self, now: Timestamp) -> bool {
         now.plus_seconds(RENEW_BEFORE_SECONDS) >= self.expires_at
     }
