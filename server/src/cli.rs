@@ -18,6 +18,17 @@ pub(crate) struct Cli {
     pub(crate) serve: ServeArgs,
 }
 
+impl Cli {
+    /// The arguments of `serve`, if that was asked for.
+    pub(crate) fn serve_args(&self) -> Option<&ServeArgs> {
+        match &self.command {
+            None => Some(&self.serve),
+            Some(Command::Serve(serve)) => Some(serve),
+            Some(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the API and the checkout page.

@@ -1,177 +1,133 @@
-//! The configuration file: the flags of `serve` under their own names, and the gateways' credentials.
+//! What the operator asked for, in one pass: the command line, the environment, the configuration file, the defaults.
 //!
-//! ```toml
-//! listen = "0.0.0.0:8080"
-//! base-url = "https://pay.example"
-//! trusted-proxy = ["10.0.0.0/8"]
-//!
-//! [stripe]
-//! secret_key = "sk_live_…"
-//! ```
-//!
-//! The command line wins over the environment, and both over the file.
+//! The first of these that has a setting decides it. clap knows this order but for the file, so the file's flags take the
+//! place of clap's defaults. Credentials are no flags, because others can read the history of a command line.
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::{env, ffi::OsString};
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, parser::ValueSource};
-use toml::{Table, Value};
+use clap::{Command, CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::{
-    cli::{Cli, Command, LogFormat, ServeArgs},
-    gateway::CredentialFile,
+    cli::Cli,
+    config_file::{ConfigFile, FileError},
+    gateway::{CredentialError, Credentials},
 };
 
-/// The sections that are not flags.
-const SECTIONS: [&str; 2] = ["bkash", "stripe"];
-
-/// A configuration file cannot be used.
+/// The server cannot run as it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The command line itself, with what clap has to say of it, `--help` included.
+    /// clap's own message, `--help` included.
     #[error(transparent)]
     CommandLine(#[from] clap::Error),
-    #[error("{}: {source}", file.display())]
-    Read { file: PathBuf, source: io::Error },
-    /// What the library says quotes the line, which may hold a secret; so only where it is said.
-    #[error("{}: line {line} cannot be read as TOML", file.display())]
-    Syntax { file: PathBuf, line: usize },
-    #[error("{}: [bkash] or [stripe] has a key that it does not know, or a value that is not text", file.display())]
-    Section { file: PathBuf },
-    #[error("{}: {key} is no flag of `payments-server serve`; see its --help", file.display())]
-    UnknownKey { file: PathBuf, key: String },
-    #[error("{}: {key} must be text, a whole number, true, false, or a list of texts", file.display())]
-    Value { file: PathBuf, key: String },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
 }
 
-/// What was asked for: on the command line, in the environment, in the file.
-pub(crate) struct Asked {
+/// Everything the operator asked for.
+#[derive(Debug)]
+pub(crate) struct Config {
     pub(crate) cli: Cli,
-    pub(crate) credentials: CredentialFile,
+    pub(crate) credentials: Credentials,
 }
 
-impl Asked {
-    pub(crate) fn log_format(&self) -> LogFormat {
-        serve_args(&self.cli).map(|serve| serve.log_format).unwrap_or_default()
+impl Config {
+    /// Reads the arguments, the environment, and the file that one of them names.
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        let cli = parse(Cli::command(), &args)?;
+        let Some(serve) = cli.serve_args() else { return Ok(Self { cli, credentials: Credentials::default() }) };
+        let file = serve
+            .config
+            .as_deref()
+            .map(|file| ConfigFile::read(file, &Cli::command()))
+            .transpose()?
+            .unwrap_or_default();
+        let cli = parse(file.as_defaults(Cli::command()), &args).map_err(|error| match file.locate(&error) {
+            Some(error) => Cli::command().error(ErrorKind::ValueValidation, error),
+            None => error,
+        })?;
+        let credentials = Credentials::read(|variable| {
+            let value = env::var(variable).ok().filter(|value| !value.is_empty());
+            value.map(Into::into).or_else(|| file.credential(variable))
+        })?;
+        Ok(Self { cli, credentials })
     }
 }
 
-/// Reads all three.
-pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, ConfigError> {
-    let mut args: Vec<OsString> = args.into_iter().collect();
-    let (matches, cli) = parse(&args)?;
-    let Some(file) = serve_args(&cli).and_then(|serve| serve.config.clone()) else {
-        return Ok(Asked { cli, credentials: CredentialFile::default() });
-    };
-    let mut table = table(&file)?;
-    let sections: Table = SECTIONS.iter().filter_map(|name| table.remove_entry(*name)).collect();
-    let credentials = sections.try_into().map_err(|_| ConfigError::Section { file: file.clone() })?;
-    let given = matches.subcommand_matches("serve").unwrap_or(&matches);
-    for (key, value) in table {
-        args.extend(flag(&file, given, key, value)?);
-    }
-    let (_, cli) = parse(&args)?;
-    Ok(Asked { cli, credentials })
-}
-
-fn parse(args: &[OsString]) -> Result<(ArgMatches, Cli), clap::Error> {
-    let matches = Cli::command().try_get_matches_from(args)?;
-    let cli = Cli::from_arg_matches(&matches)?;
-    Ok((matches, cli))
-}
-
-fn serve_args(cli: &Cli) -> Option<&ServeArgs> {
-    match &cli.command {
-        None => Some(&cli.serve),
-        Some(Command::Serve(serve)) => Some(serve),
-        Some(_) => None,
-    }
-}
-
-fn table(file: &Path) -> Result<Table, ConfigError> {
-    let unreadable = |source| ConfigError::Read { file: file.to_owned(), source };
-    let text = fs::read_to_string(file).map_err(unreadable)?;
-    let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
-    if mode & 0o077 != 0 && SECTIONS.iter().any(|name| text.contains(&format!("[{name}]"))) {
-        // The log is set up by what is being read here.
-        eprintln!("payments-server: others can read the credentials in {}; chmod 600 it", file.display());
-    }
-    text.parse().map_err(|error: toml::de::Error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        ConfigError::Syntax { file: file.to_owned(), line: before.matches('\n').count() + 1 }
-    })
-}
-
-/// A key of the file as arguments, unless the command line or the environment has said it.
-fn flag(file: &Path, given: &ArgMatches, key: String, value: Value) -> Result<Vec<OsString>, ConfigError> {
-    let command = Cli::command();
-    let mut known = command.get_arguments();
-    let arg = known.find(|arg| arg.get_long() == Some(&key) && key != "config");
-    let Some(arg) = arg else { return Err(ConfigError::UnknownKey { file: file.to_owned(), key }) };
-    let source = given.value_source(arg.get_id().as_str());
-    if matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable)) {
-        return Ok(Vec::new());
-    }
-    let one = |value: Value| match value {
-        Value::String(text) => Some(text),
-        Value::Integer(number) => Some(number.to_string()),
-        _ => None,
-    };
-    let values = match value {
-        Value::Boolean(false) => return Ok(Vec::new()),
-        Value::Boolean(true) => return Ok(vec![format!("--{key}").into()]),
-        Value::Array(items) => items.into_iter().map(one).collect(),
-        value => one(value).map(|text| vec![text]),
-    };
-    let values: Vec<String> = values.ok_or_else(|| ConfigError::Value { file: file.to_owned(), key: key.clone() })?;
-    Ok(values.into_iter().map(|value| format!("--{key}={value}").into()).collect())
+fn parse(command: Command, args: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    fn read_with(text: &str, args: &[&str]) -> Result<Asked, ConfigError> {
+    fn read_with(text: &str, args: &[&str]) -> Result<Config, ConfigError> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("payments.toml");
         fs::write(&file, text).unwrap();
-        let config = ["payments-server", "--config", file.to_str().unwrap()];
-        read(config.iter().chain(args).map(OsString::from))
+        let args = [&["payments-server"], args, &["--config", file.to_str().unwrap()]].concat();
+        Config::read(args.into_iter().map(OsString::from))
     }
 
     #[test]
     fn the_file_sets_flags_by_their_names_and_the_command_line_wins() {
-        let text = "listen = '127.0.0.1:9'\nfee-bps = 250\nallow-local-targets = true\n\
-                    trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16']\n[stripe]\nsecret_key = 'sk_live_x'\n";
-        let asked = read_with(text, &["--listen", "127.0.0.1:7"]).unwrap();
-        let serve = serve_args(&asked.cli).unwrap();
-        assert_eq!(serve.listen.port(), 7);
-        assert_eq!(serve.fee_bps, 250);
-        assert!(serve.allow_local_targets);
-        assert_eq!(serve.trusted_proxies.len(), 2);
-        assert!(!format!("{:?}", asked.credentials).contains("sk_live_x"));
+        let text = "listen = '127.0.0.1:9'\nfee-bps = 0xfa\nallow-local-targets = true\nsandbox = false\n\
+                    metrics-from = []\ngateway-proxy = 'http://hush@proxy'\nsession-ttl = [60]\n\
+                    trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16,172.16.0.0/12']\n[stripe]\nsecret_key = 'hush'\n";
+        for args in [&["--listen", "127.0.0.1:7"][..], &["serve", "--listen", "127.0.0.1:7"]] {
+            let config = read_with(text, args).unwrap();
+            let serve = config.cli.serve_args().unwrap();
+            assert_eq!((serve.listen.port(), serve.fee_bps, serve.session_ttl, serve.rate_limit), (7, 250, 60, 120));
+            assert!(serve.allow_local_targets && !serve.sandbox);
+            assert_eq!((serve.trusted_proxies.len(), serve.metrics_from.len()), (3, 2));
+            assert!(config.credentials.stripe.is_some() && !format!("{config:?}").contains("hush"));
+        }
     }
 
     #[test]
-    fn what_the_file_gets_wrong_is_named_and_no_value_is_shown() {
+    fn an_error_in_the_file_names_its_place_and_no_value() {
         for (text, says) in [
-            ("lisen = 'x'", "lisen is no flag"),
-            ("config = 'other.toml'", "config is no flag"),
-            ("fee-bps = 1.5", "fee-bps must be"),
-            ("fee-bps = 10001", "10001"),
-            ("\n\nlisten = ", "line 3"),
-            ("[stripe]\nsecret = 'hush'", "[stripe] has a key"),
-            ("[stripe]\nsecret_key = 5", "[stripe] has a key"),
+            ("lisen = 'hush'", "line 1, column 1: lisen is no flag of `payments-server serve`"),
+            ("config = 'other.toml'", "line 1, column 1: config is no flag"),
+            ("fee-bps = 1.5", "line 1, column 11: fee-bps must be text or a whole number"),
+            ("fee-bps = 10001", "line 1, column 11: fee-bps: 10001 is not in 0..=10000"),
+            ("fee-bps = 1\nlisten = 'hush'", "line 2, column 10: listen: invalid socket address syntax"),
+            ("log-format = 'hush'", "line 1, column 14: log-format: must be one of text, json"),
+            ("trusted-proxy = ['10.0.0.0/8', 5.5]", "column 17: trusted-proxy must be a list of texts"),
+            ("trusted-proxy = ['hush']", "line 1, column 17: trusted-proxy: invalid IP address syntax"),
+            ("listen = ['hush', 'hush']", "column 10: listen must be text or a whole number"),
+            ("gateway-proxy = true", "column 17: gateway-proxy must be text or a whole number"),
+            ("sandbox = 'hush'", "line 1, column 11: sandbox must be true or false"),
+            ("\n\nlisten = ", "line 3, column 10: cannot be read as TOML"),
+            ("sandbox = true\nsandbox = true", "line 2, column 1: cannot be read as TOML"),
+            (
+                "[stripe]\nsecret = 'hush'",
+                "line 2, column 1: [stripe] has no key of this name; it has base_url, secret_key, w",
+            ),
+            ("[stripe]\nsecret_key = 5", "line 2, column 14: secret_key of [stripe] must be text"),
             ("[stripe]\nsecret_key = 'hush", "line 2"),
+            ("stripe = 'hush'", "line 1, column 10: stripe must be a section, [stripe]"),
+            ("[stripe]\nwebhook_secret = 'hush'", "PAYMENTS_STRIPE_SECRET_KEY is not set"),
+            ("[stripe]\nsecret_key = 'hush hush'", "PAYMENTS_STRIPE_SECRET_KEY must be visible ASCII"),
         ] {
-            let error = read_with(text, &[]).err().unwrap().to_string();
-            assert!(error.contains(says) && !error.contains("hush"), "{text}: {error}");
+            let error = read_with(text, &[]).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(says) && !shown.contains("hush"), "{text}: {shown}");
         }
-        let missing = read(["payments-server", "--config", "/nowhere.toml"].map(OsString::from)).err().unwrap();
+        let missing = Config::read(["payments-server", "--config", "/nowhere.toml"].map(OsString::from)).unwrap_err();
         assert!(missing.to_string().contains("/nowhere.toml"));
+    }
+
+    #[test]
+    fn a_value_in_the_file_that_a_flag_cannot_have_ends_as_on_the_command_line() {
+        for (text, args) in [("fee-bps = 10001", &[][..]), ("", &["--fee-bps", "10001"])] {
+            let Err(ConfigError::CommandLine(error)) = read_with(text, args) else { panic!("{text} passes") };
+            assert_eq!(error.exit_code(), 2);
+        }
     }
 }

@@ -11,6 +11,7 @@ mod ambient;
 mod books;
 mod cli;
 mod config;
+mod config_file;
 mod delivery;
 mod descriptors;
 mod domain;
@@ -30,7 +31,7 @@ use std::{
 };
 
 use cli::LogFormat;
-use config::ConfigError;
+use config::{Config, ConfigError};
 use tracing_subscriber::EnvFilter;
 
 /// The store's threads free what requests have allocated and the other way about, for which the C library's allocator
@@ -40,11 +41,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     file_modes::keep_to_owner();
-    let outcome = match config::read(std::env::args_os()) {
-        Ok(asked) => {
-            log(asked.log_format());
+    let outcome = match Config::read(std::env::args_os()) {
+        Ok(config) => {
+            log(config.cli.serve_args().map(|serve| serve.log_format).unwrap_or_default());
             tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
-                let outcome = runtime.block_on(run::run(asked));
+                let outcome = runtime.block_on(run::run(config));
                 // Whatever is still waiting for somebody outside waits in vain.
                 runtime.shutdown_background();
                 outcome

@@ -21,11 +21,11 @@ use crate::{
     cli::{
         AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
     },
-    config::Asked,
+    config::Config,
     delivery::{Bell, Dispatcher, FanOut, Sender, TargetPolicy},
     descriptors::{self, Shares},
     file_modes,
-    gateway::{CredentialFile, Credentials, Gateways},
+    gateway::{Credentials, Gateways},
     greeting::greeting,
     http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, TrustedProxies},
     metrics::Metrics,
@@ -37,8 +37,8 @@ use crate::{
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Does what the command line says.
-pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
-    let Asked { cli, credentials } = asked;
+pub(crate) async fn run(config: Config) -> Result<(), Failure> {
+    let Config { cli, credentials } = config;
     match cli.command {
         None => serve(cli.serve, credentials).await,
         Some(Command::Serve(args)) => serve(args, credentials).await,
@@ -77,7 +77,7 @@ pub(crate) async fn run(asked: Asked) -> Result<(), Failure> {
     }
 }
 
-async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failure> {
+async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let server = ServerId::new(ambient.random());
     let metrics = Metrics::new();
@@ -102,14 +102,7 @@ async fn serve(args: ServeArgs, credentials: CredentialFile) -> Result<(), Failu
     let store: Arc<dyn Store> = Arc::new(store);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, shares)?);
     let patience = Duration::from_secs(args.gateway_timeout.into());
-    let gateways = Gateways::new(
-        Credentials::read(credentials)?,
-        &store,
-        &ambient,
-        patience,
-        args.gateway_proxy,
-        &metrics.gateways,
-    )?;
+    let gateways = Gateways::new(credentials, &store, &ambient, patience, args.gateway_proxy, &metrics.gateways)?;
     let mut service = Service {
         gateways,
         store: Arc::clone(&store),

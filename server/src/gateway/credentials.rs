@@ -1,10 +1,7 @@
 //! What the gateways know this server by: from the environment or a file, never from the command line, whose history
 //! others can read.
 
-use std::env;
-
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 use url::{Host, Url};
 
 /// What there are credentials for.
@@ -33,33 +30,12 @@ pub(crate) struct StripeCredentials {
     pub(super) webhook_secret: Option<SecretString>,
 }
 
-/// The gateways' part of the configuration file.
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CredentialFile {
-    #[serde(default)]
-    bkash: BkashSection,
-    #[serde(default)]
-    stripe: StripeSection,
-}
-
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BkashSection {
-    base_url: Option<SecretString>,
-    app_key: Option<SecretString>,
-    app_secret: Option<SecretString>,
-    username: Option<SecretString>,
-    password: Option<SecretString>,
-}
-
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StripeSection {
-    base_url: Option<SecretString>,
-    secret_key: Option<SecretString>,
-    webhook_secret: Option<SecretString>,
-}
+/// The sections of the configuration file that hold credentials, and their keys. In the environment, `secret_key` of
+/// `[stripe]` is `PAYMENTS_STRIPE_SECRET_KEY`.
+pub(crate) const CREDENTIALS: [(&str, &[&str]); 2] = [
+    ("bkash", &["base_url", "app_key", "app_secret", "username", "password"]),
+    ("stripe", &["base_url", "secret_key", "webhook_secret"]),
+];
 
 const BKASH_LIVE: &str = "https://tokenized.pay.bka.sh/v1.2.0-beta";
 const STRIPE_LIVE: &str = "https://api.stripe.com";
@@ -76,37 +52,29 @@ pub(crate) enum CredentialError {
 }
 
 impl Credentials {
-    /// From the environment, and from the configuration file where the environment says nothing.
-    pub(crate) fn read(file: CredentialFile) -> Result<Self, CredentialError> {
-        Self::from_parts(file, |name| env::var(name).ok().filter(|value| !value.is_empty()))
-    }
-
-    fn from_parts(file: CredentialFile, env: impl Fn(&str) -> Option<String>) -> Result<Self, CredentialError> {
-        let one = |name: &'static str, filed: Option<SecretString>| -> Result<Option<SecretString>, CredentialError> {
-            let value = env(name).map(SecretString::from).or(filed);
-            match &value {
-                Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError::Unwritable { name }),
-                _ => Ok(value),
-            }
+    /// Checks the credentials. `find` returns the value of each by the name of its environment variable, wherever it was
+    /// set.
+    pub(crate) fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
+        let one = |name: &'static str| match find(name) {
+            Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError::Unwritable { name }),
+            value => Ok(value),
         };
-        let CredentialFile { bkash, stripe } = file;
-        let base_url =
-            base_url("PAYMENTS_BKASH_BASE_URL", one("PAYMENTS_BKASH_BASE_URL", bkash.base_url)?, BKASH_LIVE)?;
-        let parts = [
-            ("PAYMENTS_BKASH_APP_KEY", bkash.app_key),
-            ("PAYMENTS_BKASH_APP_SECRET", bkash.app_secret),
-            ("PAYMENTS_BKASH_USERNAME", bkash.username),
-            ("PAYMENTS_BKASH_PASSWORD", bkash.password),
+        let bkash_url = base_url("PAYMENTS_BKASH_BASE_URL", one("PAYMENTS_BKASH_BASE_URL")?, BKASH_LIVE)?;
+        let bkash = [
+            "PAYMENTS_BKASH_APP_KEY",
+            "PAYMENTS_BKASH_APP_SECRET",
+            "PAYMENTS_BKASH_USERNAME",
+            "PAYMENTS_BKASH_PASSWORD",
         ];
-        let bkash = all_or_none("bKash", parts, one)?.map(|[app_key, app_secret, username, password]| {
-            BkashCredentials { base_url, app_key, app_secret, username, password }
+        let bkash = all_or_none("bKash", bkash, one)?.map(|[app_key, app_secret, username, password]| {
+            BkashCredentials { base_url: bkash_url, app_key, app_secret, username, password }
         });
-        let base_url =
-            self::base_url("PAYMENTS_STRIPE_BASE_URL", one("PAYMENTS_STRIPE_BASE_URL", stripe.base_url)?, STRIPE_LIVE)?;
-        let webhook_secret = one("PAYMENTS_STRIPE_WEBHOOK_SECRET", stripe.webhook_secret)?;
-        let secret_key = one("PAYMENTS_STRIPE_SECRET_KEY", stripe.secret_key)?;
-        let stripe = match (secret_key, webhook_secret) {
-            (Some(secret_key), webhook_secret) => Some(StripeCredentials { base_url, secret_key, webhook_secret }),
+        let stripe_url = base_url("PAYMENTS_STRIPE_BASE_URL", one("PAYMENTS_STRIPE_BASE_URL")?, STRIPE_LIVE)?;
+        let webhook_secret = one("PAYMENTS_STRIPE_WEBHOOK_SECRET")?;
+        let stripe = match (one("PAYMENTS_STRIPE_SECRET_KEY")?, webhook_secret) {
+            (Some(secret_key), webhook_secret) => {
+                Some(StripeCredentials { base_url: stripe_url, secret_key, webhook_secret })
+            }
             (None, Some(_)) => {
                 return Err(CredentialError::Missing { gateway: "Stripe", missing: "PAYMENTS_STRIPE_SECRET_KEY" });
             }
@@ -123,13 +91,13 @@ fn is_writable(value: &str) -> bool {
 
 fn all_or_none<const N: usize>(
     gateway: &'static str,
-    parts: [(&'static str, Option<SecretString>); N],
-    one: impl Fn(&'static str, Option<SecretString>) -> Result<Option<SecretString>, CredentialError>,
+    names: [&'static str; N],
+    one: impl Fn(&'static str) -> Result<Option<SecretString>, CredentialError>,
 ) -> Result<Option<[SecretString; N]>, CredentialError> {
     let mut found = Vec::with_capacity(N);
     let mut missing = None;
-    for (name, filed) in parts {
-        match one(name, filed)? {
+    for name in names {
+        match one(name)? {
             Some(value) => found.push(value),
             None => missing = missing.or(Some(name)),
         }
@@ -161,8 +129,21 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Credentials, CredentialError> {
-        let find = |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        Credentials::from_parts(CredentialFile::default(), find)
+        Credentials::read(|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into()))
+    }
+
+    #[test]
+    fn each_key_of_the_file_is_read() {
+        let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let none = Credentials::read(|name| {
+            asked.borrow_mut().insert(name.to_owned());
+            None
+        });
+        none.unwrap();
+        let names =
+            CREDENTIALS.iter().flat_map(|(section, keys)| keys.iter().map(move |key| format!("{section}_{key}")));
+        let names = names.map(|name| format!("PAYMENTS_{}", name.to_ascii_uppercase()));
+        assert_eq!(asked.into_inner(), names.collect());
     }
 
     const BKASH: [(&str, &str); 4] = [

@@ -27,7 +27,7 @@ use crate::{
     store::Store,
 };
 
-pub(crate) use credentials::{CredentialFile, Credentials};
+pub(crate) use credentials::{CREDENTIALS, CredentialError, Credentials};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
 
 /// Where the customer of a new attempt goes.

@@ -64,6 +64,33 @@ async fn a_mistake_on_the_command_line_says_what_to_do() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("choose another with --listen"));
 }
 
+#[test]
+fn a_setting_comes_from_the_command_line_else_the_environment_else_the_file() {
+    let server = Server::start();
+    let taken = server.url.strip_prefix("http://").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("payments.toml");
+    let good = format!("listen = '{taken}'\n[stripe]\nsecret_key = 'sk_live_hush'\n");
+    let cannot_listen = format!("cannot listen on {taken}");
+    for (text, variables, arguments, status, said) in [
+        (&*good, &[][..], &[][..], 1, &*cannot_listen),
+        ("listen = 'hush'", &[("PAYMENTS_LISTEN", taken)], &[], 1, &cannot_listen),
+        ("listen = 'hush'", &[("PAYMENTS_LISTEN", "127.0.0.1:0")], &["--listen", taken], 1, &cannot_listen),
+        (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "")], &[], 1, &cannot_listen),
+        (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "a b")], &[], 1, "PAYMENTS_STRIPE_SECRET_KEY must be visible ASCII"),
+        ("listen = 'hush'", &[], &[], 2, "payments.toml, line 1, column 10: listen: invalid socket address syntax"),
+        ("lisen = 'hush'", &[], &[], 1, "payments.toml, line 1, column 1: lisen is no flag"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let mut serve = std::process::Command::new(BINARY);
+        serve.envs(variables.iter().copied()).arg("--config").arg(&file).args(arguments);
+        let output = serve.arg("--data-dir").arg(directory.path().join("data")).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{shown}");
+        assert!(shown.contains(said) && !shown.contains("hush"), "{shown}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_developer_and_no_environment_sees_anothers_records() {
     let server = Server::start();
