@@ -8,7 +8,7 @@ use std::{env, ffi::OsString};
 use clap::{Command, CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::{
-    cli::Cli,
+    cli::{self, Cli},
     config_file::{ConfigFile, FileError},
     gateway::{CredentialError, Credentials},
 };
@@ -28,7 +28,7 @@ pub(crate) enum ConfigError {
 /// Everything the operator asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) cli: Cli,
+    pub(crate) command: cli::Command,
     pub(crate) credentials: Credentials,
 }
 
@@ -36,15 +36,17 @@ impl Config {
     /// Reads the arguments, the environment, and the file that one of them names.
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
         let args: Vec<OsString> = args.into_iter().collect();
-        let cli = parse(Cli::command(), &args)?;
-        let Some(serve) = cli.serve_args() else { return Ok(Self { cli, credentials: Credentials::default() }) };
+        let command = parse(Cli::command(), &args)?;
+        let Some(serve) = command.serve_args() else {
+            return Ok(Self { command, credentials: Credentials::default() });
+        };
         let file = serve
             .config
             .as_deref()
             .map(|file| ConfigFile::read(file, &Cli::command()))
             .transpose()?
             .unwrap_or_default();
-        let cli = parse(file.as_defaults(Cli::command()), &args).map_err(|error| match file.locate(&error) {
+        let command = parse(file.as_defaults(Cli::command()), &args).map_err(|error| match file.locate(&error) {
             Some(error) => Cli::command().error(ErrorKind::ValueValidation, error),
             None => error,
         })?;
@@ -52,12 +54,12 @@ impl Config {
             let value = env::var(variable).ok().filter(|value| !value.is_empty());
             value.map(Into::into).or_else(|| file.credential(variable))
         })?;
-        Ok(Self { cli, credentials })
+        Ok(Self { command, credentials })
     }
 }
 
-fn parse(command: Command, args: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+fn parse(command: Command, args: &[OsString]) -> Result<cli::Command, clap::Error> {
+    Cli::from_arg_matches(&command.try_get_matches_from(args)?).map(Cli::into_command)
 }
 
 #[cfg(test)]
@@ -81,7 +83,7 @@ mod tests {
                     trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16,172.16.0.0/12']\n[stripe]\nsecret_key = 'hush'\n";
         for args in [&["--listen", "127.0.0.1:7"][..], &["serve", "--listen", "127.0.0.1:7"]] {
             let config = read_with(text, args).unwrap();
-            let serve = config.cli.serve_args().unwrap();
+            let serve = config.command.serve_args().unwrap();
             assert_eq!((serve.listen.port(), serve.fee_bps, serve.session_ttl, serve.rate_limit), (7, 250, 60, 120));
             assert!(serve.allow_local_targets && !serve.sandbox);
             assert_eq!((serve.trusted_proxies.len(), serve.metrics_from.len()), (3, 2));

@@ -6,6 +6,7 @@
 //! merchants' endpoints, apart from any request.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod admin_socket;
 mod ambient;
 mod books;
@@ -15,13 +16,14 @@ mod config_file;
 mod delivery;
 mod descriptors;
 mod domain;
+mod failure;
 mod file_modes;
 mod gateway;
 mod greeting;
 mod http;
 mod metrics;
 mod reach;
-mod run;
+mod serve;
 mod service;
 mod store;
 
@@ -30,8 +32,9 @@ use std::{
     process::ExitCode,
 };
 
-use cli::LogFormat;
+use cli::{Command, LogFormat};
 use config::{Config, ConfigError};
+use failure::Failure;
 use tracing_subscriber::EnvFilter;
 
 /// The store's threads free what requests have allocated and the other way about, for which the C library's allocator
@@ -43,9 +46,9 @@ fn main() -> ExitCode {
     file_modes::keep_to_owner();
     let outcome = match Config::read(std::env::args_os()) {
         Ok(config) => {
-            log(config.cli.serve_args().map(|serve| serve.log_format).unwrap_or_default());
+            log(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default());
             tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
-                let outcome = runtime.block_on(run::run(config));
+                let outcome = runtime.block_on(run(config));
                 // Whatever is still waiting for somebody outside waits in vain.
                 runtime.shutdown_background();
                 outcome
@@ -61,6 +64,16 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "payments-server: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::serve(args, credentials).await,
+        Command::Admin(command) => admin::administer(command).await,
+        Command::Check(args) => books::check(&args).await,
+        Command::Export(args) => books::export(args).await,
+        Command::Restore(args) => books::restore(args).await,
     }
 }
 

@@ -13,4 +13,4 @@ pub(crate) use open::remove_left_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::{Schedule, back_up_regularly};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::failure::Failure;

@@ -35,7 +35,7 @@ pub(crate) struct ReviewRow {
 }
 
 /// How a person says that a payment ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ending {
     /// Its money was received.

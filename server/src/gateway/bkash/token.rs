@@ -68,7 +68,11 @@ impl Tokens {
     }
 
     /// A token that is good now, asked for only if there is none.
-    pub(super) async fn current(&self, line: &Line, credentials: &BkashCredentials) -> Result<SecretString, GatewayError> {
+    pub(super) async fn current(
+        &self,
+        line: &Line,
+        credentials: &BkashCredentials,
+    ) -> Result<SecretString, GatewayError> {
         let mut held = self.held.lock().await;
         for _ in 0..LOOKS {
             let now = self.ambient.now();
@@ -177,7 +181,11 @@ struct Fresh {
 }
 
 /// Asks bKash for a token, by an old one's refresh token where there is one.
-async fn ask(line: &Line, credentials: &BkashCredentials, refresh: Option<&SecretString>) -> Result<Fresh, GatewayError> {
+async fn ask(
+    line: &Line,
+    credentials: &BkashCredentials,
+    refresh: Option<&SecretString>,
+) -> Result<Fresh, GatewayError> {
     let app_key = credentials.app_key.expose_secret();
     let app_secret = credentials.app_secret.expose_secret();
     let (path, body) = match refresh {

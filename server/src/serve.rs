@@ -1,13 +1,12 @@
-//! What each command does: puts the parts together and takes them apart again.
+//! `payments-server serve`: puts the parts together, runs them, and takes them apart again.
 
 use std::{
     io::{self, Write},
-    path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use payments_core::{AppId, FeeRate};
+use payments_core::FeeRate;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -18,66 +17,22 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     books,
-    cli::{
-        AdminArgs, AppsCommand, Command, KeysCommand, ReconcileCommand, RefundsCommand, ServeArgs, WorkspacesCommand,
-    },
-    config::Config,
+    cli::ServeArgs,
     delivery::{Bell, Dispatcher, FanOut, Sender, TargetPolicy},
-    descriptors::{self, Shares},
+    descriptors,
+    failure::Failure,
     file_modes,
     gateway::{Credentials, Gateways},
     greeting::greeting,
     http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, TrustedProxies},
     metrics::Metrics,
     reach::Reach,
-    service::{AdminReply, AdminRequest, Claims, Service, Settings},
+    service::{Claims, Service, Settings},
     store::{Disposable, Sandboxed, ServerId, Store, sled::SledStore},
 };
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Does what the command line says.
-pub(crate) async fn run(config: Config) -> Result<(), Failure> {
-    let Config { cli, credentials } = config;
-    match cli.command {
-        None => serve(cli.serve, credentials).await,
-        Some(Command::Serve(args)) => serve(args, credentials).await,
-        Some(Command::Workspaces(WorkspacesCommand::Create { name, admin })) => {
-            administer(&admin, AdminRequest::CreateWorkspace { name }).await
-        }
-        Some(Command::Keys(KeysCommand::Create { workspace, environment, app, admin })) => {
-            administer(&admin, AdminRequest::CreateKey { workspace, environment: environment.into(), app }).await
-        }
-        Some(Command::Keys(KeysCommand::List { admin })) => administer(&admin, AdminRequest::ListKeys).await,
-        Some(Command::Keys(KeysCommand::Revoke { id, admin })) => {
-            administer(&admin, AdminRequest::RevokeKey { id }).await
-        }
-        Some(Command::Keys(KeysCommand::Rotate { id, admin })) => {
-            administer(&admin, AdminRequest::RotateKey { id }).await
-        }
-        Some(Command::Refunds(RefundsCommand::List { admin })) => administer(&admin, AdminRequest::ListRefunds).await,
-        Some(Command::Refunds(RefundsCommand::Settle { payment, reference, admin })) => {
-            administer(&admin, AdminRequest::SettleRefund { payment, reference }).await
-        }
-        Some(Command::Reconcile(ReconcileCommand::List { admin })) => {
-            administer(&admin, AdminRequest::ListReviews).await
-        }
-        Some(Command::Reconcile(ReconcileCommand::Resolve { payment, note, ending, admin })) => {
-            administer(&admin, AdminRequest::ResolveReview { payment, note, ending }).await
-        }
-        Some(Command::Check(args)) => books::check(&args).await,
-        Some(Command::Export(args)) => books::export(args).await,
-        Some(Command::Backup { directory, admin }) => {
-            administer(&admin, AdminRequest::BackUp { directory: std::path::absolute(directory)? }).await
-        }
-        Some(Command::Restore(args)) => books::restore(args).await,
-        Some(Command::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin })) => {
-            administer(&admin, AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }).await
-        }
-    }
-}
-
-async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
+/// Serves until it is told to stop.
+pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let server = ServerId::new(ambient.random());
     let metrics = Metrics::new();
@@ -258,90 +213,4 @@ fn base_url(text: &str) -> Result<String, Failure> {
         Some(_) => Ok(text.trim_end_matches('/').to_owned()),
         None => Err(format!("--base-url {text} is not an absolute http or https address").into()),
     }
-}
-
-/// Asks the running server, or without one opens the store and does it here.
-async fn administer(args: &AdminArgs, request: AdminRequest) -> Result<(), Failure> {
-    let directory = &args.data.data_dir;
-    let reply = match admin_socket::ask(directory, &request).await {
-        Ok(Some(reply)) => reply,
-        Ok(None) => administer_offline(directory, request).await?,
-        Err(error) => return Err(format!("the server on {} does not answer: {error}", directory.display()).into()),
-    };
-    let mut out = io::stdout().lock();
-    match reply {
-        AdminReply::Error { error } => return Err(error.into()),
-        reply if args.json => writeln!(out, "{}", serde_json::to_string(&reply)?)?,
-        AdminReply::Workspace { id, .. } => writeln!(out, "{id}")?,
-        AdminReply::Key { key } => writeln!(out, "{key}")?,
-        AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
-        AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
-        AdminReply::Refunds { refunds } => {
-            for row in refunds {
-                let transaction = row.transaction.as_deref().unwrap_or("-");
-                let phone = row.customer_phone.as_deref().unwrap_or("-");
-                let (amount, currency) = (&row.amount, row.currency.code());
-                writeln!(out, "{} {amount} {currency} {transaction} {phone} {}", row.payment, row.created_at)?;
-            }
-        }
-        AdminReply::Settled { payment, reference, settled_at } => {
-            writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
-        }
-        AdminReply::Reviews { reviews } => {
-            for row in reviews {
-                let (amount, currency) = (&row.amount, row.currency.code());
-                writeln!(out, "{} {} {amount} {currency} {} {}", row.payment, row.raw_status, row.found_at, row.what)?;
-            }
-        }
-        AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
-        AdminReply::BackedUp(made) => {
-            writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
-        }
-        AdminReply::Keys { keys } => {
-            for key in keys {
-                let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());
-                writeln!(
-                    out,
-                    "{} {} {} ...{} {} {revoked} {}",
-                    key.id,
-                    key.workspace,
-                    key.environment,
-                    key.last4,
-                    key.created_at,
-                    key.app.as_ref().map_or("-", AppId::as_str)
-                )?;
-            }
-        }
-    }
-    Ok(())
-}
-
-async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
-    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let (store, closing) = SledStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
-    let targets = TargetPolicy { allow_local: false };
-    let server = ServerId::new(ambient.random());
-    let service = Service {
-        gateways: Gateways::none(),
-        store: Arc::new(store),
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
-        ambient,
-        claims: Claims::new(Metrics::new().outside_effects),
-        fan_out: Bell::new(),
-        server,
-        settings: Settings {
-            base_url: String::new(),
-            session_ttl_seconds: 0,
-            delivery_body_days: None,
-            fee_rate: FeeRate::from_basis_points(0)?,
-            gateway_timeout: Duration::ZERO,
-            targets,
-            has_sandbox: false,
-            max_webhook_endpoints: 0,
-        },
-    };
-    let reply = service.administer(request).await;
-    drop(service);
-    tokio::task::spawn_blocking(|| closing.wait()).await?;
-    Ok(reply)
 }
