@@ -9,6 +9,7 @@ use std::{
 };
 
 use payments_core::{AppId, FeeRate};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     admin_socket,
@@ -82,6 +83,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
         claims: Claims::new(Metrics::new().outside_effects),
         fan_out: Bell::new(),
         server,
+        tasks: TaskTracker::new(),
         settings: Settings {
             base_url: String::new(),
             session_ttl_seconds: 0,

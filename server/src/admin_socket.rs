@@ -43,7 +43,7 @@ pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let service = Arc::clone(&service);
-                tokio::spawn(async move {
+                service.tasks.clone().spawn(async move {
                     if let Err(error) = converse(stream, &service).await {
                         tracing::warn!(%error, "an administrative request broke off");
                     }

@@ -11,17 +11,15 @@ use std::{
 };
 
 use payments_core::{DeliveryStatus, WebhookId};
-use tokio::{
-    sync::watch,
-    time::{MissedTickBehavior, interval, sleep, timeout},
-};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Sender, fault,
     lane::Lane,
     lanes::Lanes,
     places::{Place, Places},
-    sender::{ATTEMPT, LONGEST_ATTEMPT},
+    sender::ATTEMPT,
 };
 use crate::{
     ambient::Ambient,
@@ -48,7 +46,10 @@ pub(crate) struct Dispatcher {
     metrics: Deliveries,
     pub(super) lanes: Arc<Lanes>,
     pub(super) places: Arc<Places>,
-    closing: watch::Sender<bool>,
+    /// The lanes' tasks.
+    tasks: TaskTracker,
+    /// Cancelled when no further request may begin.
+    pub(super) closing: CancellationToken,
     complaints: Complaints,
 }
 
@@ -100,9 +101,9 @@ impl Dispatcher {
         places: usize,
     ) -> Arc<Self> {
         let places = Places::new(places, metrics.places.clone());
-        let (lanes, closing) = (Arc::new(Lanes::new()), watch::Sender::new(false));
+        let (lanes, tasks, closing) = (Arc::new(Lanes::new()), TaskTracker::new(), CancellationToken::new());
         let complaints = Complaints::default();
-        Arc::new(Self { store, ambient, server, sender, metrics, lanes, places, closing, complaints })
+        Arc::new(Self { store, ambient, server, sender, metrics, lanes, places, tasks, closing, complaints })
     }
 
     /// Works on every lane that has deliveries and that nobody works on, for as long as it is polled.
@@ -127,14 +128,14 @@ impl Dispatcher {
         let Some(at_work) = self.lanes.wake(endpoint) else { return };
         // Where it fails, or another server has the lane, the lane is found by polling.
         if let Some(claim) = self.claim(endpoint).await {
-            tokio::spawn(Lane::new(Arc::clone(self), at_work, claim).work());
+            self.tasks.spawn(Lane::new(Arc::clone(self), at_work, claim).work());
         }
     }
 
     async fn begin(self: &Arc<Self>, claim: Claim) {
         let Work::Lane(endpoint) = &claim.work else { return };
         match self.lanes.wake(endpoint) {
-            Some(at_work) => drop(tokio::spawn(Lane::new(Arc::clone(self), at_work, claim).work())),
+            Some(at_work) => drop(self.tasks.spawn(Lane::new(Arc::clone(self), at_work, claim).work())),
             // The lane at work has lost its claim and ends soon.
             None => self.release(&claim).await,
         }
@@ -165,15 +166,11 @@ impl Dispatcher {
         Lease::new(self.server, self.ambient.now(), LEASE_SECONDS)
     }
 
-    /// Lets the requests in flight end, for at most so long, and begins no other. What does not end stays in the outbox.
-    pub(crate) async fn close(&self, at_most: Duration) {
-        self.closing.send_replace(true);
-        let _ = timeout(at_most.min(LONGEST_ATTEMPT), self.lanes.idle()).await;
-    }
-
-    /// Tells when the dispatcher closes.
-    pub(super) fn closing(&self) -> watch::Receiver<bool> {
-        self.closing.subscribe()
+    /// Begins no further request, and waits until those in flight have ended. What does not end stays in the outbox.
+    pub(crate) async fn close(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// Makes one attempt and logs it. The place is held until then: what cannot be logged is not to be called further.
@@ -227,7 +224,7 @@ impl Dispatcher {
                 }
                 Err(error) => tracing::error!(%error, delivery = %id, "an attempt could not be logged yet"),
             }
-            if *self.closing.borrow() {
+            if self.closing.is_cancelled() {
                 return;
             }
             sleep(REST).await;

@@ -54,12 +54,11 @@ impl Lane {
     pub(super) async fn work(mut self) {
         let (dispatcher, bell) = (Arc::clone(&self.dispatcher), self.at_work.bell());
         let holder = holder(&dispatcher, self.at_work.endpoint()).await;
-        let mut closing = dispatcher.closing();
         let mut renewal = interval_at(Instant::now() + RENEWAL, RENEWAL);
         let mut is_ours = true;
         let mut place: Option<Pin<Box<dyn Future<Output = Place> + Send>>> = None;
         loop {
-            let is_closing = *closing.borrow_and_update() || !is_ours;
+            let is_closing = dispatcher.closing.is_cancelled() || !is_ours;
             if self.at_work.look_again() {
                 self.backlog.fall_behind();
             }
@@ -90,7 +89,7 @@ impl Lane {
                 }
                 () = bell.notified() => {}
                 _ = renewal.tick() => is_ours = is_ours && dispatcher.renew(&self.claim).await,
-                _ = closing.changed() => {}
+                () = dispatcher.closing.cancelled(), if !is_closing => {}
             }
         }
     }

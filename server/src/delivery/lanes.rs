@@ -13,12 +13,11 @@ use payments_core::WebhookId;
 use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(test)]
 use std::sync::PoisonError;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// The lanes that are at work.
 pub(super) struct Lanes {
     at_work: Mutex<HashMap<WebhookId, Lane>>,
-    idle: watch::Sender<bool>,
 }
 
 /// A lane that is at work.
@@ -33,7 +32,7 @@ pub(super) type Bell = Arc<Notify>;
 
 impl Lanes {
     pub(super) fn new() -> Self {
-        Self { at_work: Mutex::new(HashMap::new()), idle: watch::Sender::new(true) }
+        Self { at_work: Mutex::new(HashMap::new()) }
     }
 
     /// Something was put into an endpoint's outbox. The entry of a lane that must be set to work; `None` where the one at
@@ -49,21 +48,8 @@ impl Lanes {
             Entry::Vacant(lane) => {
                 let bell = Bell::default();
                 lane.insert(Lane { is_woken: false, bell: Arc::clone(&bell) });
-                self.idle.send_replace(false);
                 Some(AtWork { lanes: Arc::clone(self), endpoint: endpoint.clone(), bell, has_ended: false })
             }
-        }
-    }
-
-    /// Waits until no lane is at work.
-    pub(super) async fn idle(&self) {
-        let _ = self.idle.subscribe().wait_for(|idle| *idle).await;
-    }
-
-    fn remove(&self, mut at_work: MutexGuard<'_, HashMap<WebhookId, Lane>>, endpoint: &WebhookId) {
-        at_work.remove(endpoint);
-        if at_work.is_empty() {
-            self.idle.send_replace(true);
         }
     }
 
@@ -106,7 +92,7 @@ impl AtWork {
         }
         // From here on the entry may be another lane's.
         self.has_ended = true;
-        lanes.remove(at_work, &self.endpoint);
+        at_work.remove(&self.endpoint);
         None
     }
 }
@@ -114,7 +100,7 @@ impl AtWork {
 impl Drop for AtWork {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.lanes.remove(self.lanes.lock(), &self.endpoint);
+            self.lanes.lock().remove(&self.endpoint);
         }
     }
 }
@@ -176,7 +162,7 @@ mod tests {
             .collect();
         committers.into_iter().for_each(|committer| committer.join().unwrap());
         assert_eq!(delivered.load(Ordering::SeqCst), 4);
-        assert!(*lanes.idle.borrow());
+        assert!(lanes.lock().is_empty());
     }
 
     #[test]
@@ -196,7 +182,7 @@ mod tests {
                     let _lane = lane;
                     std::panic::resume_unwind(Box::new("a fault in a lane"));
                 }));
-                assert!(panicked.is_err() && *lanes.idle.borrow());
+                assert!(panicked.is_err() && lanes.lock().is_empty());
                 assert!(lanes.wake(&endpoint).is_some());
             },
             1,

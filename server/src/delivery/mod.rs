@@ -19,5 +19,5 @@ mod width;
 
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use fan_out::{Bell, FanOut};
-pub(crate) use sender::{LONGEST_PING, Sender};
+pub(crate) use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

@@ -37,10 +37,10 @@ async fn back(request: Request, hint: Hint) -> Outcome {
     let id = request.param("id");
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
-    // A task of its own: the request ends with the customer's patience, but an answer about money is worth waiting for.
+    // Apart from this request, which ends with the customer's patience: an answer about money is worth waiting for.
     let service = Arc::clone(request.service());
-    let asking = tokio::spawn(async move { service.come_back(&payment, hint).await });
-    match timeout(WAIT, asking).await {
+    let settling = service.tasks.clone().spawn(async move { service.come_back(&payment, hint).await });
+    match timeout(WAIT, settling).await {
         Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
         // The page explains everything else, an unknown payment too.
         _ => Ok(see_other(&page)),

@@ -25,7 +25,7 @@ fn ok() -> Outcome {
 
 /// Ready for more: the store can be read, and nobody has told the server to stop.
 pub(super) async fn ready(request: Request) -> Outcome {
-    if *request.server.is_stopping.borrow() {
+    if request.server.stopping.is_cancelled() {
         return Err(Problem::Unavailable("the server is shutting down".into()));
     }
     request.service().is_ready().await?;

@@ -15,9 +15,10 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::Semaphore,
     time::{Instant, sleep, timeout},
 };
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 use tracing::Instrument;
 use warp::{
@@ -76,7 +77,7 @@ impl Listener {
         let edge = Arc::new(edge);
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
-        let cut = watch::Sender::new(false);
+        let cut = CancellationToken::new();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head).keep_alive(true);
         head::bound(&mut http);
@@ -108,9 +109,9 @@ impl Listener {
             let connection = connections.watch(connection);
             let open = edge.metrics.connections.clone();
             open.inc();
-            let mut cut = cut.subscribe();
+            let cut = cut.clone();
             let unreadable = edge.metrics.unreadable.clone();
-            tokio::spawn(async move {
+            edge.tasks.spawn(async move {
                 tokio::select! {
                     // A connection that breaks is the peer's affair; what it asked for was answered or was not.
                     ended = connection => {
@@ -118,7 +119,7 @@ impl Listener {
                             unreadable.inc();
                         }
                     }
-                    _ = cut.wait_for(|cut| *cut) => {}
+                    () = cut.cancelled() => {}
                 }
                 open.dec();
                 drop((place, admitted));
@@ -127,7 +128,7 @@ impl Listener {
         drop(self.socket);
         if timeout(self.limits.drain, connections.shutdown()).await.is_err() {
             tracing::warn!("requests were still under way when the time to drain was over; they are cut off");
-            cut.send_replace(true);
+            cut.cancel();
         }
     }
 }
@@ -139,6 +140,8 @@ pub(crate) struct Edge {
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) addresses: ConnectionsByAddress,
     pub(crate) metrics: Requests,
+    /// The tasks of connections.
+    pub(crate) tasks: TaskTracker,
 }
 
 fn connection(
@@ -226,7 +229,8 @@ mod tests {
         let metrics = crate::metrics::Metrics::new().requests;
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
-        let edge = Edge { routes, ambient: Arc::new(OperatingSystem), limits, addresses, metrics };
+        let (ambient, tasks) = (Arc::new(OperatingSystem), TaskTracker::new());
+        let edge = Edge { routes, ambient, limits, addresses, metrics, tasks };
         tokio::spawn(listener.serve(edge, std::future::pending()));
         address
     }

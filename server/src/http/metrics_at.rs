@@ -5,17 +5,14 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use tokio::sync::watch;
-
 use super::{
     by_address::ConnectionsByAddress,
     client_address::TrustedProxies,
-    limit::RateLimits,
     listener::{Edge, Limits, Listener},
     routes::{Parts, routes},
     server::Server,
 };
-use crate::{ambient::Ambient, reach::Reach};
+use crate::reach::Reach;
 
 /// The address for `/metrics` cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -64,24 +61,16 @@ impl MetricsAt {
     }
 
     /// Serves the listener of its own, if there is one, until the server stops.
-    pub(crate) async fn serve(
-        self,
-        server: &Arc<Server>,
-        ambient: Arc<dyn Ambient>,
-        limits: Arc<RateLimits>,
-        mut is_stopping: watch::Receiver<bool>,
-    ) {
+    pub(crate) async fn serve(self, server: &Arc<Server>) {
         let Self::Own(listener) = self else { return };
         let edge = Edge {
             routes: routes(server, Parts::Metrics),
-            ambient,
-            limits,
+            ambient: Arc::clone(&server.service.ambient),
+            limits: Arc::clone(&server.limits),
             addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
             metrics: server.metrics.requests.clone(),
+            tasks: server.service.tasks.clone(),
         };
-        let stop = async move {
-            let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;
-        };
-        listener.serve(edge, stop).await;
+        listener.serve(edge, server.stopping.cancelled()).await;
     }
 }

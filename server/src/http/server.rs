@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::{limit::RateLimits, reference::Reference};
 use crate::{metrics::Metrics, service::Service};
@@ -17,6 +17,6 @@ pub(crate) struct Server {
     pub(crate) metrics_from: Arc<[IpNet]>,
     /// The API's reference.
     pub(crate) reference: Reference,
-    /// Whether the server was told to stop.
-    pub(crate) is_stopping: watch::Receiver<bool>,
+    /// Cancelled when the server is told to stop.
+    pub(crate) stopping: CancellationToken,
 }

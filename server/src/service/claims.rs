@@ -111,7 +111,8 @@ impl Service {
                     }
                 }
             };
-            let until = match tokio::spawn(attempt.in_current_span()).await.map_err(|error| error.try_into_panic()) {
+            let until = match self.tasks.spawn(attempt.in_current_span()).await.map_err(|error| error.try_into_panic())
+            {
                 Ok(Ok(Try::Answered(answer))) => return Ok(answer),
                 Ok(Ok(Try::Claimed { until })) => until,
                 Ok(Err(refused)) => return Err(refused),
@@ -189,6 +190,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use payments_core::{Environment, FeeRate, RawJson};
+    use tokio_util::task::TaskTracker;
 
     use super::*;
     use crate::{
@@ -216,6 +218,7 @@ mod tests {
             claims: Claims::new(Gauge::default()),
             fan_out: Bell::new(),
             server: ServerId::new([0; 16]),
+            tasks: TaskTracker::new(),
             settings: Settings {
                 base_url: String::new(),
                 session_ttl_seconds: 0,

@@ -23,6 +23,7 @@ mod webhooks;
 use std::{sync::Arc, time::Duration};
 
 use payments_core::{Currency, FeeRate, Invalid, Refusal};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     ambient::Ambient,
@@ -76,6 +77,8 @@ pub(crate) struct Service {
     pub(crate) fan_out: Arc<Bell>,
     /// Whose claims on work are this process's.
     pub(crate) server: ServerId,
+    /// The tasks that outlive the request that began them. The server waits for them before it closes the store.
+    pub(crate) tasks: TaskTracker,
     pub(crate) settings: Settings,
 }
 

@@ -1,0 +1,83 @@
+//! The sockets of a running server: where it listens, who reaches it, and how many of them at once.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::ServeArgs,
+    descriptors::{self, Shares},
+    failure::Failure,
+    http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, TrustedProxies},
+    metrics::Metrics,
+    reach::Reach,
+    service::Service,
+};
+
+/// Sockets that are listened on. Connections wait until [`serve`](Self::serve).
+pub(super) struct Front {
+    listener: Listener,
+    metrics_at: MetricsAt,
+    pub(super) address: SocketAddr,
+    /// Where customers reach this server, without a slash at its end.
+    pub(super) base_url: String,
+    pub(super) reach: Reach,
+    pub(super) shares: Shares,
+}
+
+impl Front {
+    /// Begins to listen.
+    pub(super) async fn bind(args: &ServeArgs) -> Result<Self, Failure> {
+        let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
+        let drain = Duration::from_secs(args.drain.into());
+        let bounds = Limits { connections: shares.connections, drain, ..Limits::default() };
+        let listener = Listener::bind(args.listen, bounds)
+            .await
+            .map_err(|error| format!("cannot listen on {}: {error}; choose another with --listen", args.listen))?;
+        let address = listener.address()?;
+        let base_url = args.base_url.as_deref().map_or_else(|| Ok(format!("http://{address}")), base_url)?;
+        let reach = Reach::of(&base_url, address);
+        let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
+        Ok(Self { listener, metrics_at, address, base_url, reach, shares })
+    }
+
+    /// Serves until `stopping`, then lets the requests under way end.
+    pub(super) async fn serve(
+        self,
+        args: &ServeArgs,
+        service: Arc<Service>,
+        metrics: Metrics,
+        stopping: CancellationToken,
+    ) {
+        let Self { listener, metrics_at, shares, .. } = self;
+        let proxies = TrustedProxies::new(args.trusted_proxies.clone());
+        let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
+        let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
+        let requests = metrics.requests.clone();
+        requests.connections_at_most.set(i64::try_from(shares.connections).unwrap_or(i64::MAX));
+        let evicted = &requests.rate_windows_evicted;
+        let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
+        let (ambient, tasks) = (Arc::clone(&service.ambient), service.tasks.clone());
+        let reference = Reference::new(&service.settings.base_url);
+        let server = Arc::new(http::Server {
+            service,
+            limits: Arc::clone(&limits),
+            metrics,
+            metrics_from: args.metrics_from.clone().into(),
+            reference,
+            stopping,
+        });
+        let routes = http::routes(&server, metrics_at.parts());
+        let edge = Edge { routes, ambient, limits, addresses, metrics: requests, tasks };
+        tokio::join!(listener.serve(edge, server.stopping.cancelled()), metrics_at.serve(&server));
+    }
+}
+
+/// An absolute http(s) address, without the slash at its end.
+fn base_url(text: &str) -> Result<String, Failure> {
+    let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    match url {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err(format!("--base-url {text} is not an absolute http or https address").into()),
+    }
+}

@@ -1,0 +1,70 @@
+//! The stores of a running server: how they are opened, and how they are closed.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{
+    ambient::Ambient,
+    books,
+    domain::Workspace,
+    failure::Failure,
+    file_modes,
+    metrics::Metrics,
+    store::{
+        Disposable, Sandboxed, Store,
+        sled::{Closing, SledStore},
+    },
+};
+
+/// The lasting store, and the sandbox's where it has one of its own.
+pub(super) struct Stores {
+    store: Arc<dyn Store>,
+    sandbox: Option<Arc<Disposable>>,
+    closing: Closing,
+    directory: PathBuf,
+    ambient: Arc<dyn Ambient>,
+    metrics: Metrics,
+}
+
+impl Stores {
+    /// Opens the lasting store.
+    pub(super) fn open(directory: PathBuf, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
+        books::remove_left_copies(&directory)?;
+        let commits = metrics.commits.clone();
+        let (store, closing) = SledStore::open(&directory, Arc::clone(&ambient), commits)?;
+        file_modes::warn_of_readable(&directory);
+        Ok(Self { store: Arc::new(store), sandbox: None, closing, directory, ambient, metrics })
+    }
+
+    /// Gives the sandbox's workspace a store of its own, of at most `max_mib`. Without a workspace, removes the store of an
+    /// earlier run.
+    pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
+        let directory = self.directory.join("sandbox");
+        let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
+        let (ambient, gauges) = (Arc::clone(&self.ambient), self.metrics.sandbox.clone());
+        let max_bytes = u64::from(max_mib) * 1024 * 1024;
+        let sandbox = Disposable::open(directory, max_bytes, workspace, ambient, gauges).await?;
+        let sandbox = Arc::new(sandbox);
+        self.store = Arc::new(Sandboxed::new(Arc::clone(&self.store), Arc::clone(&sandbox)));
+        self.sandbox = Some(sandbox);
+        Ok(())
+    }
+
+    /// All stores as one.
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// The work of replacing the sandbox's store when it is old or large.
+    pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        self.sandbox.clone().map(Disposable::renew)
+    }
+
+    /// Closes the stores and waits for their threads. Nobody else may use them any more.
+    pub(super) fn close(self) {
+        drop(self.store);
+        if let Some(sandbox) = self.sandbox.and_then(Arc::into_inner) {
+            sandbox.close();
+        }
+        self.closing.wait();
+    }
+}
