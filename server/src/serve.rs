@@ -33,12 +33,12 @@ use crate::{
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// Serves until SIGINT or SIGTERM.
-pub(crate) async fn serve(mut args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
+pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (metrics, tasks) = (Metrics::new(), Tasks::default());
     let front = Front::bind(&args).await?;
     let mut stores = Stores::open(args.data.data_dir.clone(), Arc::clone(&ambient), metrics.clone())?;
-    let mut service = service(&mut args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
+    let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
     // Where others reach it, the sandbox is everybody's: a store of its own, which they cannot fill for good.
     let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
     stores.set_sandbox(sandbox, args.sandbox_mib).await?;
@@ -67,14 +67,16 @@ pub(crate) async fn serve(mut args: ServeArgs, credentials: Credentials) -> Resu
             closed?;
             tracing::info!("shut down");
         }
-        // All that was answered is in the journal.
-        Err(_) => tracing::warn!("shut down before everything had let go of the store"),
+        // Whatever was answered is in the journal.
+        Err(_) => tracing::warn!(
+            "shut down before all tasks had ended and the store was closed; nothing acknowledged is lost"
+        ),
     }
     Ok(())
 }
 
 fn service(
-    args: &mut ServeArgs,
+    args: &ServeArgs,
     credentials: Credentials,
     front: &Front,
     stores: &Stores,
@@ -84,7 +86,7 @@ fn service(
 ) -> Result<Service, Failure> {
     let store = stores.store();
     let gateway_timeout = Duration::from_secs(args.gateway_timeout.into());
-    let proxy = args.gateway_proxy.take();
+    let proxy = args.gateway_proxy.clone();
     let targets = TargetPolicy { allow_local: args.allow_local_targets || front.reach == Reach::Local };
     Ok(Service {
         gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, &metrics.gateways)?,
