@@ -3,7 +3,7 @@
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::is_first;
+use super::version::is_first;
 
 /// A gateway's token as it is kept: sealed under the gateway's secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

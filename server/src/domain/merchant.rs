@@ -6,7 +6,7 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, Workspace
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::is_first;
+use super::version::is_first;
 
 /// Whose records, and in which of the two worlds. Nothing is ever read or written across a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

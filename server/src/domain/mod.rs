@@ -9,6 +9,7 @@ mod idempotency;
 mod invariants;
 mod merchant;
 mod session;
+mod version;
 
 pub(crate) use app::App;
 pub(crate) use delivery::{Endpoint, Outgoing};
@@ -19,9 +20,3 @@ pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim}
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
 pub(crate) use session::{Attempt, GatewayName, RefundAsked, Resolution, Review, Session, Settlement};
-
-/// Whether a record has never changed. Versions that did not count changes stored such records without a number.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_first(version: &u64) -> bool {
-    *version == 0
-}
