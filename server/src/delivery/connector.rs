@@ -21,8 +21,9 @@ use tower_service::Service;
 use super::{
     TargetPolicy,
     connection::{Counted, Watched},
+    lookups::LookupError,
     lookups::Lookups,
-    resolver::{LookupError, Resolver},
+    resolver::Resolver,
 };
 
 type BoxError = Box<dyn Error + Send + Sync>;

@@ -4,7 +4,7 @@ use std::{error::Error, io};
 
 use payments_core::{DeliveryError, DeliveryErrorCode};
 
-use super::{client::SendError, connector::ConnectError, resolver::LookupError, target::TargetFault};
+use super::{client::SendError, connector::ConnectError, lookups::LookupError, target::TargetFault};
 
 /// Why an attempt got no answer.
 #[derive(Debug)]

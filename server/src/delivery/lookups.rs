@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::resolver::LookupError;
+use super::target::TargetFault;
 
 /// All lookups that are under way.
 const MOST: usize = 64;
@@ -53,6 +53,20 @@ impl AttemptOf {
     fn waited(&self, time: Duration) {
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) += time;
     }
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LookupError {
+    /// It was not looked up. The endpoint has nothing to do with it.
+    #[error("too many names are being looked up")]
+    TooMany,
+    #[error("the name was not found")]
+    NotFound(#[source] io::Error),
+    #[error("the address {0}")]
+    NotAllowed(TargetFault),
+    #[error("this machine has no route to any of its addresses")]
+    NoRoute,
 }
 
 type Lookup = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;

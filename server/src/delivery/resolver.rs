@@ -12,27 +12,17 @@ use std::{
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-use super::{TargetPolicy, lookups::Lookups, target::TargetFault};
+use super::{
+    TargetPolicy,
+    lookups::{LookupError, Lookups},
+    target::TargetFault,
+};
 
 /// Gives the HTTP client none of a name's addresses if one of them may not be called.
 #[derive(Clone)]
 pub(super) struct Resolver {
     pub(super) targets: TargetPolicy,
     pub(super) lookups: Lookups,
-}
-
-/// Why a name leads nowhere.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LookupError {
-    /// It was not looked up. The endpoint has nothing to do with it.
-    #[error("too many names are being looked up")]
-    TooMany,
-    #[error("the name was not found")]
-    NotFound(#[source] io::Error),
-    #[error("the address {0}")]
-    NotAllowed(TargetFault),
-    #[error("this machine has no route to any of its addresses")]
-    NoRoute,
 }
 
 impl Service<Name> for Resolver {
