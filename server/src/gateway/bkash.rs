@@ -15,10 +15,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
-    Taken, call::Line, credentials::BkashCredentials, is_amount,
+    call::{Line, sensitive},
+    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken, is_amount},
+    credentials::BkashCredentials,
+    error::{GatewayError, GatewaySetupError},
 };
-use crate::{ambient::Ambient, store::Store};
+use crate::{
+    ambient::Ambient,
+    domain::{Attempt, GatewayName},
+    store::Store,
+};
 use token::Tokens;
 
 pub(super) struct Bkash {
@@ -243,15 +249,6 @@ fn with_two_decimals(amount: Amount) -> String {
 
 fn parse(line: &Line, body: &[u8]) -> Result<Reply, GatewayError> {
     serde_json::from_slice(body).map_err(|_| line.unanswered_because("an answer that is not the JSON it should be"))
-}
-
-/// A header's value that no log shows. What cannot be a header's value is refused when credentials are read; of a token
-/// an empty one is sent and refused.
-fn sensitive(value: &str) -> reqwest::header::HeaderValue {
-    let mut value =
-        reqwest::header::HeaderValue::from_str(value).unwrap_or_else(|_| reqwest::header::HeaderValue::from_static(""));
-    value.set_sensitive(true);
-    value
 }
 
 #[cfg(test)]

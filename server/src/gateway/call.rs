@@ -7,11 +7,11 @@ use reqwest::{Client, RequestBuilder, StatusCode, redirect};
 use tokio::time::Instant;
 
 use super::{
-    GatewayError, GatewayName,
     circuit::Circuit,
+    error::GatewayError,
     proxy::{self, GatewayProxy},
 };
-use crate::metrics::GatewayCalls;
+use crate::{domain::GatewayName, metrics::GatewayCalls};
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// More than any answer of a gateway.
@@ -112,4 +112,13 @@ impl Line {
     pub(super) fn refused(&self, code: impl Into<String>, message: impl Into<String>) -> GatewayError {
         GatewayError::Refused { gateway: self.gateway, code: code.into(), message: message.into() }
     }
+}
+
+/// A header's value that no log shows. What cannot be a header's value is refused when credentials are read; of a token
+/// an empty one is sent and refused.
+pub(super) fn sensitive(value: &str) -> reqwest::header::HeaderValue {
+    let mut value =
+        reqwest::header::HeaderValue::from_str(value).unwrap_or_else(|_| reqwest::header::HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
 }

@@ -7,7 +7,9 @@
 mod bkash;
 mod call;
 mod circuit;
+mod contract;
 mod credentials;
+mod error;
 mod proxy;
 mod sandbox;
 mod sealed;
@@ -15,143 +17,16 @@ mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use payments_core::{Amount, Currency, Environment, Payment, PaymentMethod, SimulateOutcome, Timestamp};
+use payments_core::{Currency, Environment};
 use secrecy::SecretString;
 
 use self::{call::Line, proxy::GatewayProxy};
-use crate::{
-    ambient::Ambient,
-    domain::{Attempt, GatewayName},
-    metrics::GatewayCalls,
-    store::Store,
-};
+use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
+pub(crate) use contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken};
 pub(crate) use credentials::{CREDENTIALS, CredentialError, Credentials};
+pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
-
-/// Where the customer of a new attempt goes.
-#[derive(Debug)]
-pub(crate) enum Begun {
-    /// To the gateway's page.
-    SendTo { external_id: String, customer_url: String },
-    /// Nowhere: no money is to move, and the payment ends so.
-    Simulated(SimulateOutcome),
-}
-
-/// What an attempt is begun with.
-#[derive(Debug)]
-pub(crate) struct Order<'o> {
-    pub(crate) payment: &'o Payment,
-    /// Unique among all attempts.
-    pub(crate) invoice: &'o str,
-    /// Who is paid, as the customer reads it.
-    pub(crate) merchant_name: &'o str,
-    /// Where the gateway sends the customer back to.
-    pub(crate) return_url: &'o str,
-    /// The wallet's number, if the customer gave it.
-    pub(crate) phone: Option<&'o str>,
-    /// When the checkout session's life ends.
-    pub(crate) expires_at: Timestamp,
-    /// The present time.
-    pub(crate) now: Timestamp,
-}
-
-/// How an attempt stands, as the gateway itself says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// The customer has not approved it yet.
-    Open,
-    /// The customer has approved it; the money moves once it is taken.
-    Approved,
-    /// The gateway has yet to decide.
-    Pending,
-    /// The money was taken: this payment's, in its amount and currency.
-    Paid { transaction: String },
-    /// It came to nothing.
-    Failed,
-    /// The customer gave up, or the attempt was closed unpaid.
-    Cancelled,
-    /// The gateway tells of money that does not fit this payment. A person must look.
-    Disputed { what: String },
-}
-
-/// What came of telling a gateway to take the money.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// It says how the attempt stands now.
-    Stands(Standing),
-    /// It says something of which only a look tells what it means.
-    Unclear,
-    /// It did not take the money this time. The attempt ended so, unless a look tells of an earlier time that it did.
-    Refused(Standing),
-}
-
-/// How a gateway's payments are refunded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RefundWay {
-    /// The gateway sends the money back.
-    Gateway,
-    /// A person does, and records it.
-    ByHand,
-}
-
-/// Takes customers' money.
-#[async_trait]
-pub(crate) trait Gateway: Send + Sync {
-    fn name(&self) -> GatewayName;
-    /// The way to pay that leads here.
-    fn method(&self) -> PaymentMethod;
-    /// Opens an attempt. Until its answer was kept, no customer is sent to it.
-    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError>;
-    /// Asks how an attempt stands. Moves nothing.
-    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
-    /// Whether the money moves only when it is [taken](Self::take) after the customer's approval.
-    fn takes(&self) -> bool;
-    /// Takes the money of an attempt that the customer approved.
-    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Taken, GatewayError>;
-    /// Sees to it that an open attempt can no longer be paid, and says how it stands then.
-    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
-    /// How refunds go.
-    fn refund_way(&self) -> RefundWay;
-    /// Sends the money back, once, however often it is asked under the refund's id.
-    async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError>;
-}
-
-/// What a refund is asked for with.
-#[derive(Debug)]
-pub(crate) struct RefundOrder<'r> {
-    /// The refund's id: the idempotency key at the gateway.
-    pub(crate) id: &'r str,
-    pub(crate) reason: Option<&'r str>,
-}
-
-/// A gateway did not do what was asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GatewayError {
-    /// Nobody knows whether it was done: no answer, half an answer, a server error. It must be asked again.
-    #[error("{gateway} did not answer: {what}", gateway = gateway.title())]
-    Unanswered { gateway: GatewayName, what: String },
-    /// It was not done, and the gateway says why.
-    #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
-    Refused { gateway: GatewayName, code: String, message: String },
-    /// It was not even asked, because it has not answered for a while.
-    #[error("{gateway} has not answered for a while; it is asked again in a moment", gateway = gateway.title())]
-    CircuitOpen { gateway: GatewayName },
-}
-
-/// A gateway cannot be set up with what it was given.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum GatewaySetupError {
-    #[error("the connection to the gateways cannot be prepared: {0}")]
-    Client(#[from] reqwest::Error),
-    #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]
-    WebhookSecret(#[from] webhook_verify::SecretError),
-    #[error(transparent)]
-    Proxy(#[from] proxy::ProxyAddressError),
-    #[error("PAYMENTS_BKASH_APP_SECRET cannot be made a key")]
-    Seal,
-}
 
 /// The gateways that this server was given.
 pub(crate) struct Gateways {
@@ -213,9 +88,4 @@ impl Gateways {
     pub(crate) fn card_processor(&self) -> Result<&Stripe, EventFault> {
         self.stripe.as_deref().ok_or(EventFault::NoProcessor)
     }
-}
-
-/// Whether what a gateway calls the amount is the amount of this payment.
-fn is_amount(payment: &Payment, currency: &str, amount: Option<Amount>) -> bool {
-    amount == Some(payment.amount) && currency.eq_ignore_ascii_case(payment.currency.code())
 }

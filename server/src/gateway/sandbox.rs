@@ -3,7 +3,11 @@
 use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
-use super::{Attempt, Begun, Gateway, GatewayError, GatewayName, Order, RefundOrder, RefundWay, Standing, Taken};
+use super::{
+    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken},
+    error::GatewayError,
+};
+use crate::domain::{Attempt, GatewayName};
 
 pub(super) struct Sandbox;
 

@@ -19,12 +19,12 @@ use webhook_verify::{
 use self::refund::{RefundStanding, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
-    Attempt, Begun, Gateway, GatewayError, GatewayName, GatewaySetupError, Order, RefundOrder, RefundWay, Standing,
-    Taken,
     call::{Answer, Line},
+    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken, is_amount},
     credentials::StripeCredentials,
-    is_amount,
+    error::{GatewayError, GatewaySetupError},
 };
+use crate::domain::{Attempt, GatewayName};
 
 /// The version whose shapes these are; Stripe keeps answering in them.
 const VERSION: &str = "2025-03-31.basil";

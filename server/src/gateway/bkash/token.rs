@@ -9,11 +9,15 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::{sync::Mutex, time::sleep};
 
-use super::{Line, sensitive};
 use crate::{
     ambient::Ambient,
     domain::KeptToken,
-    gateway::{GatewayError, credentials::BkashCredentials, sealed::Seal},
+    gateway::{
+        call::{Line, sensitive},
+        credentials::BkashCredentials,
+        error::GatewayError,
+        sealed::Seal,
+    },
     store::{Change, CommitError, Conflict, Store, Write},
 };
 
