@@ -40,6 +40,10 @@ impl Params {
         Self(params.map(|(name, value)| (name, value.to_owned())).collect())
     }
 
+    pub(super) fn has_empty(&self) -> bool {
+        self.0.iter().any(|(_, value)| value.is_empty())
+    }
+
     /// The value of a parameter, as it stands in the path; empty if the template does not have it.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)

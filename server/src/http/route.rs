@@ -85,6 +85,11 @@ impl Table {
     /// The route of a method and a path. A slash at the path's end makes no difference.
     pub(super) fn find(&'static self, method: &Method, path: &str) -> Option<Found> {
         let found = self.0.at(path.strip_suffix('/').unwrap_or(path)).ok()?;
+        let params = Params::new(found.params.iter());
+        // matchit lets a parameter be empty where more of the template follows: `/api/v1/payments//refund`.
+        if params.has_empty() {
+            return None;
+        }
         let Resource { routes, allow } = found.value;
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let route = routes.iter().find(|route| route.method == *method);
@@ -93,7 +98,7 @@ impl Table {
             route: route.unwrap_or(first),
             label: if path.ends_with('/') { OTHER } else { first.template },
             allow: route.is_none().then_some(allow.as_str()),
-            params: Params::new(found.params.iter()),
+            params,
         })
     }
 }

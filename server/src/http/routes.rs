@@ -138,7 +138,7 @@ mod tests {
     /// Paths near to those of the table: some segments of a template replaced, added or left out.
     fn paths() -> impl Strategy<Value = String> {
         let words: Vec<&str> = ROUTES.iter().flat_map(|route| route.template.split('/')).collect();
-        let segment = prop_oneof![proptest::sample::select(words), Just("%2f"), Just("pay_1")].prop_map(str::to_owned);
+        let segment = prop_oneof![proptest::sample::select(words), Just("%2f"), Just("")].prop_map(str::to_owned);
         let segment = prop_oneof![4 => segment, 1 => "[ -~&&[^/?#]]{0,6}"];
         let template = (0..ROUTES.len()).prop_map(|row| ROUTES[row].template.split('/').map(str::to_owned).collect());
         let changes = proptest::collection::vec((0..8_usize, 0..3, segment.clone()), 0..3);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn the_lookup_finds_what_a_search_of_all_rows_finds(
@@ -215,6 +215,7 @@ mod tests {
             ("/api/v1/checkout/demo-session", Some("/api/v1/checkout/demo-session")),
             ("/api/v1/payments/", Some("other")),
             ("/api/v1/payments/a/b", None),
+            ("/api/v1/webhooks//test", None),
             ("//", None),
             ("*", None),
             ("", None),
