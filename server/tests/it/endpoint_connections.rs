@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use crate::{
@@ -169,9 +169,16 @@ async fn a_delivery_for_which_there_is_no_descriptor_waits_until_there_is_one() 
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = async |method: Method, path: &str, body: Option<Value>| -> Value {
         let request = client.request(method, format!("{}/api/v1{path}", server.url)).bearer_auth(SANDBOX_KEY);
+        let request = request.header("idempotency-key", "once");
         let request =
             body.map_or_else(|| request.try_clone().unwrap(), |body| request.try_clone().unwrap().json(&body));
-        request.send().await.unwrap().json().await.unwrap()
+        // While the first connection is not yet free, the client opens another one, which nobody accepts.
+        loop {
+            let sent = timeout(Duration::from_secs(2), request.try_clone().unwrap().send()).await;
+            if let Ok(answer) = sent {
+                return answer.unwrap().json().await.unwrap();
+            }
+        }
     };
     ask(Method::GET, "/webhooks", None).await;
     // What keeps descriptors free for deliveries is not all that may run out of them.
