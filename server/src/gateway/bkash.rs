@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     call::{Line, sensitive},
-    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken, is_amount},
+    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
     credentials::BkashCredentials,
     error::{GatewayError, GatewaySetupError},
 };
@@ -157,31 +157,31 @@ impl Gateway for Bkash {
         }
     }
 
-    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
         self.status(payment, attempt).await
     }
 
-    fn takes(&self) -> bool {
+    fn captures(&self) -> bool {
         true
     }
 
-    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Taken, GatewayError> {
+    async fn capture(&self, payment: &Payment, attempt: &Attempt) -> Result<Captured, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
-            Ok(reply) => Ok(Taken::Stands(standing(&reply, payment, attempt))),
+            Ok(reply) => Ok(Captured::Stands(standing(&reply, payment, attempt))),
             Err(GatewayError::Refused { code, .. }) if ALREADY_DONE.contains(&&*code) || NOT_YET.contains(&&*code) => {
-                Ok(Taken::Unclear)
+                Ok(Captured::Unclear)
             }
             Err(GatewayError::Refused { code, message, .. }) => {
                 tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
-                Ok(Taken::Refused(if code == CANCELLED { Standing::Cancelled } else { Standing::Failed }))
+                Ok(Captured::Refused(if code == CANCELLED { Standing::Cancelled } else { Standing::Failed }))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Nothing moves without an `execute`, and the caller sends none from here on.
-    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
         match self.status(payment, attempt).await? {
             Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
             standing => Ok(standing),

@@ -54,7 +54,7 @@ pub(crate) enum Standing {
 
 /// What came of telling a gateway to take the money.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Captured {
     /// It says how the attempt stands now.
     Stands(Standing),
     /// It says something of which only a look tells what it means.
@@ -81,13 +81,13 @@ pub(crate) trait Gateway: Send + Sync {
     /// Opens an attempt. Until its answer was kept, no customer is sent to it.
     async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError>;
     /// Asks how an attempt stands. Moves nothing.
-    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
-    /// Whether the money moves only when it is [taken](Self::take) after the customer's approval.
-    fn takes(&self) -> bool;
+    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
+    /// Whether the money moves only when it is [captured](Self::capture) after the customer's approval.
+    fn captures(&self) -> bool;
     /// Takes the money of an attempt that the customer approved.
-    async fn take(&self, payment: &Payment, attempt: &Attempt) -> Result<Taken, GatewayError>;
+    async fn capture(&self, payment: &Payment, attempt: &Attempt) -> Result<Captured, GatewayError>;
     /// Sees to it that an open attempt can no longer be paid, and says how it stands then.
-    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
+    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
     /// How refunds go.
     fn refund_way(&self) -> RefundWay;
     /// Sends the money back, once, however often it is asked under the refund's id.

@@ -23,7 +23,7 @@ use secrecy::SecretString;
 use self::{call::Line, proxy::GatewayProxy};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
-pub(crate) use contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken};
+pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
 pub(crate) use credentials::{CREDENTIALS, CredentialError, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};

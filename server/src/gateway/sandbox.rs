@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
-    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken},
+    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing},
     error::GatewayError,
 };
 use crate::domain::{Attempt, GatewayName};
@@ -26,19 +26,19 @@ impl Gateway for Sandbox {
     }
 
     /// There is nothing to look at: a test payment ends when it is told to.
-    async fn look(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Open)
     }
 
-    fn takes(&self) -> bool {
+    fn captures(&self) -> bool {
         false
     }
 
-    async fn take(&self, _: &Payment, _: &Attempt) -> Result<Taken, GatewayError> {
-        Ok(Taken::Unclear)
+    async fn capture(&self, _: &Payment, _: &Attempt) -> Result<Captured, GatewayError> {
+        Ok(Captured::Unclear)
     }
 
-    async fn close(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Cancelled)
     }
 

@@ -20,7 +20,7 @@ use self::refund::{RefundStanding, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
     call::{Answer, Line},
-    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, Taken, is_amount},
+    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
@@ -239,27 +239,27 @@ impl Gateway for Stripe {
         }
     }
 
-    async fn look(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
         let session = self.session(&attempt.external_id).await?;
         self.standing(session, payment, attempt).await
     }
 
-    fn takes(&self) -> bool {
+    fn captures(&self) -> bool {
         false
     }
 
     /// Stripe takes the money itself.
-    async fn take(&self, _: &Payment, _: &Attempt) -> Result<Taken, GatewayError> {
-        Ok(Taken::Unclear)
+    async fn capture(&self, _: &Payment, _: &Attempt) -> Result<Captured, GatewayError> {
+        Ok(Captured::Unclear)
     }
 
-    async fn close(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
         let path = format!("/checkout/sessions/{}/expire", segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await {
             Ok(session) => self.standing(session, payment, attempt).await,
             // It is not open any more; then it tells how it ended.
-            Err(GatewayError::Refused { .. }) => self.look(payment, attempt).await,
+            Err(GatewayError::Refused { .. }) => self.query(payment, attempt).await,
             Err(error) => Err(error),
         }
     }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Refused, Service,
     account::NO_APP,
+    manual_settlement::{Ending, RefundRow, ReviewRow},
     retry_on_conflict,
-    settlement::{Ending, RefundRow, ReviewRow},
 };
 use crate::domain::{ApiKey, App, KeyHash, Workspace};
 use crate::store::{BackedUp, Change, Write};

@@ -6,17 +6,17 @@ mod admin;
 mod canonical;
 mod checkout;
 mod claims;
+mod confirm;
 mod expiry;
 mod idempotency;
 mod keys;
+mod manual_settlement;
 mod pay;
 mod payments;
 mod reconcile;
 mod refund;
 mod retry;
 mod sandbox;
-mod settle;
-mod settlement;
 mod tidying;
 mod webhooks;
 
@@ -36,13 +36,13 @@ use crate::{
 pub(crate) use admin::{AdminReply, AdminRequest};
 pub(crate) use checkout::CheckoutView;
 pub(crate) use claims::Claims;
+pub(crate) use confirm::Hint;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::Caller;
+pub(crate) use manual_settlement::Ending;
 pub(crate) use pay::Paying;
 use retry::retry_on_conflict;
 pub(crate) use sandbox::SANDBOX_KEY;
-pub(crate) use settle::Hint;
-pub(crate) use settlement::Ending;
 pub(crate) use webhooks::{SignatureCheck, verify_signature};
 
 /// What the operator decided.

@@ -3,8 +3,9 @@
 use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
 
 use super::{
-    Refused, Service, retry_on_conflict,
-    settle::{self, Hint, Turn},
+    Refused, Service,
+    confirm::{self, Hint, Turn},
+    retry_on_conflict,
 };
 use crate::{
     domain::{Attempt, Session},
@@ -68,7 +69,7 @@ impl Service {
     /// A customer is back from the gateway. Asks it how the payment stands; if it is paid, the answer is where the customer
     /// goes on to. A test payment was at no gateway, and its customer is led nowhere.
     pub(crate) async fn come_back(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
-        let payment = self.settle(id, hint).await?;
+        let payment = self.confirm(id, hint).await?;
         if payment.is_simulated || payment.raw_status != RawStatus::Paid {
             return Ok(None);
         }
@@ -107,7 +108,7 @@ impl Service {
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let mut next = session.next();
                 let status = &decision.payment.raw_status;
-                next.check_at = settle::next_check(status, Turn::Customer, now, session.expires_at, now);
+                next.check_at = confirm::next_check(status, Turn::Customer, now, session.expires_at, now);
                 next.attempt = Some(Attempt {
                     gateway: gateway.name(),
                     invoice,

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use payments_core::PaymentId;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Hint, Refused, Service, retry_on_conflict, settle::awaits_its_gateway};
+use super::{Hint, Refused, Service, confirm::awaits_its_gateway, retry_on_conflict};
 use crate::{
     gateway::{EventAbout, Stripe, StripeEvent},
     store::{Claim, Lease, Queue, Work},
@@ -49,7 +49,7 @@ impl Service {
             Ok(Some(session)) if session.refund_asked.is_some() => {
                 self.see_refund_through(id.as_str(), None).await.map(|_| ())
             }
-            Ok(_) => self.settle(id, Hint::None).await.map(|_| ()),
+            Ok(_) => self.confirm(id, Hint::None).await.map(|_| ()),
             Err(error) => Err(error.into()),
         };
         match outcome {

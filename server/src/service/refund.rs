@@ -21,8 +21,8 @@ use crate::{
 /// How long the reconciler leaves a refund to the request that asked for it.
 const LEFT_TO_ITS_REQUEST_SECONDS: u32 = 45;
 /// The first pause before a refund is asked for again; it grows to an hour.
-const FIRST_PAUSE_SECONDS: u32 = 5;
-const LONGEST_PAUSE_SECONDS: u32 = 3600;
+const FIRST_BACKOFF_SECONDS: u32 = 5;
+const LONGEST_BACKOFF_SECONDS: u32 = 3600;
 
 impl Service {
     /// Gives a paid payment back and owes the merchant's endpoints `payment.refunded`.
@@ -155,7 +155,7 @@ impl Service {
                 }
                 Err(unanswered) => {
                     let mut next = session.next();
-                    next.check_at = Some(self.ambient.now().plus_seconds(pause_after(asked.tries)));
+                    next.check_at = Some(self.ambient.now().plus_seconds(backoff_after(asked.tries)));
                     if let Some(asked) = &mut next.refund_asked {
                         asked.tries += 1;
                     }
@@ -215,6 +215,6 @@ fn answer_of(payment: &Payment) -> Result<Answer, Refused> {
     Ok(Answer::fresh(RawJson::of(payment)?))
 }
 
-fn pause_after(tries: u32) -> u32 {
-    FIRST_PAUSE_SECONDS.saturating_mul(1 << tries.min(16)).min(LONGEST_PAUSE_SECONDS)
+fn backoff_after(tries: u32) -> u32 {
+    FIRST_BACKOFF_SECONDS.saturating_mul(1 << tries.min(16)).min(LONGEST_BACKOFF_SECONDS)
 }

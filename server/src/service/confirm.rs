@@ -8,7 +8,7 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
 use crate::{
     domain::{Attempt, Review, Session},
-    gateway::{Gateway, GatewayError, Standing, Taken},
+    gateway::{Captured, Gateway, GatewayError, Standing},
 };
 
 /// What somebody who is not the gateway says of an attempt: a reason to ask, and how.
@@ -23,13 +23,13 @@ pub(crate) enum Hint {
 }
 
 /// So long after the gateway was told to take the money it is not told again.
-const TAKE_AGAIN_MILLIS: i64 = 5_000;
+const CAPTURE_AGAIN_MILLIS: i64 = 5_000;
 /// So long after that the attempt is not closed: the gateway may still be at it.
-const CLOSE_AFTER_MILLIS: i64 = 60_000;
+const CANCEL_AFTER_MILLIS: i64 = 60_000;
 /// When the gateway is first asked.
-const FIRST_PAUSE_MILLIS: i64 = 3_000;
+const FIRST_BACKOFF_MILLIS: i64 = 3_000;
 /// The longest that it is left alone with a payment that is under way.
-const LONGEST_PAUSE_MILLIS: i64 = 300_000;
+const LONGEST_BACKOFF_MILLIS: i64 = 300_000;
 /// The same where it is the gateway's turn.
 const LONGEST_WAIT_MILLIS: i64 = 60_000;
 /// So long after a payment ended without money it is still looked whether the money came after all, if the gateway had
@@ -64,10 +64,10 @@ pub(super) fn next_check(
     }
     let (pause, longest) = match turn {
         _ if !is_under_way => (waited / 3, LATE_MILLIS),
-        Turn::Customer => (waited / 3, LONGEST_PAUSE_MILLIS),
+        Turn::Customer => (waited / 3, LONGEST_BACKOFF_MILLIS),
         Turn::Gateway => (waited / 12, LONGEST_WAIT_MILLIS),
     };
-    let next = plus_millis(now, pause.clamp(FIRST_PAUSE_MILLIS, longest));
+    let next = plus_millis(now, pause.clamp(FIRST_BACKOFF_MILLIS, longest));
     Some(if is_under_way && !is_over { next.min(expires_at) } else { next })
 }
 
@@ -79,9 +79,9 @@ fn plus_millis(time: Timestamp, millis: i64) -> Timestamp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// Tell the gateway to take the money.
-    Take,
+    Capture,
     /// See to it that it can no longer be paid.
-    Close,
+    Cancel,
     /// Ask again later.
     Wait(Turn),
     /// It is decided.
@@ -92,13 +92,13 @@ enum Step {
 
 impl Service {
     /// Asks the gateway how a payment's attempt stands and does what follows. Returns the payment as it then is.
-    pub(crate) async fn settle(&self, id: &PaymentId, hint: Hint) -> Result<Payment, Refused> {
+    pub(crate) async fn confirm(&self, id: &PaymentId, hint: Hint) -> Result<Payment, Refused> {
         retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
             let Some(attempt) = session.attempt.as_ref().filter(|_| awaits_its_gateway(&session)) else {
                 return Ok(session.payment);
             };
-            let outcome = self.settle_once(&session, attempt, hint).await;
+            let outcome = self.confirm_once(&session, attempt, hint).await;
             if matches!(&outcome, Err(refused) if !matches!(refused, Refused::Moved)) {
                 self.postpone(&session, Turn::Gateway).await?;
             }
@@ -107,24 +107,24 @@ impl Service {
         .await
     }
 
-    async fn settle_once(&self, session: &Session, attempt: &Attempt, hint: Hint) -> Result<Payment, Refused> {
+    async fn confirm_once(&self, session: &Session, attempt: &Attempt, hint: Hint) -> Result<Payment, Refused> {
         let gateway = self.gateways.named(attempt.gateway);
         let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
         let payment = &session.payment;
         let mut session = session.clone();
-        let take_at_once = hint == Hint::Approved && gateway.takes() && attempt.taken_at.is_none();
-        let mut standing = match take_at_once && is_processing(&session) {
+        let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.taken_at.is_none();
+        let mut standing = match capture_at_once && is_processing(&session) {
             true => Standing::Approved,
-            false => twice(|| gateway.look(payment, attempt)).await?,
+            false => twice(|| gateway.query(payment, attempt)).await?,
         };
         loop {
             match step(&session, &standing, hint, self.ambient.now()) {
-                Step::Take => {
-                    session = self.mark_taken(session).await?;
-                    standing = self.take(&*gateway, &session, attempt).await?;
+                Step::Capture => {
+                    session = self.record_capture(session).await?;
+                    standing = self.capture(&*gateway, &session, attempt).await?;
                 }
-                Step::Close => {
-                    let closed = twice(|| gateway.close(payment, attempt)).await?;
+                Step::Cancel => {
+                    let closed = twice(|| gateway.cancel(payment, attempt)).await?;
                     if closed == Standing::Open {
                         return self.wait(session, Turn::Gateway).await;
                     }
@@ -138,32 +138,32 @@ impl Service {
     }
 
     /// An answer that is lost is asked for, and not by telling the gateway again. A refusal is believed only of this once.
-    async fn take(
+    async fn capture(
         &self,
         gateway: &dyn Gateway,
         session: &Session,
         attempt: &Attempt,
     ) -> Result<Standing, GatewayError> {
-        let taken = match gateway.take(&session.payment, attempt).await {
-            Err(GatewayError::Unanswered { .. }) => Taken::Unclear,
+        let taken = match gateway.capture(&session.payment, attempt).await {
+            Err(GatewayError::Unanswered { .. }) => Captured::Unclear,
             outcome => outcome?,
         };
-        if let Taken::Stands(standing) = taken {
+        if let Captured::Stands(standing) = taken {
             return Ok(standing);
         }
-        let standing = twice(|| gateway.look(&session.payment, attempt)).await?;
+        let standing = twice(|| gateway.query(&session.payment, attempt)).await?;
         Ok(match (taken, standing) {
-            (Taken::Refused(ended), Standing::Open | Standing::Approved) => ended,
+            (Captured::Refused(ended), Standing::Open | Standing::Approved) => ended,
             (_, standing) => standing,
         })
     }
 
     /// Writes down that the gateway is about to be told to take the money.
-    async fn mark_taken(&self, session: Session) -> Result<Session, Refused> {
+    async fn record_capture(&self, session: Session) -> Result<Session, Refused> {
         let now = self.ambient.now();
         let mut next = session.next();
         // Should the server stop now, nobody is asking until then.
-        next.check_at = Some(plus_millis(now, FIRST_PAUSE_MILLIS));
+        next.check_at = Some(plus_millis(now, FIRST_BACKOFF_MILLIS));
         if let Some(attempt) = &mut next.attempt {
             attempt.taken_at = Some(now);
         }
@@ -179,7 +179,7 @@ impl Service {
 
     /// Asks again later. If somebody else has moved the payment meanwhile, they have said when.
     async fn postpone(&self, session: &Session, turn: Turn) -> Result<(), Refused> {
-        // What was read may be older than what `mark_taken` wrote.
+        // What was read may be older than what `record_capture` wrote.
         let Some(session) = self.store.session(&session.payment.id).await? else { return Ok(()) };
         let mut next = session.next();
         let payment = &session.payment;
@@ -249,9 +249,9 @@ fn step(session: &Session, standing: &Standing, hint: Hint, now: Timestamp) -> S
         Standing::Paid { .. } => Step::Move(Cause::GatewayConfirmed),
         Standing::Disputed { what } => Step::Dispute(what.clone()),
         _ if !is_processing(session) => Step::Wait(Turn::Gateway),
-        Standing::Approved if since_taken >= TAKE_AGAIN_MILLIS => Step::Take,
+        Standing::Approved if since_taken >= CAPTURE_AGAIN_MILLIS => Step::Capture,
         Standing::Approved => Step::Wait(Turn::Gateway),
-        Standing::Open if (is_over || hint == Hint::GaveUp) && since_taken >= CLOSE_AFTER_MILLIS => Step::Close,
+        Standing::Open if (is_over || hint == Hint::GaveUp) && since_taken >= CANCEL_AFTER_MILLIS => Step::Cancel,
         Standing::Open | Standing::Pending => Step::Wait(Turn::Customer),
         Standing::Cancelled if is_over => Step::Move(Cause::SessionEnded),
         Standing::Cancelled => Step::Move(Cause::GatewayCancelled),
@@ -282,8 +282,8 @@ mod tests {
         let after = asked.iter().find(|time| **time > end).unwrap();
         assert_eq!(*after, at(4_603));
         let pauses: Vec<i64> = asked.windows(2).map(|two| two[1].as_millis() - two[0].as_millis()).collect();
-        assert!(pauses.iter().all(|pause| *pause <= LONGEST_PAUSE_MILLIS));
-        assert_eq!(pauses.last(), Some(&LONGEST_PAUSE_MILLIS));
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST_BACKOFF_MILLIS));
+        assert_eq!(pauses.last(), Some(&LONGEST_BACKOFF_MILLIS));
         assert!(asked.len() < 120, "{} looks in five hours", asked.len());
     }
 
@@ -298,7 +298,7 @@ mod tests {
             pauses.push(next(Turn::Gateway).as_millis() - now.as_millis());
             now = next(Turn::Gateway);
         }
-        assert_eq!((pauses[0], pauses.last()), (FIRST_PAUSE_MILLIS, Some(&LONGEST_WAIT_MILLIS)));
+        assert_eq!((pauses[0], pauses.last()), (FIRST_BACKOFF_MILLIS, Some(&LONGEST_WAIT_MILLIS)));
         assert!(pauses.len() < 100, "{} looks in an hour", pauses.len());
     }
 
