@@ -85,6 +85,11 @@ impl Outgoing {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
     }
 
+    /// Whether it is still to be made.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.delivery.status == DeliveryStatus::Pending
+    }
+
     /// Drops what was sent and what was answered. What remains says which event it was.
     pub(crate) fn redact(&mut self) -> Result<(), serde_json::Error> {
         let payload = self.delivery.payload.as_str();

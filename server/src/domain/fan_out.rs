@@ -1,8 +1,10 @@
 //! From an event to its deliveries: one for each endpoint that is subscribed to it.
 
-use payments_core::{AppId, DeliveryId, EventId, EventKind, PaymentId, RANDOM_BYTES, RawJson, Timestamp, WebhookId};
+use payments_core::{
+    AppId, DeliveryId, Envelope, EventId, EventKind, PaymentId, RANDOM_BYTES, RawJson, Timestamp, WebhookId,
+};
 
-use super::{Endpoint, Outgoing, Scope};
+use super::{Endpoint, Outgoing, Scope, Session};
 
 /// An event whose deliveries are not all made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,21 @@ pub(crate) struct PendingEvent {
     pub(crate) scope: Scope,
     /// The last endpoint that was looked at. Endpoints are looked at in the order of their ids.
     pub(crate) after: Option<WebhookId>,
+}
+
+impl PendingEvent {
+    /// A new event of a payment, at none of whose endpoints anybody looked yet.
+    pub(crate) fn new(
+        session: &Session,
+        id: EventId,
+        kind: EventKind,
+        created_at: Timestamp,
+        data: &RawJson,
+    ) -> Result<Self, serde_json::Error> {
+        let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at, data })?;
+        let (payment, app_id) = (session.payment.id.clone(), session.payment.app_id.clone());
+        Ok(Self { id, kind, created_at, envelope, payment, app_id, scope: session.scope(), after: None })
+    }
 }
 
 /// The deliveries of an event to those of some endpoints that are subscribed to it. `random` makes the ids unique.

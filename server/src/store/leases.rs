@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use payments_core::Timestamp;
+use payments_core::{PaymentId, Timestamp};
 
 use super::{Claim, Lease, ServerId, StoreError, Work};
 
@@ -25,40 +25,69 @@ struct Held {
     until: Timestamp,
 }
 
+/// A piece of work that is due.
+pub(crate) struct Due {
+    work: Work,
+    /// The payment whose work is done in order: while another server has an earlier piece, a later one is not handed out.
+    in_order_of: Option<PaymentId>,
+}
+
+impl Due {
+    /// A piece of work of a payment whose pieces are done in order.
+    pub(crate) fn in_order(work: Work, of: PaymentId) -> Self {
+        Self { work, in_order_of: Some(of) }
+    }
+}
+
+impl From<Work> for Due {
+    fn from(work: Work) -> Self {
+        Self { work, in_order_of: None }
+    }
+}
+
+impl Table {
+    /// A claim, or the server whose lease runs.
+    fn claim(&mut self, work: Work, lease: &Lease) -> Result<Claim, ServerId> {
+        if let Some(held) = self.held.get(&work).filter(|held| held.until > lease.now) {
+            return Err(held.server);
+        }
+        self.last_epoch += 1;
+        let epoch = self.last_epoch;
+        self.held.insert(work.clone(), Held { server: lease.server, epoch, until: lease.until });
+        Ok(Claim { work, epoch })
+    }
+}
+
 impl Leases {
     /// Claims a piece of work, unless somebody's lease on it runs.
     pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
-        let mut table = self.lock();
-        if table.held.get(&work).is_some_and(|held| held.until > lease.now) {
-            return None;
-        }
-        table.last_epoch += 1;
-        let epoch = table.last_epoch;
-        table.held.insert(work.clone(), Held { server: lease.server, epoch, until: lease.until });
-        Some(Claim { work, epoch })
+        self.lock().claim(work, lease).ok()
     }
 
     /// Claims the first pieces of work that nobody has, and forgets leases that are over.
-    pub(crate) fn claim_first(
+    pub(crate) fn claim_first<D: Into<Due>>(
         &self,
-        due: impl IntoIterator<Item = Result<Work, StoreError>>,
+        due: impl IntoIterator<Item = Result<D, StoreError>>,
         lease: &Lease,
         at_most: usize,
     ) -> Result<Vec<Claim>, StoreError> {
         self.lock().held.retain(|_, held| held.until > lease.now);
-        let mut claims = Vec::new();
-        for work in due {
+        let (mut claims, mut at_others) = (Vec::new(), Vec::new());
+        for due in due {
             if claims.len() == at_most {
                 break;
             }
-            claims.extend(self.claim(work?, lease));
+            let Due { work, in_order_of } = due?.into();
+            if in_order_of.as_ref().is_some_and(|payment| at_others.contains(payment)) {
+                continue;
+            }
+            match self.lock().claim(work, lease) {
+                Ok(claim) => claims.push(claim),
+                Err(holder) if holder != lease.server => at_others.extend(in_order_of),
+                Err(_) => {}
+            }
         }
         Ok(claims)
-    }
-
-    /// Whether another server has a piece of work.
-    pub(crate) fn is_another_servers(&self, work: &Work, lease: &Lease) -> bool {
-        self.lock().held.get(work).is_some_and(|held| held.until > lease.now && held.server != lease.server)
     }
 
     /// Whether a claim still counts.

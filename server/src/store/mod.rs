@@ -28,7 +28,7 @@ pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWri
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use disposable::Disposable;
 pub(crate) use error::{CommitError, StoreError};
-pub(crate) use leases::Leases;
+pub(crate) use leases::{Due, Leases};
 pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
 pub(crate) use sandboxed::Sandboxed;
 

@@ -6,7 +6,7 @@
 
 use payments_core::Timestamp;
 
-use super::{codec, journal::Writes, keys, view::View};
+use super::{journal::Writes, keys, view::View};
 use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
 
@@ -51,21 +51,20 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Drops claims whose lease ended before a time; how many it dropped. There are few claims: one for each effect under
-    /// way, and those that a full disk kept from being released.
+    /// Drops claims whose lease ended before a time, the oldest first; how many it dropped. There are few claims: one for
+    /// each effect under way, and those that a full disk kept from being released.
     pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
-        let mut dropped = 0;
+        let mut ended = Vec::new();
         for entry in self.records().under(keys::CLAIMS) {
-            let (key, value) = entry?;
-            if dropped == at_most {
-                break;
-            }
-            if codec::parse::<KeyClaim>(&key, &value)?.until < ended_before {
-                self.remove(key.to_vec());
-                dropped += 1;
-            }
+            let (key, _) = entry?;
+            // As this batch leaves it: somebody may take it over in it.
+            let claim = self.read::<KeyClaim>(&key)?;
+            ended.extend(claim.map(|claim| (claim.until, key)).filter(|(until, _)| *until < ended_before));
         }
-        Ok(dropped)
+        ended.sort();
+        ended.truncate(at_most);
+        ended.iter().for_each(|(_, key)| self.remove(key.to_vec()));
+        Ok(ended.len())
     }
 }
 

@@ -2,11 +2,12 @@
 
 use payments_core::{EventId, PaymentId, WebhookId};
 use serde::{Deserialize, Serialize};
+use sled::IVec;
 
 use super::{codec::parse, keys, records::Records, stored::Stored, view::View};
 use crate::{
     domain::PendingEvent,
-    store::{Lease, Leases, StoreError, Work},
+    store::{Due, StoreError, Work},
 };
 
 /// The record of such an event.
@@ -39,36 +40,21 @@ pub(super) fn read(records: &Records, id: &EventId) -> Result<Option<PendingEven
     let missing = |what: &str| StoreError::corrupt(&key, format_args!("its {what} is not there"));
     let stored: Stored = records.read(&keys::session(&payment))?.ok_or_else(|| missing("payment"))?;
     let event = stored.events.iter().find(|event| event.id == *id).ok_or_else(|| missing("event"))?;
-    let envelope =
-        stored.envelope(id).ok_or_else(|| missing("event"))?.map_err(|error| StoreError::corrupt(&key, error))?;
-    Ok(Some(PendingEvent {
-        id: id.clone(),
-        kind: event.event.clone(),
-        created_at: event.created_at,
-        envelope,
-        app_id: stored.session.payment.app_id.clone(),
-        scope: stored.session.scope(),
-        payment,
-        after,
-    }))
+    let data = stored.told(id).ok_or_else(|| missing("event"))?;
+    let pending = data
+        .and_then(|data| PendingEvent::new(&stored.session, id.clone(), event.event.clone(), event.created_at, &data));
+    let pending = pending.map_err(|error| StoreError::corrupt(&key, error))?;
+    Ok(Some(PendingEvent { after, ..pending }))
 }
 
-/// Events whose deliveries are not all made, the oldest first. An event is left out while another server has an earlier one
-/// of its payment.
-pub(super) fn due(records: &Records, leases: &Leases, lease: &Lease) -> impl Iterator<Item = Result<Work, StoreError>> {
-    let mut others = Vec::new();
-    records.under(keys::UNTOLD).filter_map(move |entry| {
-        let event = || {
-            let (key, value) = entry?;
+/// Events whose deliveries are not all made, the oldest first.
+pub(super) fn due(records: &Records) -> impl Iterator<Item = Result<Due, StoreError>> {
+    records.under(keys::UNTOLD).filter_map(|entry| {
+        let due = |(key, value): (IVec, IVec)| {
             let Some(event) = keys::untold_event(&key) else { return Ok(None) };
             let Untold { payment, .. } = parse(&key, &value)?;
-            let work = Work::FanOut(event);
-            if leases.is_another_servers(&work, lease) {
-                others.push(payment);
-                return Ok(None);
-            }
-            Ok((!others.contains(&payment)).then_some(work))
+            Ok(Some(Due::in_order(Work::FanOut(event), payment)))
         };
-        event().transpose()
+        entry.and_then(due).transpose()
     })
 }

@@ -93,15 +93,20 @@ impl View<'_> {
         let mut dropped = 0;
         for entry in self.records().range(keys::responses_before(before)) {
             let key = entry?.0.to_vec();
+            let mut left = Vec::new();
             for response in packed::values::<StoredResponse>(&self.bytes(&key)?) {
                 let response = response.map_err(|error| StoreError::corrupt(&key, error))?;
+                if dropped == at_most {
+                    packed::push_value(&mut left, &response).map_err(|error| StoreError::corrupt(&key, error))?;
+                    continue;
+                }
                 dropped += 1;
                 if let Some(used) = keys::used(&response.of) {
                     self.remove(used);
                 }
             }
-            self.remove(key);
-            if dropped >= at_most {
+            self.set_unless_empty(key, left);
+            if dropped == at_most {
                 break;
             }
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeliveryStatus, DeveloperId, Environment, EventId, LedgerAccount, Page,
-    PageRequest, Payment, PaymentId, Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
+    Payment, PaymentId, Status, Timestamp, WebhookId,
 };
 
 use super::{
@@ -47,7 +47,7 @@ impl Store for SledStore {
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
         let (records, leases) = (&self.records, &self.leases);
         match queue {
-            Queue::FanOut => leases.claim_first(pending::due(records, leases, lease), lease, at_most),
+            Queue::FanOut => leases.claim_first(pending::due(records), lease, at_most),
             Queue::Lanes => leases.claim_first(work::lanes(records), lease, at_most),
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
@@ -250,7 +250,7 @@ impl Store for SledStore {
 /// How many deliveries enter the outbox, less those that leave it.
 fn deliveries_added(change: &Change) -> i64 {
     let added = change.writes.iter().map(|write| match write {
-        Write::Delivery(made) => i64::from(made.delivery.status == DeliveryStatus::Pending),
+        Write::Delivery(made) => i64::from(made.is_pending()),
         Write::DeliveryEnded(_) => -1,
         _ => 0,
     });

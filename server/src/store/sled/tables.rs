@@ -1,6 +1,6 @@
 //! What each write of a change does to the records.
 
-use payments_core::{DeliveryId, DeliveryStatus, PaymentId, RawJson, Timestamp};
+use payments_core::{DeliveryId, PaymentId, RawJson, Timestamp};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl View<'_> {
             Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(&event, after)?,
             Write::DeliveryEnded(ended) => {
-                debug_assert!(ended.delivery.status != DeliveryStatus::Pending, "an ended delivery has an outcome");
+                debug_assert!(!ended.is_pending(), "an ended delivery has an outcome");
                 self.check_version(&keys::delivery(&ended.delivery.id), ended.version)?;
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
                 self.put_delivery(&ended)?;
@@ -174,7 +174,7 @@ impl View<'_> {
             let Some(stored) = self.read(key)? else { continue };
             let mut outgoing = deliveries::whole(key, stored, |payment| self.read(&keys::session(payment)))?;
             // One that is still pending keeps its payload, and is redacted when it ends.
-            if outgoing.delivery.status != DeliveryStatus::Pending {
+            if !outgoing.is_pending() {
                 outgoing.redact().map_err(|error| StoreError::corrupt(key, error))?;
                 self.put(key.clone(), &outgoing)?;
             }
@@ -184,23 +184,24 @@ impl View<'_> {
     }
 
     /// A delivery that is owed, or was made before it is logged.
-    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
+    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
         let scope = outgoing.scope();
         let delivery = &outgoing.delivery;
+        self.check_version(&keys::delivery(&delivery.id), outgoing.version)?;
         self.append(&List::deliveries(&scope), delivery.id.as_str())?;
         self.append(&List::deliveries_to(&scope, &delivery.webhook_id), delivery.id.as_str())?;
         // A ping was attempted before it is logged; it is owed no more.
-        if delivery.status == DeliveryStatus::Pending {
+        if outgoing.is_pending() {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
-        self.put_delivery(outgoing)
+        Ok(self.put_delivery(outgoing)?)
     }
 
     fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
         let key = keys::delivery(&outgoing.delivery.id);
         let mut stored = deliveries::stored(outgoing).map_err(|error| StoreError::corrupt(&key, error))?;
         // One that ends later than the deliveries of its time were redacted is redacted at once.
-        if stored.delivery.status != DeliveryStatus::Pending {
+        if !outgoing.is_pending() {
             let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
             if redacted.is_some_and(|up_to| stored.delivery.id <= up_to) {
                 stored = outgoing.clone();
