@@ -1,15 +1,75 @@
-//! What the server remembers, in this project's own verbs.
+//! The store: where the server keeps its records, in this project's own verbs.
 //!
-//! A store writes only by [`Store::commit`]: one [`Change`], with the conditions under which it may happen, becomes
-//! durable as a whole or not at all. The conditions travel with the change because the store decides them: an embedded
-//! one in its committer, an SQL one in its statements. What a read returns is durable.
+//! A store writes only by [`Store::commit`]: one [`Change`] with the conditions under which it may happen. The conditions
+//! travel with the change because the engine checks them: an embedded one in its committer, an SQL one in its statements.
+//! No engine knows a rule of payments. It applies what [`Effects`](crate::domain::Effects) say.
+//!
+//! # The contract
+//!
+//! `contract` tests these sentences on every engine.
+//!
+//! Changes:
+//!
+//! 1. A change is durable when `commit` returns `Ok`. A crash cannot undo it, and every later read finds it.
+//! 2. A change happens as a whole. If one of its conditions does not hold, the store stays as it was.
+//! 3. A new record has version 0 and is not in the store. A changed record has the version after the stored one. A removed
+//!    record has the stored version. Otherwise: [`Conflict::Stale`]. Of several changes of one version, one succeeds.
+//! 4. A scope never has more webhook endpoints than the write allows: [`Conflict::TooManyEndpoints`].
+//! 5. If several conditions do not hold, the conflict names the first: claims on work, then the idempotency key, then the
+//!    writes in their order.
+//! 6. Totals are additions. Changes made at the same time add up.
+//! 7. Reads return a record as it was written. An event keeps its data when its payment changes.
+//!
+//! Idempotency keys:
+//!
+//! 8. A key stores one response: [`Conflict::IdempotencyKeyUsed`] returns it to the others. After 24 hours the key is unused.
+//! 9. One request at a time claims a key: [`Conflict::KeyClaimed`]. The claim ends when the request stores its response or
+//!    releases the key. After the end of its lease, another request may take it over, and the first one's response is
+//!    refused: [`Conflict::ClaimLost`].
+//!
+//! Lists:
+//!
+//! 10. Lists are newest first. Records made within the same second may stand in either order. The order of two records
+//!     never changes.
+//! 11. A page and its `total` show the list at one moment. New payments only move older ones to later pages: reading page
+//!     after page misses no payment that was there at the start, and may see one twice.
+//! 12. A list by status holds each payment once, under its status. Payments that change status while a page is read may
+//!     make it differ from its `total`.
+//! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
+//! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
+//!
+//! Time:
+//!
+//! 15. Leases, due work and pruning go by the times that the caller gives. Nothing else depends on time, so a clock that
+//!     steps back loses no record and no work.
+//!
+//! Work:
+//!
+//! 16. A piece of work has one holder. Its claim ends by release, or when another claim is made after the end of the lease.
+//!     No two claims have the same epoch.
+//! 17. A claim that has ended finishes nothing: its changes fail with [`Conflict::WorkLost`], and it is not renewed. Once its
+//!     lease is over, a claim may end at any moment, even if nobody takes it over.
+//! 18. `claim` returns the oldest events first, and the timed work that is due first. Timed work is never early and may be a
+//!     few milliseconds late. What is due within these milliseconds comes in either order.
+//! 19. Of two events of one payment, `claim` does not return the later one while another server holds the earlier one.
+//!
+//! Pruning:
+//!
+//! 20. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. At 0, nothing older
+//!     is left. It never drops a claim on a key that takes over at the same moment.
+//! 21. A pending delivery keeps its payload. If it ends after deliveries with its id or later ones were redacted, it is
+//!     stored redacted.
 
 mod change;
 mod claim;
+#[cfg(test)]
+mod contract;
 mod disposable;
 mod error;
 mod leases;
 mod maintenance;
+#[cfg(test)]
+pub(crate) mod memory;
 mod sandboxed;
 pub(crate) mod sled;
 
@@ -35,7 +95,7 @@ pub(crate) use sandboxed::Sandboxed;
 /// Where payments, keys, endpoints and the outbox are kept.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + 'static {
-    /// Makes a change durable, whole, if its conditions hold. When this returns `Ok`, no crash can undo it.
+    /// Makes a change durable as a whole, if its conditions hold.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
     /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
@@ -49,8 +109,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Drops what is older than a time, the oldest first, at most `at_most` records; how many it dropped.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError>;
 
-    /// What the engine offers for looking after the store.
-    fn maintenance(&self) -> Option<&dyn Maintenance>;
+    /// What the engine offers for looking after the store, if anything.
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        None
+    }
 
     /// The API key with this hash, revoked or not.
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
@@ -77,7 +139,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
     /// Every payment that a person must look at, oldest first.
     async fn reviews(&self) -> Result<Vec<Session>, StoreError>;
-    /// How many payments there are in each environment and public status, one row for each developer.
+    /// How many payments there are in each environment and public status. Rows of the same two add up.
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError>;
     /// When the oldest delivery that is owed was committed.
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError>;

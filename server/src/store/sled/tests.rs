@@ -5,17 +5,14 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, RANDOM_BYTES, RawJson, Timestamp,
-    aliased::UnknownFields,
-};
+use payments_core::{Environment, RawJson, Timestamp};
 
 use super::{Closing, SledStore, journal, keys};
 use crate::{
     ambient::{Ambient, OperatingSystem},
-    domain::{IdempotencyKey, KeptResponse, Outgoing, Scope},
+    domain::{ClaimToken, IdempotencyKey, KeyClaim, Scope},
     metrics::Metrics,
-    store::{Change, ClaimEnd, Keep, Maintenance, Prunable, Store, Write},
+    store::{Change, ClaimEnd, Keep, Store, Write},
 };
 
 fn at(hours: i64) -> Timestamp {
@@ -79,91 +76,19 @@ async fn however_the_clock_steps_the_times_of_entries_never_decrease_after_a_sta
 }
 
 #[tokio::test]
-async fn responses_are_forgotten_when_they_no_longer_count_the_oldest_first() {
+async fn a_start_voids_the_claims_on_idempotency_keys_and_keeps_the_responses() {
     let directory = tempfile::tempdir().unwrap();
+    let claim = async |store: &SledStore, text: &str, nth| {
+        let token = ClaimToken::new([nth; 16]);
+        let claim = KeyClaim { token, fingerprint: String::new(), claimed_at: at(0), until: at(1) };
+        store.commit(Change::of(Write::KeyClaimed(Box::new((key(text), claim))))).await
+    };
     let (store, closing) = opened(directory.path());
-    for (text, hours) in [("first", 0), ("second", 1), ("third", 2), ("again", 0), ("again", 30)] {
-        let change = Change { idempotency: Some(keeping(text, at(hours))), ..Change::default() };
-        store.commit(change).await.unwrap();
-    }
-    let forget = |now, at_most| {
-        let kept_before = KeptResponse::stale_before(now);
-        store.prune(Prunable::StoredResponses, kept_before, at_most)
-    };
-    let kept = async || {
-        let mut kept = Vec::new();
-        for text in ["first", "second", "third", "again"] {
-            if store.kept_response(&key(text)).await.unwrap().is_some() {
-                kept.push(text);
-            }
-        }
-        kept
-    };
-    forget(at(24), 10).await.unwrap();
-    assert_eq!(kept().await, ["first", "second", "third", "again"], "to the last moment");
-    forget(at(26), 1).await.unwrap();
-    assert_eq!(kept().await, ["second", "third", "again"]);
-    assert_eq!(forget(at(26), 10).await.unwrap(), 1);
-    assert_eq!(kept().await, ["third", "again"]);
-    forget(at(53), 10).await.unwrap();
-    assert_eq!(kept().await, ["again"]);
-    let findings = store.check(&mut |_| ()).unwrap().findings;
-    assert!(findings.is_empty(), "{findings:?}");
+    claim(&store, "claimed", 1).await.unwrap();
+    store.commit(Change { idempotency: Some(keeping("used", at(0))), ..Change::default() }).await.unwrap();
     drop(store);
     closing.wait();
-}
-
-/// A ping's delivery of a time.
-fn delivered(hours: i64, status: DeliveryStatus) -> Box<Outgoing> {
-    let id = EventId::new(at(hours), [7; RANDOM_BYTES]);
-    let envelope = serde_json::json!({"id": id, "event": "test.ping", "createdAt": at(hours), "data": {"a": 1}});
-    let envelope = RawJson::of(&envelope).unwrap();
-    let delivery = Delivery {
-        id: DeliveryId::new(at(hours), [7; RANDOM_BYTES]),
-        webhook_id: "wh_1".parse().unwrap(),
-        developer_id: "dev_1".parse().unwrap(),
-        event: EventKind::TestPing,
-        payload: envelope,
-        response_status: Some(200),
-        response_body: Some("thanks".into()),
-        error: None,
-        duration_ms: Some(7),
-        attempts: 1,
-        status,
-        delivered_at: Some(at(hours)),
-        created_at: at(hours),
-        unknown: UnknownFields::default(),
-    };
-    Box::new(Outgoing { version: 0, environment: Environment::Test, payment: None, event: None, delivery })
-}
-
-#[tokio::test]
-async fn deliveries_that_have_ended_are_redacted_the_oldest_first_and_one_that_is_pending_holds_up_none() {
-    let directory = tempfile::tempdir().unwrap();
-    let (store, closing) = opened(directory.path());
-    let (over, pending) = (DeliveryStatus::Success, DeliveryStatus::Pending);
-    for (hours, status) in [(0, &over), (1, &over), (2, &pending), (3, &over), (9, &over)] {
-        store.commit(Change::of(Write::Delivery(delivered(hours, status.clone())))).await.unwrap();
-    }
-    let forget = |hours, at_most| store.prune(Prunable::DeliveryBodies, at(hours), at_most);
-    let remember = || {
-        let deliveries = store.each_delivery().map(|outgoing| outgoing.unwrap().delivery);
-        let full = deliveries.filter(|delivery| delivery.response_body.is_some());
-        full.map(|delivery| (delivery.created_at.as_millis() - at(0).as_millis()) / 3_600_000).collect::<Vec<_>>()
-    };
-    forget(5, 1).await.unwrap();
-    assert_eq!(remember(), [1, 2, 3, 9]);
-    assert_eq!(forget(5, 10).await.unwrap(), 3, "one is passed over");
-    assert_eq!(forget(5, 10).await.unwrap(), 0);
-    assert_eq!(remember(), [2, 9], "what is pending is still to be sent");
-    let first = store.each_delivery().next().unwrap().unwrap().delivery;
-    assert!(first.payload.as_str().ends_with(r#""data":{}}"#), "{}", first.payload.as_str());
-
-    let ended = Box::new(Outgoing { version: 1, ..*delivered(2, over) });
-    store.commit(Change::of(Write::DeliveryEnded(ended))).await.unwrap();
-    assert_eq!(remember(), [9], "its time was over when it ended");
-    let findings = store.check(&mut |_| ()).unwrap().findings;
-    assert!(findings.is_empty(), "{findings:?}");
-    drop(store);
-    closing.wait();
+    let (store, _) = opened(directory.path());
+    claim(&store, "claimed", 2).await.unwrap();
+    assert!(claim(&store, "used", 3).await.is_err());
 }

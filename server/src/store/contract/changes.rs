@@ -1,0 +1,228 @@
+//! Changes: whole, conditional, durable.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status};
+
+use super::samples::*;
+use crate::{
+    domain::{ApiKey, App, KeptToken, KeyHash, Scope},
+    store::{Change, ClaimEnd, Queue, Store, Write},
+};
+
+fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
+    let record = ApiKey {
+        version,
+        id: KeyId::new(at(0), [nth; RANDOM_BYTES]),
+        workspace_id: workspace(0).id,
+        scope: scope(),
+        last4: format!("{version:04}"),
+        app_id: None,
+        created_at: at(0),
+        revoked_at: None,
+    };
+    (KeyHash::of(&format!("key {nth}")), record)
+}
+
+fn app(version: u64) -> App {
+    let app = serde_json::json!({"id": "app_1", "developerId": "dev_1", "name": "Shop", "description": null,
+        "redirectUris": [], "webhookUrl": null, "status": "active", "isActive": true, "createdAt": at(0),
+        "updatedAt": at(0)});
+    App { version, app: serde_json::from_value(app).unwrap() }
+}
+
+fn json(record: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(record).unwrap()
+}
+
+/// One record of each kind. Everything else follows from them.
+fn one_of_each() -> Vec<Write> {
+    let (hash, record) = api_key(1, 0);
+    vec![
+        Write::Workspace(workspace(0)),
+        Write::ApiKey(hash, record),
+        Write::App(Box::new(app(0))),
+        Write::GatewayToken("bkash", KeptToken { token: Some(vec![1]), ..KeptToken::default() }),
+        added(endpoint(1), 9),
+        payment(new_payment(1, at(0))),
+        delivery(&ping(1, at(0), &endpoint(1))),
+    ]
+}
+
+/// Commits one of each kind and reads it.
+pub(super) async fn written(store: Arc<dyn Store>) -> String {
+    commit(&store, one_of_each()).await.unwrap();
+    store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
+    commit(&store, vec![payment(paid(&new_payment(1, at(0)).session, at(1)))]).await.unwrap();
+    read(store).await
+}
+
+/// All that [`written`] wrote.
+pub(super) async fn read(store: Arc<dyn Store>) -> String {
+    let (paid, lease) = (new_payment(1, at(0)).session.payment.id, lease(1, 0));
+    let ping = ping(1, at(0), &endpoint(1)).delivery.id;
+    let claims = store.claim(Queue::FanOut, &lease, 9).await.unwrap();
+    for claim in &claims {
+        store.release(claim).await.unwrap();
+    }
+    format!(
+        "{:?}",
+        (
+            (store.workspace(workspace(0).id.as_str()).await.unwrap(), store.workspace_of(&scope().developer_id).await),
+            (store.api_key(&api_key(1, 0).0).await.unwrap(), store.app(&scope().developer_id, &app(0).app.id).await),
+            (store.gateway_token("bkash").await.unwrap(), store.kept_response(&key("one")).await.unwrap()),
+            (store.session(&paid).await.unwrap(), store.figures(&scope(), Currency::Bdt).await.unwrap()),
+            (store.endpoints(&scope(), None, 9).await.unwrap(), store.outgoing(&ping).await.unwrap()),
+            (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
+        )
+    )
+}
+
+pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
+    let mut writes = one_of_each();
+    writes.push(Write::EndpointRemoved(Box::new(endpoint(2))));
+    let change = Change { writes, ..keeping("one", 1, at(0), ClaimEnd::NotClaimed) };
+    assert_eq!(outcome(store.commit(change).await), STALE);
+    assert!(store.workspace(workspace(0).id.as_str()).await.unwrap().is_none());
+    assert!(store.api_keys().await.unwrap().is_empty() && store.apps(&scope().developer_id).await.unwrap().is_empty());
+    assert_eq!(store.gateway_token("bkash").await.unwrap(), None);
+    assert!(!store.has_endpoints(&scope()).await.unwrap());
+    assert_eq!((payments(&store, 1, 9).await.total, store.oldest_in_outbox().await.unwrap()), (0, None));
+    assert_eq!(store.deliveries(&scope(), None, page_of(1, 9)).await.unwrap().total, 0);
+    assert_eq!(store.kept_response(&key("one")).await.unwrap(), None);
+    for queue in [Queue::FanOut, Queue::Lanes, Queue::Expiry] {
+        assert_eq!(store.claim(queue, &lease(1, DAY), 9).await.unwrap(), []);
+    }
+}
+
+pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<dyn Store>) {
+    let of_version: [fn(u64) -> Write; 7] = [
+        |version| Write::Workspace(workspace(version)),
+        |version| {
+            let (hash, record) = api_key(1, version);
+            Write::ApiKey(hash, record)
+        },
+        |version| Write::App(Box::new(app(version))),
+        |version| Write::GatewayToken("bkash", KeptToken { version, ..KeptToken::default() }),
+        |version| {
+            let mut endpoint = endpoint(1);
+            endpoint.version = version;
+            added(endpoint, 9)
+        },
+        |version| {
+            let mut new = new_payment(1, at(0));
+            if version == 0 {
+                return payment(new);
+            }
+            new.session.version = version - 1;
+            payment(changed(&new.session, |_| ()))
+        },
+        |version| {
+            let mut ping = ping(1, at(0), &endpoint(1));
+            match version.checked_sub(1) {
+                None => delivery(&ping),
+                Some(before) => {
+                    ping.version = before;
+                    end(&ping)
+                }
+            }
+        },
+    ];
+    for (nth, write) in of_version.into_iter().enumerate() {
+        for (version, expected) in [(1, STALE), (0, COMMITTED), (0, STALE), (2, STALE), (1, COMMITTED), (1, STALE)] {
+            let outcome = outcome(commit(&store, vec![write(version)]).await);
+            assert_eq!(outcome, expected, "the write of version {version} of record {nth}");
+        }
+    }
+    for (version, expected) in [(0, STALE), (2, STALE), (1, COMMITTED), (1, STALE)] {
+        let mut endpoint = endpoint(1);
+        endpoint.version = version;
+        let removed = commit(&store, vec![Write::EndpointRemoved(Box::new(endpoint))]).await;
+        assert_eq!(outcome(removed), expected, "the removal of version {version}");
+    }
+}
+
+pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: Arc<dyn Store>) {
+    let new = new_payment(1, at(0));
+    let before = new.session.clone();
+    commit(&store, vec![payment(new)]).await.unwrap();
+    let moves = (1..=8).map(|nth| commit(&store, vec![payment(paid(&before, at(nth)))]));
+    let mut outcomes: Vec<_> = join_all(moves).await.into_iter().map(outcome).collect();
+    outcomes.sort();
+    assert_eq!((outcomes.len(), &*outcomes[0]), (8, COMMITTED));
+    assert!(outcomes[1..].iter().all(|outcome| outcome == STALE), "{outcomes:?}");
+    assert_eq!(store.session(&before.payment.id).await.unwrap().unwrap().version, 1);
+    assert_eq!(store.figures(&scope(), Currency::Bdt).await.unwrap().payments, 1);
+}
+
+pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<dyn Store>) {
+    let full = "the webhook endpoint limit of 2 is reached";
+    let adding = (1..=5).map(|nth| commit(&store, vec![added(endpoint(nth), 2)]));
+    let mut outcomes: Vec<_> = join_all(adding).await.into_iter().map(outcome).collect();
+    outcomes.sort();
+    assert_eq!(outcomes, [COMMITTED, COMMITTED, full, full, full]);
+    let mut elsewhere = endpoint(6);
+    elsewhere.environment = Environment::Test;
+    commit(&store, vec![added(elsewhere, 2)]).await.unwrap();
+    let one = store.endpoints(&scope(), None, 1).await.unwrap().remove(0);
+    commit(&store, vec![Write::EndpointRemoved(Box::new(one)), added(endpoint(7), 2)]).await.unwrap();
+    assert_eq!(outcome(commit(&store, vec![added(endpoint(8), 2)]).await), full);
+    assert_eq!(store.endpoints(&scope(), None, 9).await.unwrap().len(), 2);
+}
+
+pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: Arc<dyn Store>) {
+    store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
+    commit(&store, vec![added(endpoint(1), 1), delivery(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
+    let claim = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap().remove(0);
+    store.release(&claim).await.unwrap();
+    let (stale, full) = (|| Write::Workspace(workspace(7)), || added(endpoint(2), 1));
+    let used = || keeping("one", 2, at(1), ClaimEnd::NotClaimed);
+    let all = Change { under: vec![claim], writes: vec![stale(), full()], ..used() };
+    assert_eq!(outcome(store.commit(all).await), WORK_LOST);
+    assert_eq!(outcome(store.commit(Change { writes: vec![stale(), full()], ..used() }).await), KEY_USED);
+    assert_eq!(outcome(commit(&store, vec![stale(), full()]).await), STALE);
+    assert_eq!(outcome(commit(&store, vec![full(), stale()]).await), "the webhook endpoint limit of 1 is reached");
+}
+
+pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Store>) {
+    let pay = async |nth: u8| {
+        let new = new_payment(nth, at(nth.into()));
+        let before = new.session.clone();
+        commit(&store, vec![payment(new)]).await.unwrap();
+        commit(&store, vec![payment(paid(&before, at(SECOND)))]).await.unwrap();
+    };
+    join_all((1..=20).map(pay)).await;
+    let figures = store.figures(&scope(), Currency::Bdt).await.unwrap();
+    assert_eq!((figures.payments, figures.volume_minor, figures.balance_minor), (20, 20 * 10_000, 20 * 9_750));
+    assert_eq!(store.figures(&scope(), Currency::Usd).await.unwrap().payments, 0);
+    let elsewhere = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.figures(&elsewhere, Currency::Bdt).await.unwrap().payments, 0);
+    let by_status = store.payments_by_status().await.unwrap();
+    let completed = by_status.iter().filter(|(_, status, _)| *status == Status::Completed);
+    assert_eq!(completed.map(|(.., count)| count).sum::<u64>(), 20, "{by_status:?}");
+}
+
+pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
+    let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
+    commit(&store, vec![Write::Workspace(workspace(0))]).await.unwrap();
+    commit(&store, keys.into_iter().map(|(hash, key)| Write::ApiKey(hash, key)).collect()).await.unwrap();
+    let ids: Vec<_> = store.api_keys().await.unwrap().into_iter().map(|(_, key)| key.id).collect();
+    assert_eq!(ids, [1, 2, 3].map(|nth| api_key(nth, 0).1.id), "oldest first");
+    let new = new_payment(1, at(0));
+    let (first, event) = (new.session.clone(), new.event.as_ref().unwrap().id.clone());
+    commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();
+    let (pending, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();
+    let sent = crate::domain::fan_out(&pending, &endpoints, || [1; RANDOM_BYTES]).remove(0);
+    // What an event says does not change when its payment does.
+    let second = paid(&first, at(5));
+    let session = second.session.clone();
+    let fanned_out = Write::FannedOut { scope: scope(), event, after: None };
+    commit(&store, vec![payment(second), fanned_out, delivery(&sent)]).await.unwrap();
+    let stored = store.outgoing(&sent.delivery.id).await.unwrap().unwrap();
+    assert_eq!(json(&stored), json(&sent));
+    assert_eq!(json(&store.session(&session.payment.id).await.unwrap().unwrap()), json(&session));
+    assert_eq!(json(&store.endpoint(&endpoint(1).endpoint.id).await.unwrap().unwrap()), json(&endpoint(1)));
+    commit(&store, vec![end(&sent)]).await.unwrap();
+    assert_eq!(json(&store.outgoing(&sent.delivery.id).await.unwrap().unwrap()), json(&ended(sent)));
+}

@@ -1,0 +1,163 @@
+//! The [store's contract](super) as tests: every sentence of it, on every engine.
+//!
+//! A sentence is a function that is given an empty store. After each, the engine is started anew and, where it can, checks
+//! itself.
+
+mod changes;
+mod keys;
+mod lists;
+mod pruning;
+mod samples;
+mod side_by_side;
+mod work;
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::{
+    Store, Write,
+    memory::MemoryStore,
+    sled::{Closing, SledStore},
+};
+use crate::{ambient::OperatingSystem, metrics::Metrics};
+
+/// A way to have stores.
+trait Engine {
+    /// An engine whose store is empty.
+    fn new() -> Self;
+    fn store(&self) -> Arc<dyn Store>;
+    /// The same store after an orderly end and a start.
+    fn restarted(self) -> Self;
+}
+
+/// It has no disk: its end is the end of its records, so it goes on.
+struct Memory(Arc<MemoryStore>);
+
+impl Engine for Memory {
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0) as Arc<dyn Store>
+    }
+
+    fn restarted(self) -> Self {
+        self
+    }
+}
+
+struct Embedded {
+    store: Arc<SledStore>,
+    closing: Closing,
+    directory: TempDir,
+}
+
+impl Embedded {
+    fn open(directory: TempDir) -> Self {
+        let (store, closing) =
+            SledStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+        Self { store: Arc::new(store), closing, directory }
+    }
+}
+
+impl Engine for Embedded {
+    fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap())
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn restarted(self) -> Self {
+        drop(Arc::into_inner(self.store).unwrap());
+        self.closing.wait();
+        Self::open(self.directory)
+    }
+}
+
+/// Starts an engine anew and has it check itself. The records of these tests are a developer's who has a workspace.
+async fn check(engine: impl Engine) -> impl Engine {
+    if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
+        samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();
+    }
+    let engine = engine.restarted();
+    if let Some(maintenance) = engine.store().maintenance() {
+        let findings = maintenance.check(&mut |_| ()).unwrap().findings;
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+    engine
+}
+
+/// Makes a test of each sentence, on each engine.
+macro_rules! contract {
+    ($( $subject:ident { $( $sentence:ident, )* } )*) => {
+        contract!(@on memory Memory $( $( $subject $sentence )* )*);
+        contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
+    };
+    (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
+        mod $name {
+            use super::{Engine, check, $engine};
+            $(
+                #[tokio::test]
+                async fn $sentence() {
+                    let engine = $engine::new();
+                    super::$subject::$sentence(engine.store()).await;
+                    check(engine).await;
+                }
+            )*
+
+            #[tokio::test]
+            async fn what_a_commit_answered_is_there_after_a_restart() {
+                let engine = $engine::new();
+                let written = super::changes::written(engine.store()).await;
+                assert_eq!(super::changes::read(check(engine).await.store()).await, written);
+            }
+        }
+    };
+}
+
+contract! {
+    changes {
+        a_change_is_whole_or_not_there,
+        a_record_is_written_only_with_the_version_after_the_stored_one,
+        of_changes_of_one_version_made_at_once_one_succeeds,
+        a_scope_never_has_more_endpoints_than_it_may,
+        of_conditions_that_do_not_hold_the_first_is_reported,
+        additions_of_changes_made_at_once_add_up,
+        what_was_written_is_read_as_it_was,
+    }
+    keys {
+        a_response_is_kept_under_a_key_for_a_day,
+        of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it,
+        a_response_that_an_event_holds_too_stays_as_it_was,
+        a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends,
+    }
+    lists {
+        payments_are_listed_newest_first_and_an_order_once_seen_never_changes,
+        whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning,
+        a_payment_is_in_the_list_of_its_status_and_in_no_other,
+        payments_wait_for_a_person_until_one_has_decided,
+        a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came,
+        an_outbox_begins_with_the_oldest_however_late_it_came,
+        a_clock_that_steps_back_changes_no_list_and_no_outbox,
+    }
+    work {
+        work_has_one_holder_until_it_is_released_or_its_lease_ends,
+        a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed,
+        a_claim_that_was_released_or_taken_over_finishes_nothing,
+        one_piece_of_work_is_claimed_if_it_is_there_and_nobody_has_it,
+        of_a_payments_events_the_later_waits_while_another_server_has_the_earlier,
+        an_event_is_handed_out_until_all_its_endpoints_were_looked_at,
+        sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
+    }
+    pruning {
+        old_responses_are_dropped_the_oldest_first_and_no_more_than_asked,
+        ended_claims_on_keys_are_dropped_the_oldest_first,
+        a_claim_that_takes_over_while_the_old_one_is_dropped_stays,
+        ended_deliveries_are_redacted_the_oldest_first_and_a_pending_one_holds_up_none,
+        a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted,
+    }
+}

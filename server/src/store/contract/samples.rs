@@ -1,0 +1,221 @@
+//! Records to write and words to ask with.
+
+use std::sync::Arc;
+
+use payments_core::{
+    Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, NewPayment, Page,
+    PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Timestamp, WebhookId, WorkspaceId,
+};
+
+use crate::{
+    domain::{
+        Attempt, ClaimToken, Endpoint, GatewayName, IdempotencyKey, KeyClaim, Outgoing, Review, Scope, Session,
+        Workspace,
+    },
+    store::{Change, ClaimEnd, CommitError, EventWrite, Keep, Lease, PaymentWrite, ServerId, Store, Write},
+};
+
+pub(super) const SECOND: i64 = 1_000;
+pub(super) const DAY: i64 = 24 * 60 * 60 * SECOND;
+
+/// A time in milliseconds after an evening in November 2023.
+pub(super) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + millis).unwrap()
+}
+
+pub(super) fn scope() -> Scope {
+    Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Live }
+}
+
+pub(super) fn workspace(version: u64) -> Workspace {
+    Workspace {
+        version,
+        id: WorkspaceId::new(at(0), [1; RANDOM_BYTES]),
+        developer_id: scope().developer_id,
+        name: "Shop".into(),
+        slug: "shop".into(),
+        website: None,
+        status: "active".into(),
+        created_at: at(0),
+    }
+}
+
+/// Commits writes that stand under no condition but their own.
+pub(super) async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) -> Result<(), CommitError> {
+    store.commit(Change { writes, ..Change::default() }).await
+}
+
+/// What came of a commit, in the words of its conflict.
+pub(super) fn outcome(committed: Result<(), CommitError>) -> String {
+    match committed {
+        Ok(()) => "committed".into(),
+        Err(CommitError::Conflict(conflict)) => conflict.to_string(),
+        Err(CommitError::Store(error)) => panic!("{error}"),
+    }
+}
+
+pub(super) const COMMITTED: &str = "committed";
+pub(super) const STALE: &str = "the record has changed meanwhile";
+pub(super) const WORK_LOST: &str = "the claim on this work was taken over";
+pub(super) const KEY_USED: &str = "the idempotency key was used";
+pub(super) const KEY_CLAIMED: &str = "the idempotency key is claimed";
+pub(super) const CLAIM_LOST: &str = "the claim on the idempotency key was taken over";
+
+/// A payment that is created at a time, with an event that is pending.
+pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
+    let body = serde_json::json!({"amount": 100, "currency": "BDT", "success_url": "https://a.example/",
+        "cancel_url": "https://a.example/"});
+    let params = CreatePayment::from_json(body.to_string().as_bytes(), Environment::Live).unwrap();
+    let new = NewPayment {
+        id: PaymentId::new(created_at, [nth; RANDOM_BYTES]),
+        developer_id: scope().developer_id,
+        app_id: None,
+        environment: Environment::Live,
+        fee_rate: FeeRate::from_basis_points(250).unwrap(),
+        checkout_url: String::new(),
+        now: created_at,
+    };
+    let decision = payments_core::create(params, new);
+    let session = Session::new(decision.payment, created_at.plus_millis(60 * 1000));
+    let event = event(&session, decision.event);
+    PaymentWrite::new(None, session, decision.postings, event)
+}
+
+fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
+    let Payment { id, updated_at, .. } = &session.payment;
+    let mut random = [0; RANDOM_BYTES];
+    random.copy_from_slice(&id.as_str().as_bytes()[id.as_str().len() - RANDOM_BYTES..]);
+    let (id, data) = (EventId::new(*updated_at, random), RawJson::of(&session.payment).unwrap());
+    kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data, is_pending: true })
+}
+
+fn attempt() -> Attempt {
+    Attempt {
+        gateway: GatewayName::Bkash,
+        invoice: "inv_1".into(),
+        external_id: "ext_1".into(),
+        customer_url: "https://pay.example/".into(),
+        taken_at: None,
+        transaction: None,
+        paid_url: None,
+    }
+}
+
+/// The next move of a payment, if there is one for this cause.
+pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Option<PaymentWrite> {
+    let decision = payments_core::decide(&before.payment, cause, now).ok()?;
+    let mut session = Session { payment: decision.payment, ..before.next() };
+    if session.payment.raw_status == RawStatus::Processing {
+        session.attempt = Some(attempt());
+    }
+    let event = event(&session, decision.event);
+    Some(PaymentWrite::new(Some(before), session, decision.postings, event))
+}
+
+pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
+    try_moved(before, Cause::GatewayConfirmed, now).unwrap()
+}
+
+/// A change of what the server knows beside the payment.
+pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> PaymentWrite {
+    let mut session = before.next();
+    change(&mut session);
+    PaymentWrite::new(Some(before), session, Vec::new(), None)
+}
+
+/// A person must look at a session; or must no longer.
+pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
+    changed(before, |session| {
+        let found_at = session.payment.updated_at;
+        session.attempt = Some(attempt());
+        session.review = is_needed.then(|| Review { what: "another amount".into(), found_at, resolved: None });
+    })
+}
+
+pub(super) fn payment(write: PaymentWrite) -> Write {
+    Write::Payment(Box::new(write))
+}
+
+pub(super) fn endpoint(nth: u8) -> Endpoint {
+    let id = WebhookId::new(at(0), [nth; RANDOM_BYTES]);
+    let endpoint = serde_json::json!({"id": id, "developerId": "dev_1", "appId": null, "url": "https://a.example/",
+        "secret": "whsec_1", "events": ["*"], "isActive": true, "createdAt": at(0), "updatedAt": at(0)});
+    Endpoint {
+        version: 0,
+        environment: Environment::Live,
+        endpoint: serde_json::from_value(endpoint).unwrap(),
+        only_its_app: false,
+    }
+}
+
+pub(super) fn added(endpoint: Endpoint, at_most: usize) -> Write {
+    Write::EndpointAdded { endpoint: Box::new(endpoint), at_most }
+}
+
+/// A delivery of a ping that is still to be made.
+pub(super) fn ping(nth: u8, created_at: Timestamp, to: &Endpoint) -> Outgoing {
+    let id = DeliveryId::new(created_at, [nth; RANDOM_BYTES]);
+    let event = EventId::new(created_at, [nth; RANDOM_BYTES]);
+    let envelope = serde_json::json!({"id": event, "event": "test.ping", "createdAt": created_at, "data": {"a": 1}});
+    let envelope = RawJson::of(&envelope).unwrap();
+    Outgoing::new(id, &to.scope(), &to.endpoint.id, &EventKind::TestPing, envelope, created_at)
+}
+
+/// A delivery after its end.
+pub(super) fn ended(mut outgoing: Outgoing) -> Outgoing {
+    outgoing.version += 1;
+    outgoing.delivery.status = DeliveryStatus::Success;
+    outgoing.delivery.response_status = Some(200);
+    outgoing.delivery.response_body = Some("thanks".into());
+    outgoing.delivery.duration_ms = Some(7);
+    outgoing.delivery.attempts = 1;
+    outgoing.delivery.delivered_at = Some(outgoing.delivery.created_at);
+    outgoing
+}
+
+pub(super) fn delivery(outgoing: &Outgoing) -> Write {
+    Write::Delivery(Box::new(outgoing.clone()))
+}
+
+pub(super) fn end(outgoing: &Outgoing) -> Write {
+    Write::DeliveryEnded(Box::new(ended(outgoing.clone())))
+}
+
+pub(super) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::new(&scope(), "POST", "/api/v1/payments", text)
+}
+
+pub(super) fn token(nth: u8) -> ClaimToken {
+    ClaimToken::new([nth; 16])
+}
+
+/// A response that tells itself from others by a number.
+pub(super) fn response(number: i64) -> RawJson {
+    RawJson::of(&serde_json::json!({"id": "wh_1", "number": number})).unwrap()
+}
+
+/// Keeps the response of a number under a key.
+pub(super) fn keeping(text: &str, number: i64, created_at: Timestamp, claim: ClaimEnd) -> Change {
+    let keep = Keep { key: key(text), fingerprint: "v2:1".into(), created_at, body: response(number), claim };
+    Change { idempotency: Some(keep), ..Change::default() }
+}
+
+pub(super) fn claiming(text: &str, nth: u8, claimed_at: Timestamp, until: Timestamp) -> Write {
+    let claim = KeyClaim { token: token(nth), fingerprint: "v2:1".into(), claimed_at, until };
+    Write::KeyClaimed(Box::new((key(text), claim)))
+}
+
+/// A lease of a server for ten seconds.
+pub(super) fn lease(server: u8, millis: i64) -> Lease {
+    Lease::new(ServerId::new([server; 16]), at(millis), 10)
+}
+
+pub(super) fn page_of(page: u32, limit: u32) -> PageRequest {
+    PageRequest::from_query(Some(&page.to_string()), Some(&limit.to_string())).unwrap()
+}
+
+/// The ids of a page of payments of every status.
+pub(super) async fn payments(store: &Arc<dyn Store>, page: u32, limit: u32) -> Page<PaymentId> {
+    let Page { items, total, page, limit } = store.payments(&scope(), None, page_of(page, limit)).await.unwrap();
+    Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit }
+}

@@ -1,0 +1,265 @@
+//! Whatever is done to two engines side by side comes out the same.
+
+use std::sync::Arc;
+
+use payments_core::{Cause, Currency, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{Embedded, Engine, Memory, check, samples::*};
+use crate::{
+    domain::{Outgoing, Session, fan_out},
+    store::{Change, Claim, ClaimEnd, Prunable, Queue, Store, Work, Write},
+};
+
+/// How many payments, endpoints and pings there are at most.
+const FEW: u8 = 6;
+const STATUSES: [Status; 6] =
+    [Status::Pending, Status::Completed, Status::Failed, Status::Cancelled, Status::Expired, Status::Refunded];
+
+/// What is done. Times are in tenths of a second.
+#[derive(Debug, Clone)]
+enum Step {
+    Create(u8, i64),
+    /// By one of the causes; from the session as it was so many versions ago.
+    Move(u8, u8, u64, i64),
+    CheckAt(u8, Option<i64>),
+    Review(u8, bool),
+    Keep(u8, u8, i64),
+    ClaimKey(u8, u8, i64),
+    ReleaseKey(u8, u8),
+    AddEndpoint(u8),
+    RemoveEndpoint(u8),
+    Ping(u8, i64),
+    End(u8),
+    Claim(u8, u8, i64),
+    Release(u8),
+    Renew(u8, i64),
+    /// Does the work of a claim, if it still counts.
+    Finish(u8),
+    Prune(u8, i64, usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (nth, time) = (0..FEW, 0..1_500_i64);
+    let days = prop_oneof![Just(0), Just(DAY / 100), Just(2 * DAY / 100)];
+    let any_time = (time.clone(), days).prop_map(|(time, days)| time + days);
+    prop_oneof![
+        4 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Create(nth, time)),
+        6 => (nth.clone(), 0..6_u8, 0..5_u64, time.clone())
+            .prop_map(|(nth, cause, back, time)| Step::Move(nth, cause, back.saturating_sub(3), time)),
+        2 => (nth.clone(), prop::option::of(time.clone())).prop_map(|(nth, time)| Step::CheckAt(nth, time)),
+        2 => (nth.clone(), any::<bool>()).prop_map(|(nth, is_needed)| Step::Review(nth, is_needed)),
+        3 => (0..3_u8, 0..5_u8, any_time.clone()).prop_map(|(key, end, time)| Step::Keep(key, end, time)),
+        2 => (0..3_u8, 0..3_u8, any_time.clone()).prop_map(|(key, token, time)| Step::ClaimKey(key, token, time)),
+        1 => (0..3_u8, 0..3_u8).prop_map(|(key, token)| Step::ReleaseKey(key, token)),
+        3 => nth.clone().prop_map(Step::AddEndpoint),
+        1 => nth.clone().prop_map(Step::RemoveEndpoint),
+        2 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Ping(nth, time)),
+        2 => nth.clone().prop_map(Step::End),
+        6 => (0..4_u8, 0..2_u8, time.clone()).prop_map(|(queue, server, time)| Step::Claim(queue, server, time)),
+        2 => nth.clone().prop_map(Step::Release),
+        1 => (nth.clone(), time).prop_map(|(nth, time)| Step::Renew(nth, time)),
+        6 => nth.prop_map(Step::Finish),
+        2 => (0..3_u8, any_time, 1..4_usize).prop_map(|(what, time, at_most)| Step::Prune(what, time, at_most)),
+    ]
+}
+
+/// A store and what was claimed of it.
+struct Side {
+    store: Arc<dyn Store>,
+    claims: Vec<Claim>,
+    /// Every version of every payment.
+    sessions: Vec<Vec<Session>>,
+    pings: Vec<Option<Outgoing>>,
+    /// How many deliveries of events were made.
+    made: u8,
+}
+
+impl Side {
+    fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, claims: vec![], sessions: vec![vec![]; FEW.into()], pings: vec![None; FEW.into()], made: 100 }
+    }
+
+    /// Takes a step; what came of it.
+    async fn step(&mut self, step: Step) -> String {
+        let of = |nth: u8| usize::from(nth);
+        match step {
+            Step::Create(nth, time) => {
+                // No two are due at one time: they could be handed out in either order.
+                let created_at = at(time * 100 + i64::from(nth) * 10);
+                self.payment(nth, Some(new_payment(nth, created_at))).await
+            }
+            Step::Move(nth, cause, back, time) => {
+                let versions = &self.sessions[of(nth)];
+                let before = versions.iter().rev().nth(usize::try_from(back).unwrap());
+                let cause = match cause {
+                    0 => Cause::GatewayConfirmed,
+                    1 => Cause::GatewayFailed,
+                    2 => Cause::GatewayCancelled,
+                    3 => Cause::SessionEnded,
+                    4 => Cause::SentToGateway(PaymentMethod::Mfs),
+                    _ => Cause::Refunded { id: RefundId::new(at(time), [nth; RANDOM_BYTES]), reason: None },
+                };
+                let write = before.and_then(|before| try_moved(before, cause, at(time * 100)));
+                self.payment(nth, write).await
+            }
+            Step::CheckAt(nth, time) => {
+                let check_at = |session: &mut Session| session.check_at = time.map(|time| at(time * 100));
+                let write = self.sessions[of(nth)].last().map(|before| changed(before, check_at));
+                self.payment(nth, write).await
+            }
+            Step::Review(nth, is_needed) => {
+                let write = self.sessions[of(nth)].last().map(|before| reviewed(before, is_needed));
+                self.payment(nth, write).await
+            }
+            Step::Keep(name, end, time) => {
+                let (name, end) = match end {
+                    // Nobody claims this key.
+                    0 => ("3".to_owned(), ClaimEnd::NotClaimed),
+                    1 => (name.to_string(), ClaimEnd::Any),
+                    nth => (name.to_string(), ClaimEnd::Held(token(nth - 2))),
+                };
+                outcome(self.store.commit(keeping(&name, time, at(time * 100), end)).await)
+            }
+            Step::ClaimKey(name, nth, time) => {
+                let write = claiming(&name.to_string(), nth, at(time * 100), at(time * 100 + 20 * SECOND));
+                self.commit(write).await
+            }
+            Step::ReleaseKey(name, nth) => self.commit(Write::KeyReleased(key(&name.to_string()), token(nth))).await,
+            Step::AddEndpoint(nth) => self.commit(added(endpoint(nth), 4)).await,
+            Step::RemoveEndpoint(nth) => self.commit(Write::EndpointRemoved(Box::new(endpoint(nth)))).await,
+            Step::Ping(nth, time) => {
+                let ping = self.pings[of(nth)].get_or_insert_with(|| ping(nth, at(time * 100), &endpoint(nth % 2)));
+                let write = delivery(ping);
+                self.commit(write).await
+            }
+            Step::End(nth) => match &self.pings[of(nth)] {
+                Some(ping) => {
+                    let write = end(ping);
+                    self.commit(write).await
+                }
+                None => String::new(),
+            },
+            Step::Claim(queue, server, time) => {
+                let queue = [Queue::FanOut, Queue::Lanes, Queue::Expiry, Queue::GatewayChecks][of(queue)];
+                let claimed = self.store.claim(queue, &lease(server, time * 100), 2).await.unwrap();
+                let works = format!("{:?}", claimed.iter().map(|claim| &claim.work).collect::<Vec<_>>());
+                self.claims.extend(claimed);
+                works
+            }
+            Step::Release(nth) => {
+                let Some(claim) = self.claims.iter().rev().nth(of(nth)) else { return String::new() };
+                format!("{:?}", self.store.release(claim).await.unwrap())
+            }
+            Step::Renew(nth, time) => {
+                let Some(claim) = self.claims.iter().rev().nth(of(nth)) else { return String::new() };
+                format!("{:?}", self.store.renew(claim, &lease(0, time * 100)).await.unwrap())
+            }
+            Step::Finish(nth) => self.finish(of(nth)).await,
+            Step::Prune(what, time, at_most) => {
+                let what = [Prunable::StoredResponses, Prunable::KeyClaims, Prunable::DeliveryBodies][of(what)];
+                format!("{:?}", self.store.prune(what, at(time * 100), at_most).await.unwrap())
+            }
+        }
+    }
+
+    async fn commit(&self, write: Write) -> String {
+        outcome(commit(&self.store, vec![write]).await)
+    }
+
+    async fn payment(&mut self, nth: u8, write: Option<crate::store::PaymentWrite>) -> String {
+        let Some(write) = write else { return String::new() };
+        let session = write.session.clone();
+        let outcome = self.commit(payment(write)).await;
+        if outcome == COMMITTED {
+            self.sessions[usize::from(nth)].push(session);
+        }
+        outcome
+    }
+
+    async fn finish(&mut self, nth: usize) -> String {
+        let Some(claim) = self.claims.iter().rev().nth(nth) else { return String::new() };
+        let writes = match &claim.work {
+            Work::FanOut(event) => {
+                let Some((pending, endpoints)) = self.store.pending_event(event, 2).await.unwrap() else {
+                    return "no event".into();
+                };
+                let after = endpoints.get(1).map(|last| last.endpoint.id.clone());
+                let made = fan_out(&pending, &endpoints, || {
+                    self.made += 1;
+                    [self.made; RANDOM_BYTES]
+                });
+                let mut writes: Vec<_> = made.iter().map(delivery).collect();
+                writes.push(Write::FannedOut { scope: scope(), event: event.clone(), after });
+                writes
+            }
+            Work::Lane(endpoint) => {
+                let mut writes = Vec::new();
+                for id in self.store.outbox(endpoint, 2).await.unwrap().ids {
+                    writes.push(end(&self.store.outgoing(&id).await.unwrap().unwrap()));
+                }
+                writes
+            }
+            Work::Expiry(_) | Work::GatewayCheck(_) => Vec::new(),
+        };
+        outcome(self.store.commit(Change { under: vec![claim.clone()], writes, ..Change::default() }).await)
+    }
+
+    /// All that can be read.
+    async fn read(&self) -> serde_json::Value {
+        let store = &self.store;
+        let mut read = Vec::new();
+        for page in 1..=3 {
+            read.push(json!(store.payments(&scope(), None, page_of(page, 3)).await.unwrap()));
+            read.push(json!(store.deliveries(&scope(), None, page_of(page, 5)).await.unwrap()));
+        }
+        for status in STATUSES {
+            let by_status = store.payments_by_status().await.unwrap().into_iter().filter(|row| row.1 == status);
+            read.push(json!(by_status.map(|row| row.2).sum::<u64>()));
+            read.push(json!(store.payments(&scope(), Some(&status), page_of(1, 4)).await.unwrap()));
+        }
+        for session in self.sessions.iter().filter_map(|versions| versions.last()) {
+            read.push(json!(store.session(&session.payment.id).await.unwrap()));
+        }
+        for nth in 0..FEW {
+            let id = endpoint(nth).endpoint.id;
+            read.push(json!(store.endpoint(&id).await.unwrap()));
+            read.push(json!(store.deliveries(&scope(), Some(&id), page_of(1, 9)).await.unwrap()));
+            let head = store.outbox(&id, 3).await.unwrap();
+            read.push(json!((head.ids, head.is_all)));
+            let response = store.kept_response(&key(&nth.to_string())).await.unwrap();
+            read.push(json!(response.map(|response| (response.body, response.created_at))));
+        }
+        read.push(json!((store.oldest_in_outbox().await.unwrap(), store.has_endpoints(&scope()).await.unwrap())));
+        read.push(json!((store.reviews().await.unwrap(), store.unsettled_refunds().await.unwrap())));
+        read.push(json!(store.figures(&scope(), Currency::Bdt).await.unwrap()));
+        // By a server that nobody else is, when every lease has ended.
+        for queue in [Queue::FanOut, Queue::Expiry, Queue::GatewayChecks] {
+            let claims = store.claim(queue, &lease(9, 3 * DAY), 99).await.unwrap();
+            read.push(json!(claims.iter().map(|claim| format!("{:?}", claim.work)).collect::<Vec<_>>()));
+        }
+        json!(read)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_changes_have_the_same_outcomes_and_leave_the_same_records(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (memory, embedded) = (Memory::new(), Embedded::new());
+        runtime.block_on(async {
+            let (mut one, mut other) = (Side::new(memory.store()), Side::new(embedded.store()));
+            for step in steps {
+                prop_assert_eq!(one.step(step.clone()).await, other.step(step.clone()).await, "{:?}", step);
+            }
+            prop_assert_eq!(one.read().await, other.read().await);
+            Ok(())
+        })?;
+        runtime.block_on(check(embedded));
+    }
+}

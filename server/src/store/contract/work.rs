@@ -1,0 +1,162 @@
+//! Claims on work.
+
+use std::sync::Arc;
+
+use super::samples::*;
+use crate::store::{Change, Claim, PaymentWrite, Queue, Store, Work, Write};
+
+async fn claim(store: &Arc<dyn Store>, queue: Queue, server: u8, millis: i64) -> Vec<Claim> {
+    store.claim(queue, &lease(server, millis), 9).await.unwrap()
+}
+
+/// Puts a delivery into an endpoint's outbox.
+async fn fill_lane(store: &Arc<dyn Store>, nth: u8) -> Work {
+    commit(store, vec![delivery(&ping(nth, at(0), &endpoint(nth)))]).await.unwrap();
+    Work::Lane(endpoint(nth).endpoint.id)
+}
+
+fn works(claims: &[Claim]) -> Vec<Work> {
+    claims.iter().map(|claim| claim.work.clone()).collect()
+}
+
+pub(super) async fn work_has_one_holder_until_it_is_released_or_its_lease_ends(store: Arc<dyn Store>) {
+    assert_eq!(claim(&store, Queue::Lanes, 1, 0).await, []);
+    let lanes = [fill_lane(&store, 1).await, fill_lane(&store, 2).await];
+    let first = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap();
+    assert_eq!(first.len(), 1);
+    let second = claim(&store, Queue::Lanes, 2, 0).await;
+    assert_eq!(second.len(), 1);
+    let mut both = works(&[first[0].clone(), second[0].clone()]);
+    both.sort_by_key(|work| lanes.iter().position(|lane| lane == work));
+    assert_eq!(both, lanes);
+    assert_eq!(claim(&store, Queue::Lanes, 1, 9_999).await, [], "nobody else's and not one's own");
+    store.release(&second[0]).await.unwrap();
+    let third = claim(&store, Queue::Lanes, 3, 5_000).await;
+    assert_eq!(third.len(), 1);
+    assert_ne!(third[0], second[0], "an epoch is never used again");
+    // The first lease ends after ten seconds, the third one after fifteen.
+    assert_eq!(works(&claim(&store, Queue::Lanes, 3, 10_000).await), works(&first));
+    commit(&store, vec![end(&ping(1, at(0), &endpoint(1))), end(&ping(2, at(0), &endpoint(2)))]).await.unwrap();
+    assert_eq!(claim(&store, Queue::Lanes, 1, DAY).await, [], "nothing is left to do");
+}
+
+pub(super) async fn a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed(store: Arc<dyn Store>) {
+    fill_lane(&store, 1).await;
+    let first = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
+    assert!(store.renew(&first, &lease(1, 9_000)).await.unwrap());
+    assert_eq!(claim(&store, Queue::Lanes, 2, 18_999).await, []);
+    let second = claim(&store, Queue::Lanes, 2, 19_000).await.remove(0);
+    assert!(!store.renew(&first, &lease(1, 19_000)).await.unwrap());
+    store.release(&first).await.unwrap();
+    assert!(store.renew(&second, &lease(2, 20_000)).await.unwrap(), "the first one's release does nothing");
+    store.release(&second).await.unwrap();
+    assert!(!store.renew(&second, &lease(2, 20_000)).await.unwrap());
+}
+
+pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(store: Arc<dyn Store>) {
+    fill_lane(&store, 1).await;
+    let finish = async |claim: &Claim| {
+        let change = Change { under: vec![claim.clone()], ..Change::of(end(&ping(1, at(0), &endpoint(1)))) };
+        outcome(store.commit(change).await)
+    };
+    let released = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
+    store.release(&released).await.unwrap();
+    assert_eq!(finish(&released).await, WORK_LOST);
+    let taken_over = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
+    let holder = claim(&store, Queue::Lanes, 2, 10_000).await.remove(0);
+    for lost in [&released, &taken_over] {
+        assert_eq!(finish(lost).await, WORK_LOST);
+    }
+    assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 1);
+    assert_eq!(finish(&holder).await, COMMITTED);
+    assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 0);
+}
+
+pub(super) async fn one_piece_of_work_is_claimed_if_it_is_there_and_nobody_has_it(store: Arc<dyn Store>) {
+    let lane = Work::Lane(endpoint(1).endpoint.id);
+    let claim_one = async |server, millis| store.claim_one(lane.clone(), &lease(server, millis)).await.unwrap();
+    assert_eq!(claim_one(1, 0).await, None);
+    fill_lane(&store, 1).await;
+    let first = claim_one(1, 0).await.unwrap();
+    assert_eq!((claim_one(2, 9_999).await, claim(&store, Queue::Lanes, 2, 9_999).await), (None, vec![]));
+    let second = claim_one(2, 10_000).await.unwrap();
+    assert_ne!(first, second);
+    commit(&store, vec![end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
+    store.release(&second).await.unwrap();
+    assert_eq!(claim_one(1, 0).await, None);
+}
+
+pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_has_the_earlier(store: Arc<dyn Store>) {
+    let (new, other) = (new_payment(1, at(0)), new_payment(2, at(SECOND)));
+    let paid = paid(&new.session, at(2 * SECOND));
+    let of = |write: &PaymentWrite| vec![Work::FanOut(write.event.as_ref().unwrap().id.clone())];
+    let (first, second, others) = (of(&new), of(&paid), of(&other));
+    commit(&store, vec![payment(new)]).await.unwrap();
+    commit(&store, vec![payment(paid), payment(other)]).await.unwrap();
+    let claimed = store.claim(Queue::FanOut, &lease(1, 0), 1).await.unwrap();
+    assert_eq!(works(&claimed), first, "the oldest");
+    assert_eq!(works(&claim(&store, Queue::FanOut, 2, 0).await), others);
+    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 0).await), second, "whoever has the earlier one");
+    // All leases end together. Now the second server has the earlier event.
+    let claimed = store.claim(Queue::FanOut, &lease(2, 10_000), 1).await.unwrap();
+    assert_eq!(works(&claimed), first);
+    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), others);
+    store.release(&claimed[0]).await.unwrap();
+    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), [first, second].concat());
+}
+
+pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_at(store: Arc<dyn Store>) {
+    let new = new_payment(1, at(0));
+    let (event, id) = (new.event.as_ref().unwrap().id.clone(), new.session.payment.id.clone());
+    commit(&store, vec![payment(new), added(endpoint(1), 9), added(endpoint(3), 9)]).await.unwrap();
+    let look = async |after: Option<u8>| {
+        let claim = claim(&store, Queue::FanOut, 1, 0).await.remove(0);
+        let after = after.map(|nth| endpoint(nth).endpoint.id);
+        let fanned_out = Write::FannedOut { scope: scope(), event: event.clone(), after };
+        store.commit(Change { under: vec![claim.clone()], ..Change::of(fanned_out) }).await.unwrap();
+        store.release(&claim).await.unwrap();
+    };
+    let (pending, endpoints) = store.pending_event(&event, 1).await.unwrap().unwrap();
+    assert_eq!((pending.payment, pending.after, endpoints.len()), (id, None, 1));
+    look(Some(1)).await;
+    commit(&store, vec![added(endpoint(2), 9), added(endpoint(0), 9)]).await.unwrap();
+    let (pending, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();
+    assert_eq!(pending.after, Some(endpoint(1).endpoint.id.clone()));
+    let found: Vec<_> = endpoints.into_iter().map(|found| found.endpoint.id).collect();
+    assert_eq!(found, [endpoint(2).endpoint.id, endpoint(3).endpoint.id]);
+    look(None).await;
+    assert_eq!(claim(&store, Queue::FanOut, 1, 0).await, []);
+    assert!(store.pending_event(&event, 9).await.unwrap().is_none());
+}
+
+pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first(store: Arc<dyn Store>) {
+    // They live for a minute, and their gateway is asked a minute after they are over.
+    let mut ids = Vec::new();
+    for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 2 * SECOND)] {
+        let new = new_payment(nth, at(created_at));
+        let asked = changed(&new.session, |session| session.check_at = Some(at(created_at + 120 * SECOND)));
+        ids.push(new.session.payment.id.clone());
+        commit(&store, vec![payment(new)]).await.unwrap();
+        commit(&store, vec![payment(asked)]).await.unwrap();
+    }
+    let [last, first, second] = &ids[..] else { panic!() };
+    for (queue, due, work) in [
+        (Queue::Expiry, 60 * SECOND, Work::Expiry as fn(_) -> _),
+        (Queue::GatewayChecks, 120 * SECOND, Work::GatewayCheck as fn(_) -> _),
+    ] {
+        assert_eq!(claim(&store, queue, 1, due + SECOND).await, [], "never early");
+        let one = store.claim(queue, &lease(1, due + 3 * SECOND), 1).await.unwrap();
+        assert_eq!(works(&one), [work(first.clone())]);
+        // A little late is early enough.
+        let all = claim(&store, queue, 2, due + 3 * SECOND + 10).await;
+        assert_eq!(works(&all), [work(second.clone()), work(last.clone())]);
+    }
+    let before = store.session(first).await.unwrap().unwrap();
+    let paid = paid(&before, at(4 * SECOND));
+    let unasked = changed(&paid.session, |session| session.check_at = None);
+    commit(&store, vec![payment(paid), payment(unasked)]).await.unwrap();
+    for queue in [Queue::Expiry, Queue::GatewayChecks] {
+        let left = works(&claim(&store, queue, 3, DAY).await);
+        assert!(left.len() == 2 && !left.contains(&Work::Expiry(first.clone())), "{left:?}");
+    }
+}

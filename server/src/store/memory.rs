@@ -1,0 +1,399 @@
+//! A store in memory, for tests: ordered maps behind a lock, and no rule.
+//!
+//! A change is applied to a copy of all tables, which takes their place if every condition holds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use payments_core::{
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, Page, PageRequest,
+    Payment, PaymentId, Status, Timestamp, WebhookId, WorkspaceId,
+};
+
+use super::{
+    Change, Claim, ClaimEnd, CommitError, Conflict, Due, EventWrite, Keep, Lease, Leases, OutboxHead, PaymentWrite,
+    Prunable, Queue, Store, StoreError, Work, Write,
+};
+use crate::domain::{
+    ApiKey, App, Effects, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
+    PendingEvent, Scope, Session, Workspace,
+};
+
+/// A store that forgets everything when it is dropped.
+#[derive(Default)]
+pub(crate) struct MemoryStore {
+    tables: Mutex<Tables>,
+    leases: Leases,
+}
+
+#[derive(Clone, Default)]
+struct Tables {
+    workspaces: BTreeMap<String, Workspace>,
+    api_keys: BTreeMap<(WorkspaceId, KeyId), (KeyHash, ApiKey)>,
+    apps: BTreeMap<(DeveloperId, AppId), App>,
+    gateway_tokens: BTreeMap<&'static str, KeptToken>,
+    endpoints: BTreeMap<WebhookId, Endpoint>,
+    sessions: BTreeMap<PaymentId, Session>,
+    /// All payments, the last one committed last, and the status by which each is listed.
+    payments: Vec<(Scope, PaymentId)>,
+    statuses: BTreeMap<PaymentId, Status>,
+    expiry: BTreeSet<(Timestamp, PaymentId)>,
+    gateway_check: BTreeSet<(Timestamp, PaymentId)>,
+    manual_settlement: BTreeSet<((), PaymentId)>,
+    manual_review: BTreeSet<((), PaymentId)>,
+    balances: HashMap<(Scope, Currency, LedgerAccount), i128>,
+    /// How much was paid, in how many payments.
+    volumes: HashMap<(Scope, Currency), (i128, u64)>,
+    pending_events: BTreeMap<EventId, PendingEvent>,
+    deliveries: BTreeMap<DeliveryId, Outgoing>,
+    /// All deliveries, the last one committed last.
+    delivery_log: Vec<DeliveryId>,
+    outbox: BTreeSet<(WebhookId, DeliveryId)>,
+    /// The last delivery that redaction has passed.
+    redacted: Option<DeliveryId>,
+    responses: ByKey<KeptResponse>,
+    key_claims: ByKey<KeyClaim>,
+}
+
+type ByKey<V> = HashMap<IdempotencyKey, V>;
+
+impl MemoryStore {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a change to all tables, or none.
+    fn change<T, E>(&self, change: impl FnOnce(&mut Tables) -> Result<T, E>) -> Result<T, E> {
+        let mut tables = self.tables();
+        let mut changed = tables.clone();
+        let outcome = change(&mut changed)?;
+        *tables = changed;
+        Ok(outcome)
+    }
+
+    fn sessions_in(&self, index: fn(&Tables) -> &BTreeSet<((), PaymentId)>) -> Vec<Session> {
+        let tables = self.tables();
+        index(&tables).iter().map(|(_, id)| tables.sessions[id].clone()).collect()
+    }
+}
+
+/// Writes a record, if its version is the next one.
+fn put<K: Ord, R>(table: &mut BTreeMap<K, R>, key: K, record: R, version: fn(&R) -> u64) -> Result<(), Conflict> {
+    if table.get(&key).map(version) != version(&record).checked_sub(1) {
+        return Err(Conflict::Stale);
+    }
+    table.insert(key, record);
+    Ok(())
+}
+
+/// Drops the oldest entries of a table that are older than a time.
+fn prune<V>(table: &mut ByKey<V>, before: Timestamp, at_most: usize, time: fn(&V) -> Timestamp) -> usize {
+    for dropped in 0..at_most {
+        let oldest = table.iter().min_by_key(|(_, it)| time(it)).filter(|(_, it)| time(it) < before);
+        let Some(key) = oldest.map(|(key, _)| key.clone()) else { return dropped };
+        table.remove(&key);
+    }
+    at_most
+}
+
+/// The items of a page of a list, newest first.
+fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
+    let total = newest_first.len() as u64;
+    let shown = request.skipped()..request.skipped() + u64::from(request.limit());
+    let items = newest_first.into_iter().zip(0..).filter(|(_, place)| shown.contains(place));
+    Page { items: items.map(|(it, _)| it).collect(), total, page: request.page(), limit: request.limit() }
+}
+
+impl Tables {
+    fn check_unused(&self, key: &IdempotencyKey, now: Timestamp) -> Result<(), Conflict> {
+        let used = self.responses.get(key).filter(|response| response.is_fresh(now)).cloned();
+        used.map_or(Ok(()), |used| Err(Conflict::IdempotencyKeyUsed(Box::new(used))))
+    }
+
+    fn keep(&mut self, Keep { key, fingerprint, created_at, body, claim }: Keep) -> Result<(), Conflict> {
+        self.check_unused(&key, created_at)?;
+        let held = self.key_claims.get(&key);
+        match claim {
+            ClaimEnd::NotClaimed => {}
+            ClaimEnd::Held(token) if held.is_some_and(|held| held.token != token) => return Err(Conflict::ClaimLost),
+            ClaimEnd::Held(_) | ClaimEnd::Any => drop(self.key_claims.remove(&key)),
+        }
+        self.responses.insert(key, KeptResponse { fingerprint, created_at, body });
+        Ok(())
+    }
+
+    fn write(&mut self, write: Write) -> Result<(), CommitError> {
+        match write {
+            Write::Workspace(it) => put(&mut self.workspaces, it.id.to_string(), it, |it| it.version)?,
+            Write::ApiKey(hash, it) => {
+                put(&mut self.api_keys, (it.workspace_id.clone(), it.id.clone()), (hash, it), |(_, it)| it.version)?;
+            }
+            Write::App(it) => {
+                put(&mut self.apps, (it.app.developer_id.clone(), it.app.id.clone()), *it, |it| it.version)?;
+            }
+            Write::GatewayToken(name, it) => put(&mut self.gateway_tokens, name, it, |it| it.version)?,
+            Write::Payment(write) => self.payment(*write)?,
+            Write::Delivery(it) => {
+                let entry = (it.delivery.webhook_id.clone(), it.delivery.id.clone());
+                self.delivery_log.push(entry.1.clone());
+                self.outbox.extend(it.is_pending().then_some(entry));
+                self.put_delivery(*it)?;
+            }
+            Write::DeliveryEnded(it) => {
+                self.outbox.remove(&(it.delivery.webhook_id.clone(), it.delivery.id.clone()));
+                self.put_delivery(*it)?;
+            }
+            Write::EndpointAdded { endpoint, at_most } => {
+                let scope = endpoint.scope();
+                if self.endpoints.values().filter(|other| other.scope() == scope).count() >= at_most {
+                    return Err(Conflict::TooManyEndpoints { at_most }.into());
+                }
+                put(&mut self.endpoints, endpoint.endpoint.id.clone(), *endpoint, |it| it.version)?;
+            }
+            Write::EndpointRemoved(it) => {
+                let removed = self.endpoints.remove(&it.endpoint.id).filter(|removed| removed.version == it.version);
+                drop(removed.ok_or(Conflict::Stale)?);
+            }
+            Write::KeyClaimed(write) => {
+                let (key, claim) = *write;
+                self.check_unused(&key, claim.claimed_at)?;
+                if let Some(held) = self.key_claims.get(&key).filter(|held| held.until > claim.claimed_at) {
+                    return Err(Conflict::KeyClaimed(Box::new(held.clone())).into());
+                }
+                self.key_claims.insert(key, claim);
+            }
+            Write::KeyReleased(key, token) => self.key_claims.retain(|of, it| *of != key || it.token != token),
+            Write::FannedOut { event, after: None, .. } => drop(self.pending_events.remove(&event)),
+            Write::FannedOut { event, after, .. } => {
+                self.pending_events.entry(event).and_modify(|pending| pending.after = after);
+            }
+        }
+        Ok(())
+    }
+
+    fn payment(&mut self, PaymentWrite { session, effects, event, .. }: PaymentWrite) -> Result<(), CommitError> {
+        let id = &session.payment.id;
+        self.payments.extend((session.version == 0).then(|| (effects.scope.clone(), id.clone())));
+        self.apply_effects(id, &effects);
+        if let Some(EventWrite { id, kind, created_at, data, is_pending: true }) = event {
+            let pending = PendingEvent::new(&session, id.clone(), kind, created_at, &data);
+            self.pending_events.insert(id, pending.map_err(|error| StoreError::corrupt(b"event", error))?);
+        }
+        Ok(put(&mut self.sessions, id.clone(), session, |it| it.version)?)
+    }
+
+    fn apply_effects(&mut self, id: &PaymentId, effects: &Effects) {
+        let Effects { scope, currency, .. } = effects;
+        self.statuses.extend(effects.status.entered().map(|status| (id.clone(), status.clone())));
+        macro_rules! move_in {
+            ($($index:ident),*) => { $(
+                if let Some(left) = effects.$index.left() {
+                    self.$index.remove(&(*left, id.clone()));
+                }
+                self.$index.extend(effects.$index.entered().map(|entered| (*entered, id.clone())));
+            )* };
+        }
+        move_in!(expiry, gateway_check, manual_settlement, manual_review);
+        for (account, minor) in &effects.balances {
+            *self.balances.entry((scope.clone(), *currency, *account)).or_default() += minor;
+        }
+        if let Some(minor) = effects.volume {
+            let volume = self.volumes.entry((scope.clone(), *currency)).or_default();
+            *volume = (volume.0 + minor, volume.1 + 1);
+        }
+    }
+
+    /// Writes a delivery; one that ends after the deliveries of its time were redacted is redacted.
+    fn put_delivery(&mut self, mut it: Outgoing) -> Result<(), CommitError> {
+        if !it.is_pending() && self.redacted.as_ref().is_some_and(|up_to| it.delivery.id <= *up_to) {
+            it.redact().map_err(|error| StoreError::corrupt(b"delivery", error))?;
+        }
+        Ok(put(&mut self.deliveries, it.delivery.id.clone(), it, |it| it.version)?)
+    }
+
+    fn redact(&mut self, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        let redacted = self.redacted.clone();
+        let not_passed = self.deliveries.values_mut().filter(|it| redacted.as_ref() < Some(&it.delivery.id));
+        let old = not_passed.take_while(|it| it.delivery.created_at < before).take(at_most);
+        let mut passed = 0;
+        for it in old {
+            passed += 1;
+            self.redacted = Some(it.delivery.id.clone());
+            if !it.is_pending() {
+                it.redact().map_err(|error| StoreError::corrupt(b"delivery", error))?;
+            }
+        }
+        Ok(passed)
+    }
+
+    fn due(&self, queue: Queue, now: Timestamp) -> Vec<Due> {
+        let by_now = |index: &BTreeSet<(Timestamp, PaymentId)>, work: fn(PaymentId) -> Work| {
+            index.iter().take_while(|(time, _)| *time < now).map(|(_, id)| work(id.clone()).into()).collect()
+        };
+        let pending = self.pending_events.values();
+        match queue {
+            Queue::FanOut => pending.map(|it| Due::in_order(Work::FanOut(it.id.clone()), it.payment.clone())).collect(),
+            Queue::Lanes => self.outbox.iter().map(|(endpoint, _)| Work::Lane(endpoint.clone()).into()).collect(),
+            Queue::Expiry => by_now(&self.expiry, Work::Expiry),
+            Queue::GatewayChecks => by_now(&self.gateway_check, Work::GatewayCheck),
+        }
+    }
+
+    fn outbox_of(&self, endpoint: &WebhookId) -> impl Iterator<Item = &DeliveryId> {
+        self.outbox.iter().filter(move |(of, _)| of == endpoint).map(|(_, id)| id)
+    }
+
+    fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>) -> impl Iterator<Item = Endpoint> {
+        let later = self.endpoints.iter().filter(move |(id, it)| after < Some(*id) && it.scope() == *scope);
+        later.map(|(_, it)| it.clone())
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.change(|tables| {
+            if change.under.iter().any(|claim| !self.leases.holds(claim)) {
+                return Err(Conflict::WorkLost.into());
+            }
+            change.idempotency.into_iter().try_for_each(|keep| tables.keep(keep))?;
+            change.writes.into_iter().try_for_each(|write| tables.write(write))
+        })
+    }
+
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
+        let due = self.tables().due(queue, lease.now);
+        self.leases.claim_first(due.into_iter().map(Ok), lease, at_most)
+    }
+
+    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        let tables = self.tables();
+        let is_there = match &work {
+            Work::FanOut(id) => tables.pending_events.contains_key(id),
+            Work::Lane(endpoint) => tables.outbox_of(endpoint).next().is_some(),
+            Work::Expiry(id) | Work::GatewayCheck(id) => tables.sessions.contains_key(id),
+        };
+        Ok(is_there.then(|| self.leases.claim(work, lease)).flatten())
+    }
+
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {
+        Ok(self.leases.renew(claim, lease))
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.leases.release(claim);
+        Ok(())
+    }
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        self.change(|tables| match what {
+            Prunable::StoredResponses => Ok(prune(&mut tables.responses, before, at_most, |it| it.created_at)),
+            Prunable::KeyClaims => Ok(prune(&mut tables.key_claims, before, at_most, |it| it.until)),
+            Prunable::DeliveryBodies => tables.redact(before, at_most),
+        })
+    }
+
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.tables().api_keys.values().find(|(of, _)| of == hash).map(|(_, it)| it.clone()))
+    }
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+        Ok(self.tables().api_keys.values().cloned().collect())
+    }
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
+        Ok(self.tables().workspaces.get(id).cloned())
+    }
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
+        Ok(self.tables().workspaces.values().find(|it| it.developer_id == *developer).cloned())
+    }
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
+        let tables = self.tables();
+        let balance = tables.balances.get(&(scope.clone(), currency, LedgerAccount::Merchant));
+        let (volume_minor, payments) = tables.volumes.get(&(scope.clone(), currency)).copied().unwrap_or_default();
+        Ok(Figures { balance_minor: balance.copied().unwrap_or_default(), volume_minor, payments })
+    }
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
+        Ok(self.tables().apps.get(&(developer.clone(), id.clone())).cloned())
+    }
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
+        Ok(self.tables().apps.values().filter(|it| it.app.developer_id == *developer).cloned().collect())
+    }
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
+        Ok(self.tables().responses.get(key).cloned())
+    }
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
+        Ok(self.tables().sessions.get(id).cloned())
+    }
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
+        Ok(self.sessions_in(|tables| &tables.manual_settlement))
+    }
+    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
+        Ok(self.sessions_in(|tables| &tables.manual_review))
+    }
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.payments.iter().map(|(of, id)| (of.environment, tables.statuses[id].clone(), 1)).collect())
+    }
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.tables().outbox.iter().filter_map(|(_, id)| id.created_at()).min())
+    }
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
+        Ok(self.tables().gateway_tokens.get(name).cloned())
+    }
+    async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        request: PageRequest,
+    ) -> Result<Page<Payment>, StoreError> {
+        let tables = self.tables();
+        let listed = tables.payments.iter().rev().filter(|(of, _)| of == scope).map(|(_, id)| id);
+        let listed = listed.filter(|id| status.is_none_or(|status| tables.statuses[*id] == *status));
+        Ok(page(listed.map(|id| tables.sessions[id].payment.clone()).collect(), request))
+    }
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
+        Ok(self.tables().endpoints.get(id).cloned())
+    }
+    async fn endpoints(
+        &self,
+        scope: &Scope,
+        after: Option<&WebhookId>,
+        at_most: usize,
+    ) -> Result<Vec<Endpoint>, StoreError> {
+        Ok(self.tables().endpoints(scope, after).take(at_most).collect())
+    }
+    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
+        Ok(self.tables().endpoints(scope, None).next().is_some())
+    }
+    async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
+        let tables = self.tables();
+        let Some(event) = tables.pending_events.get(id).cloned() else { return Ok(None) };
+        let endpoints = tables.endpoints(&event.scope, event.after.as_ref()).take(at_most).collect();
+        Ok(Some((event, endpoints)))
+    }
+    async fn deliveries(
+        &self,
+        scope: &Scope,
+        endpoint: Option<&WebhookId>,
+        request: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError> {
+        let tables = self.tables();
+        let listed = tables.delivery_log.iter().rev().map(|id| &tables.deliveries[id]);
+        let is_asked_for = |it: &Outgoing| endpoint.is_none_or(|endpoint| it.delivery.webhook_id == *endpoint);
+        let listed = listed.filter(|it| it.scope() == *scope && is_asked_for(it));
+        Ok(page(listed.map(|it| it.delivery.clone()).collect(), request))
+    }
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+        let ids: Vec<_> = self.tables().outbox_of(endpoint).take(at_most).cloned().collect();
+        Ok(OutboxHead { is_all: ids.len() < at_most, ids })
+    }
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
+        Ok(self.tables().deliveries.get(id).cloned())
+    }
+}
