@@ -199,19 +199,17 @@ mod tests {
         descriptors::Shares,
         domain::Scope,
         gateway::Gateways,
-        metrics::Metrics,
         service::Settings,
-        store::{ServerId, sled::SledStore},
+        store::{ServerId, memory::MemoryStore},
     };
 
     const BOUND: Duration = Duration::from_millis(10);
 
-    fn service(directory: &std::path::Path) -> Arc<Service> {
+    fn service() -> Arc<Service> {
         let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-        let (store, _) = SledStore::open(directory, Arc::clone(&ambient), Metrics::new().commits).unwrap();
         let targets = TargetPolicy { allow_local: false };
         Arc::new(Service {
-            store: Arc::new(store),
+            store: Arc::new(MemoryStore::default()),
             sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default()).unwrap()),
             ambient,
             gateways: Gateways::none(),
@@ -250,10 +248,9 @@ mod tests {
         service.commit_once(Change { idempotency: keep, ..Change::default() }, body, request).await
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn a_request_waits_for_the_holder_of_its_key_so_long_and_then_is_told_to_try_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let service = service(directory.path());
+        let service = service();
         let (go_on, begun) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let effect = {
             let (go_on, begun) = (Arc::clone(&go_on), Arc::clone(&begun));
@@ -282,10 +279,9 @@ mod tests {
         assert!(third.await.unwrap().unwrap().replayed);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn an_effect_that_fails_or_panics_frees_its_key_and_there_is_a_limit_to_effects() {
-        let directory = tempfile::tempdir().unwrap();
-        let service = service(directory.path());
+        let service = service();
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&tries);
         let effect = move |service: Arc<Service>, request: Option<IdempotentRequest>| {
