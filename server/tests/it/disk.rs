@@ -89,7 +89,11 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
     let of = arguments.split_once('<').and_then(|(_, path)| path.split('>').next()).map(unhexed);
     let is_watched = of.is_some_and(|path| Path::new(OsStr::from_bytes(&path)).starts_with(watched))
         && fd().is_some_and(|fd| fd > 2);
-    let last_number = || arguments.trim_end_matches(')').rsplit(", ").next()?.parse::<u64>().ok();
+    // Of a call that another's line interrupted, blanks stand before and after the bracket.
+    let last_number = || {
+        let last = arguments.trim_end_matches([')', ' ']).rsplit(", ").next().unwrap();
+        last.parse::<u64>().unwrap_or_else(|_| panic!("{name} ends with no number: {last}"))
+    };
     let (at, step) = match name {
         "openat" => {
             let (path, fd) = (path(0)?, u32::try_from(result_number?).ok()?);
@@ -99,19 +103,23 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
         "write" | "pwrite64" | "writev" if is_watched => {
             let mut bytes = quoted(arguments).flatten().collect::<Vec<_>>();
             bytes.truncate(result_number.map_or(usize::MAX, |length| usize::try_from(length).unwrap()));
-            let at = if name == "pwrite64" { Some(last_number()?) } else { None };
+            let at = if name == "pwrite64" { Some(last_number()) } else { None };
             (begun, Step::Disk(Call::Write { fd: fd()?, at, bytes, done: ended }))
         }
         "write" | "writev" | "sendto" | "sendmsg" => (begun, Step::Sent(quoted(arguments).flatten().collect())),
         "ftruncate" if is_watched => {
-            (begun, Step::Disk(Call::SetLength { fd: fd()?, length: last_number()?, done: ended }))
+            (begun, Step::Disk(Call::SetLength { fd: fd()?, length: last_number(), done: ended }))
         }
         "mkdir" | "mkdirat" => (begun, Step::Disk(Call::MakeDirectory { path: path(0)?, done: ended })),
         "rename" | "renameat" | "renameat2" => {
             (begun, Step::Disk(Call::Rename { from: path(0)?, to: path(1)?, done: ended }))
         }
         "unlink" | "unlinkat" => (begun, Step::Disk(Call::Remove { path: path(0)?, done: ended })),
-        "fsync" | "fdatasync" if is_watched => (ended, Step::Disk(Call::Sync { fd: fd()?, begun })),
+        // One that the end of the process cut off (`= ?`) promises nothing.
+        "fsync" | "fdatasync" if is_watched => {
+            result_number?;
+            (ended, Step::Disk(Call::Sync { fd: fd()?, begun }))
+        }
         "sync_file_range" => return None,
         // Room on the disk, neither bytes nor length.
         "fallocate" if arguments.contains("KEEP_SIZE") => return None,

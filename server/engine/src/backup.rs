@@ -1,0 +1,221 @@
+//! Backs an open database up.
+//!
+//! The tree is copied while commits go on, so its entries are of different moments; the journal entries in between are
+//! added. They say what a value became, not how it changed, so applying them in order makes every value what it was at the
+//! end of the copy, whichever moment it was read at. Nothing waits for the copy.
+//!
+//! A backup is a directory: `records` (the tree's entries, in checksummed pieces of the journal's form), `journal` (the
+//! entries in between) and `backup.json`, which is written last: without it the backup is not whole.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{BackupError, JournalError},
+    journal::{self, Pieces, Retention},
+    overlay::Overlay,
+    whole_file,
+    writes::{APPLIED, Writes},
+};
+
+const MANIFEST: &str = "backup.json";
+pub(crate) const RECORDS: &str = "records";
+/// How many bytes of records make a piece.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// A backup that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackedUp {
+    /// How many keys it holds.
+    pub records: u64,
+    /// The number of the change before those that it holds as changes.
+    pub from: u64,
+    /// The number of the last change that it holds.
+    pub to: u64,
+}
+
+/// What a backup says of itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// The version of the layout of its records.
+    pub(crate) format: u32,
+    /// The journal entry before those in `journal`.
+    pub(crate) from: u64,
+    /// The last of them.
+    pub(crate) to: u64,
+    pub(crate) pieces: u64,
+    pub(crate) records: u64,
+}
+
+impl Manifest {
+    pub(crate) fn read(backup: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(backup.join(MANIFEST)).ok()?).ok()
+    }
+}
+
+/// The number of the change after which a whole backup needs the journal; `None` where the directory holds no whole backup.
+#[must_use]
+pub fn needs_journal_after(directory: &Path) -> Option<u64> {
+    Manifest::read(directory).map(|manifest| manifest.from)
+}
+
+/// What it takes to copy an open database.
+#[derive(Clone)]
+pub(crate) struct Copier {
+    pub(crate) overlay: Overlay,
+    pub(crate) journal: PathBuf,
+    pub(crate) retention: Arc<Retention>,
+    /// The database is being closed, and must not wait for a copy under way.
+    pub(crate) is_closing: Arc<AtomicBool>,
+}
+
+impl Copier {
+    /// Copies the database into a directory, which must be missing or empty.
+    pub(crate) fn copy_to(&self, directory: &Path) -> Result<BackedUp, BackupError> {
+        make_empty(directory)?;
+        let mut copying = self.retention.copying();
+        let from = self.overlay.tree().applied()?;
+        copying.begin_after(from);
+        let (pieces, records) = self.copy_tree(&directory.join(RECORDS))?;
+        // A batch is shown before any of it is in the tree; so nothing of a later one can have been read.
+        let to = self.overlay.last();
+        self.copy_journal(&directory.join(journal::DIRECTORY), from, to)?;
+        let format = self.overlay.tree().layout().format();
+        let manifest = Manifest { format, from, to, pieces, records };
+        // Everything else of it first, names included: with this file the backup is whole.
+        whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
+        sync_parent(directory)?;
+        Ok(BackedUp { records, from, to })
+    }
+
+    /// Returns how many pieces were made of how many records.
+    fn copy_tree(&self, path: &Path) -> Result<(u64, u64), BackupError> {
+        let mut pieces = Pieces::create(path, 1)?;
+        let (mut piece, mut bytes, mut records) = (Writes::new(), 0, 0);
+        for entry in self.overlay.tree().stored() {
+            let (key, stored) = entry?;
+            if key == APPLIED {
+                continue;
+            }
+            records += 1;
+            bytes += key.len() + stored.len();
+            piece.insert(key, Some(stored));
+            if bytes > PIECE_BYTES {
+                if self.is_closing.load(Ordering::Relaxed) {
+                    return Err(BackupError::Stopped);
+                }
+                pieces.append(&std::mem::take(&mut piece))?;
+                bytes = 0;
+            }
+        }
+        pieces.append(&piece)?;
+        Ok((pieces.finish()?, records))
+    }
+
+    fn copy_journal(&self, directory: &Path, from: u64, to: u64) -> Result<(), BackupError> {
+        DirBuilder::new().mode(0o700).create(directory)?;
+        let mut between = Pieces::create(&journal::file_in(directory, from + 1), from + 1)?;
+        journal::read(&self.journal, from, |number, writes| match number > to {
+            true => Ok(()),
+            false => between.append(&writes).map_err(JournalError::Io),
+        })?;
+        let last = between.finish()?;
+        if last != to {
+            return Err(BackupError::Short { last, to });
+        }
+        Ok(whole_file::sync_directory(directory)?)
+    }
+}
+
+/// Makes a directory that must be missing or empty. Nobody else may read it.
+pub(crate) fn make_empty(directory: &Path) -> Result<(), BackupError> {
+    refuse_if_used(directory)?;
+    Ok(DirBuilder::new().recursive(true).mode(0o700).create(directory)?)
+}
+
+/// Refuses a directory that is neither missing nor empty.
+pub(crate) fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
+    let is_used = match fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    if is_used { Err(BackupError::NotEmpty { directory: directory.to_owned() }) } else { Ok(()) }
+}
+
+/// Makes the name of a directory durable.
+pub(crate) fn sync_parent(directory: &Path) -> io::Result<()> {
+    directory.canonicalize()?.parent().map_or(Ok(()), whole_file::sync_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        journal::Journal,
+        layout::tests::Plain,
+        overlay::Batch,
+        restore::{Sources, restore},
+        tree::Tree,
+        until::{LeftOut, Restored, Until},
+        writes::{COMMITTED_AT, FORMAT, set_number},
+    };
+
+    #[test]
+    fn a_copy_that_was_read_while_a_batch_was_applied_has_the_whole_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name| directory.path().join(name);
+        let tree = Tree::open(&within("tree"), &Plain::shared()).unwrap();
+        let overlay = Overlay::new(tree.clone(), 0);
+        let mut journal = Journal::create(&within("journal")).unwrap();
+        let value = |text: &str| Some(text.as_bytes().to_vec());
+        let writes =
+            Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2")), (FORMAT.to_vec(), value("1"))]);
+        let number = journal.append(&writes).unwrap();
+        tree.apply(&Writes::from([(b"b".to_vec(), value("2"))])).unwrap();
+        overlay.push(Arc::new(Batch { number, writes }));
+
+        let copier =
+            Copier { overlay, journal: within("journal"), retention: Arc::default(), is_closing: Arc::default() };
+        let made = copier.copy_to(&within("backup")).unwrap();
+        assert_eq!(made, BackedUp { records: 1, from: 0, to: 1 });
+        let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
+        assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
+        let restored = Tree::open(&within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
+        assert_eq!(restored.get(b"a").unwrap().unwrap(), b"1");
+        assert_eq!(restored.get(b"b").unwrap().unwrap(), b"2");
+    }
+
+    #[test]
+    fn a_restore_up_to_a_time_says_what_it_left_out_and_one_up_to_an_entry_goes_there_whatever_the_clock_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name: &str| directory.path().join(name);
+        let mut journal = Journal::create(&within("journal")).unwrap();
+        // A clock that stepped forward and back, of a version that wrote down what it said.
+        for millis in [1_000, 9_000, 2_000, 3_000] {
+            let mut writes = Writes::new();
+            set_number(&mut writes, COMMITTED_AT, millis);
+            journal.append(&writes).unwrap();
+        }
+        let restored = |until, name| {
+            let sources = Sources { journal: Some(&within("journal")), until: Some(until), ..Sources::default() };
+            restore(&sources, &within(name), Plain).unwrap()
+        };
+        let left_out = |first, since, until| Some(LeftOut { first, last: 4, since: Some(since), until: Some(until) });
+        let by_time = restored(Until::Time(5_000), "by-time");
+        assert_eq!(by_time, Restored { last: 1, left_out: left_out(2, 2_000, 9_000) });
+        let by_entry = restored(Until::Entry(3), "by-entry");
+        assert_eq!(by_entry, Restored { last: 3, left_out: left_out(4, 3_000, 3_000) });
+        assert_eq!(restored(Until::Entry(9), "all"), Restored { last: 4, left_out: None });
+    }
+}

@@ -1,0 +1,246 @@
+//! What can go wrong, and what a caller can do about it.
+
+use std::{
+    error::Error,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The tree cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// A value is not what was written. The others can be read.
+    #[error("the value under {key} is damaged: {what}; restore the database from its journal or a backup")]
+    Damaged {
+        /// Its key; bytes that are no text are escaped.
+        key: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The tree failed as a whole. Close the database and open it again.
+    #[error("the tree failed: {0}")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// A commit was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError<E> {
+    /// The change itself decided against it. Nothing of it was written.
+    #[error(transparent)]
+    Refused(E),
+    /// Nothing was written; most often the disk is full. Try again later.
+    #[error("the change could not be written; is the disk full?")]
+    NotWritten,
+    /// The engine has stopped. Whether the change is durable shows when the database is opened again.
+    #[error("the database has stopped; open it again")]
+    Stopped,
+}
+
+/// The journal cannot be read or begun.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The system refused a call.
+    #[error("the journal cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+    /// A file does not hold what was written.
+    #[error("the journal {path} is damaged at byte {offset}; restore it from a backup", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the last entry before the damage ends.
+        offset: u64,
+    },
+    /// Entries are missing between two files.
+    #[error("the journal {path} goes on with entry {found} after {after}; a file is missing, restore it from a backup",
+        path = path.display())]
+    Gap {
+        /// The file after the gap.
+        path: PathBuf,
+        /// The last entry before the gap.
+        after: u64,
+        /// The first entry after it.
+        found: u64,
+    },
+    /// The journal ends before the tree does.
+    #[error("the journal {path} ends at entry {last}, but the store already holds {applied}; restore it from a backup",
+        path = path.display())]
+    Behind {
+        /// The journal's last file.
+        path: PathBuf,
+        /// Its last entry.
+        last: u64,
+        /// The last entry that the tree holds.
+        applied: u64,
+    },
+    /// A directory holds no journal file.
+    #[error("there is no journal in {directory}; put its files back, or name the directory that holds them",
+        directory = directory.display())]
+    Missing {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A file is missing that is needed.
+    #[error("the journal file {path}, which has the changes from {first} on, is missing; put it back, or restore from a \
+        backup, or with --until-entry what came before it", path = path.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// Its first entry.
+        first: u64,
+    },
+    /// A file is missing that the tree no longer needs.
+    #[error("the journal file {path} is missing: the journal alone can no longer make this store anew; take a backup now",
+        path = path.display())]
+    Superseded {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An entry could not be applied to the tree.
+    #[error("an entry cannot be applied: {0}")]
+    Apply(#[from] TreeError),
+}
+
+/// A batch was not appended to the journal.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppendError {
+    #[error("the batch could not be written: {0}")]
+    NotWritten(#[source] io::Error),
+    #[error("the journal could not be synced: {0}")]
+    NotSynced(#[source] io::Error),
+    #[error("the journal file {path} was removed or renamed while it was in use", path = path.display())]
+    Gone { path: PathBuf },
+}
+
+/// A database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system refused a call.
+    #[error("the data directory cannot be used: {0}")]
+    Io(#[from] io::Error),
+    /// Another process, or another handle in this one, has it open.
+    #[error("process {process} has {directory} open; stop it, or use another directory", directory = directory.display())]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+        /// The other's process id.
+        process: String,
+    },
+    /// The tree is damaged, and the journal alone cannot make it anew.
+    #[error("the store in {directory} is damaged and was not opened: {what}; restore it from its journal and, if there is \
+        one, from a backup", directory = directory.display())]
+    Damaged {
+        /// The tree's directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The tree or the journal is missing.
+    #[error("{missing} is missing, the other half of the store is there; it was not opened; restore it from its journal \
+        or from a backup", missing = missing.display())]
+    HalfAStore {
+        /// What is missing.
+        missing: PathBuf,
+    },
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The first batch could not be appended to the journal.
+    #[error("{0}")]
+    Append(#[source] Box<dyn Error + Send + Sync>),
+    /// A later version wrote it.
+    #[error("the store has format {found} and this version reads up to {known}; use the version that wrote it")]
+    Format {
+        /// The version of its layout.
+        found: u32,
+        /// The version of the layout it was to be opened with.
+        known: u32,
+    },
+    /// The tree cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// No backup was made, or no database was made of one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The target is in use.
+    #[error("{directory} is not empty; name a directory that is, or none yet", directory = directory.display())]
+    NotEmpty {
+        /// The target.
+        directory: PathBuf,
+    },
+    /// The backup was never finished.
+    #[error("{backup} is not a whole backup: its backup.json is missing or cannot be read; take another",
+        backup = backup.display())]
+    NotWhole {
+        /// The backup.
+        backup: PathBuf,
+    },
+    /// The backup lacks records.
+    #[error("the backup {backup} is damaged: it holds less than it says; take another", backup = backup.display())]
+    Damaged {
+        /// The backup.
+        backup: PathBuf,
+    },
+    /// A later version made the backup.
+    #[error(
+        "the backup has format {found} and this version restores up to {known}; restore it with the version that made it"
+    )]
+    Format {
+        /// The version of its layout.
+        found: u32,
+        /// The version of the layout it was to be restored with.
+        known: u32,
+    },
+    /// The backup was made after the place that was asked for.
+    #[error("the backup {backup} is of a later moment than that; take an earlier one, or none and the journal alone",
+        backup = backup.display())]
+    Later {
+        /// The backup.
+        backup: PathBuf,
+    },
+    /// Journal and backup do not meet.
+    #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
+    Short {
+        /// The last entry of the journal.
+        last: u64,
+        /// The last entry that the backup needs.
+        to: u64,
+    },
+    /// The database was closed before the backup was finished.
+    #[error("the store has stopped")]
+    Stopped,
+    /// The system refused a call.
+    #[error("the copy could not be read or written: {0}; is the disk full?")]
+    Io(#[from] io::Error),
+    /// The tree of the new database cannot be made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The tree cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+impl TreeError {
+    pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Failed(Box::new(error))
+    }
+
+    pub(crate) fn damaged(key: &[u8], what: impl std::fmt::Display) -> Self {
+        Self::Damaged { key: String::from_utf8_lossy(key).escape_debug().to_string(), what: what.to_string() }
+    }
+}
+
+impl OpenError {
+    pub(crate) fn damaged(directory: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged { directory: directory.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,98 @@
+//! Journals, and single files in a journal's form, that are written once and read whole.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    entry::{MAGIC, encode, read_entries},
+    file_list::FileList,
+    files::{ROTATE_AT_BYTES, file_in},
+};
+use crate::{error::JournalError, writes::Writes};
+
+/// A journal that is written as a copy of others: files like those of [`Journal`](super::Journal), of about the same length.
+pub(crate) struct JournalCopy {
+    directory: PathBuf,
+    list: FileList,
+    pieces: Pieces,
+}
+
+impl JournalCopy {
+    /// Begins in an empty directory.
+    pub(crate) fn create(directory: &Path, first: u64) -> io::Result<Self> {
+        let pieces = Pieces::create(&file_in(directory, first), first)?;
+        Ok(Self { directory: directory.to_owned(), list: FileList::of([first]), pieces })
+    }
+
+    pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {
+        if self.pieces.length > ROTATE_AT_BYTES {
+            self.begin_next()?;
+        }
+        self.pieces.append(writes)
+    }
+
+    /// Ends with an empty file, so that the first start has nothing to apply.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if self.pieces.length > MAGIC.len() as u64 {
+            self.begin_next()?;
+        }
+        self.pieces.finish()?;
+        self.list.write(&self.directory)
+    }
+
+    fn begin_next(&mut self) -> io::Result<()> {
+        let first = self.pieces.last + 1;
+        let next = Pieces::create(&file_in(&self.directory, first), first)?;
+        self.list.begin(first);
+        std::mem::replace(&mut self.pieces, next).finish().map(drop)
+    }
+}
+
+/// A file in the journal's own form that is written once: no zeros ahead, one sync at the end.
+pub(crate) struct Pieces {
+    file: io::BufWriter<File>,
+    length: u64,
+    last: u64,
+    buffer: Vec<u8>,
+}
+
+impl Pieces {
+    /// Begins a file whose first entry will have this number.
+    pub(crate) fn create(path: &Path, first: u64) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
+        file.write_all(MAGIC)?;
+        Ok(Self { file, length: MAGIC.len() as u64, last: first - 1, buffer: Vec::new() })
+    }
+
+    pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {
+        encode(&mut self.buffer, self.last + 1, writes)?;
+        self.file.write_all(&self.buffer)?;
+        self.length += self.buffer.len() as u64;
+        self.last += 1;
+        Ok(())
+    }
+
+    /// Syncs the file and returns the number of its last entry.
+    pub(crate) fn finish(self) -> io::Result<u64> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(self.last)
+    }
+}
+
+/// Reads a file of [`Pieces`] numbered from 1; returns how many there were. It may not have been cut short.
+pub(crate) fn read_pieces(
+    path: &Path,
+    mut each: impl FnMut(Writes) -> Result<(), JournalError>,
+) -> Result<u64, JournalError> {
+    let mut last = 0;
+    let bytes = fs::read(path)?;
+    let end = read_entries(&bytes, path, &mut last, 0, &mut |_, writes| each(writes))?;
+    if end != bytes.len() as u64 {
+        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
+    }
+    Ok(last)
+}

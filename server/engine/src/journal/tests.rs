@@ -1,0 +1,250 @@
+//! What is written is found again, whatever a crash, a full disk or a hand did to the files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    archivist::Archivist,
+    entry::{MAGIC, encode},
+    file_list::FileList,
+    files::file_in,
+    reader::{faults, read, read_closed},
+    writer::Journal,
+};
+use crate::{error::JournalError, writes::Writes};
+
+pub(super) fn batch(key: &str, value: Option<&str>) -> Writes {
+    Writes::from([(key.as_bytes().to_vec(), value.map(|value| value.as_bytes().to_vec()))])
+}
+
+/// A directory with an empty journal in it.
+pub(super) fn new_journal() -> (tempfile::TempDir, PathBuf, Journal) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal");
+    let journal = Journal::create(&path).unwrap();
+    (directory, path, journal)
+}
+
+/// Opens the journal and returns what a start would apply.
+pub(super) fn entries_after(directory: &Path, applied: u64) -> Result<Vec<(u64, Writes)>, JournalError> {
+    let mut entries = Vec::new();
+    Journal::open(directory, applied, |number, writes| {
+        entries.push((number, writes));
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+/// A directory with a journal of three entries in it, and the path of its file.
+pub(super) fn three_entries() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let (held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    journal.append(&batch("b", None)).unwrap();
+    journal.append(&batch("c", Some("3"))).unwrap();
+    let path = file_in(&directory, 1);
+    // Without the zeros, so that the tests go over the entries only. The last entry ends with its value.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte == b'3').unwrap() + 1);
+    fs::write(&path, bytes).unwrap();
+    (held, directory, path)
+}
+
+#[test]
+fn a_file_whose_first_bytes_never_reached_the_disk_is_begun_again_unless_entries_are_missing() {
+    let (_held, directory, path) = three_entries();
+    for never_written in [&[][..], &[0], &[0; 8], &[0; 5000], b"PAYJ"] {
+        fs::write(&path, never_written).unwrap();
+        assert_eq!(entries_after(&directory, 0).unwrap(), []);
+        assert_eq!(fs::read(&path).unwrap(), MAGIC);
+    }
+    fs::write(&path, [0; 5000]).unwrap();
+    assert!(matches!(entries_after(&directory, 3), Err(JournalError::Behind { last: 0, applied: 3, .. })));
+}
+
+#[test]
+fn what_was_appended_is_read_again_in_order() {
+    let (_held, directory, _) = three_entries();
+    let all = vec![(1, batch("a", Some("1"))), (2, batch("b", None)), (3, batch("c", Some("3")))];
+    assert_eq!(entries_after(&directory, 0).unwrap(), all);
+    // The tree may not have all of what it says it holds.
+    assert_eq!(entries_after(&directory, 2).unwrap(), all);
+    assert_eq!(entries_after(&directory, 3).unwrap(), all);
+}
+
+#[test]
+fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
+    let (_held, directory, path) = three_entries();
+    let whole = fs::read(&path).unwrap();
+    let mut kept = Vec::new();
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let entries = entries_after(&directory, 0).unwrap();
+        kept.push(entries.len());
+        let mut journal = Journal::open(&directory, 0, |_, _| Ok(())).unwrap();
+        journal.append(&batch("new", Some("x"))).unwrap();
+        let entries = entries_after(&directory, 0).unwrap();
+        assert_eq!(entries.len(), kept[length] + 1);
+        assert_eq!(entries[kept[length]].1, batch("new", Some("x")));
+    }
+    assert!(kept.is_sorted());
+    assert_eq!((kept[0], kept[whole.len() - 1]), (0, 2));
+}
+
+#[test]
+fn a_flipped_bit_is_never_read_as_an_entry_and_only_in_the_last_one_taken_for_a_crash() {
+    let (_held, directory, path) = three_entries();
+    let whole = fs::read(&path).unwrap();
+    let entries = entries_after(&directory, 0).unwrap();
+    let mut last = Vec::new();
+    encode(&mut last, 3, &batch("c", Some("3"))).unwrap();
+    let last_bytes = last.len();
+    for bit in MAGIC.len() * 8..whole.len() * 8 {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &flipped).unwrap();
+        match entries_after(&directory, 0) {
+            // Only the last entry can be one that a crash cut short.
+            Ok(read) => assert_eq!(read, entries[..2], "bit {bit}"),
+            Err(error) => assert!(matches!(error, JournalError::Damaged { .. }), "bit {bit}: {error}"),
+        }
+        let is_of_the_last = bit / 8 >= whole.len() - last_bytes;
+        assert_eq!(entries_after(&directory, 0).is_ok(), is_of_the_last, "bit {bit}");
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_reach_the_store_is_refused_by_name() {
+    let (_held, directory, _) = three_entries();
+    assert!(matches!(entries_after(&directory, 4), Err(JournalError::Behind { last: 3, applied: 4, .. })));
+    let (_held, directory, mut journal) = new_journal();
+    for _ in 1..=8 {
+        journal.append(&batch("a", Some("1"))).unwrap();
+    }
+    journal.rotate(8).unwrap();
+    journal.append(&batch("d", Some("4"))).unwrap();
+    assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gap { after: 4, found: 9, .. })));
+}
+
+#[test]
+fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
+    let (_held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    // The next file is there, whole, half or not at all written, and listed or not; the old one went on.
+    let stray = file_in(&directory, 2);
+    journal.append(&batch("b", Some("2"))).unwrap();
+    journal.append(&batch("c", Some("3"))).unwrap();
+    for list in [vec![1], vec![1, 2]] {
+        for left in [&MAGIC[..], b"", b"PAY", &[0; 9000]] {
+            fs::write(&stray, left).unwrap();
+            FileList::of(list.clone()).write(&directory).unwrap();
+            assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
+            let mut read_again = 0;
+            read(&directory, 0, |_, _| {
+                read_again += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(read_again, 3);
+            assert!(!stray.exists());
+            assert_eq!(FileList::read(&directory).unwrap(), Some(FileList::of([1])));
+        }
+    }
+    // One that begins where the last ends was made in good order, and is gone on with.
+    fs::write(file_in(&directory, 4), MAGIC).unwrap();
+    FileList::of([1, 4]).write(&directory).unwrap();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    assert_eq!(journal.list(), FileList::of([1, 4]));
+    journal.append(&batch("d", Some("4"))).unwrap();
+    assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
+}
+
+#[test]
+fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
+    let (_held, directory, path) = three_entries();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("d", Some("4"))).unwrap();
+    let active = file_in(&directory, 4);
+    drop(journal);
+    fs::rename(&path, path.with_extension("away")).unwrap();
+    // The entries that the tree holds are not needed.
+    assert_eq!(entries_after(&directory, 3).unwrap().len(), 1);
+    assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone, first: 1 }) if gone == path));
+    fs::rename(path.with_extension("away"), &path).unwrap();
+    assert_eq!(entries_after(&directory, 2).unwrap().len(), 2);
+    fs::remove_file(&active).unwrap();
+    assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gone { path, first: 4 }) if path == active));
+}
+
+#[test]
+fn a_closed_journal_whose_last_file_is_missing_is_refused_unless_only_what_came_before_is_wanted() {
+    let (_held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("b", Some("2"))).unwrap();
+    drop(journal);
+    let last = file_in(&directory, 2);
+    fs::remove_file(&last).unwrap();
+    let read = |until| read_closed(&directory, 0, until, |_, _| Ok(()));
+    assert!(matches!(read(None), Err(JournalError::Gone { path, first: 2 }) if path == last));
+    assert!(matches!(read(Some(2)), Err(JournalError::Gone { .. })));
+    assert_eq!(read(Some(1)).unwrap(), 1);
+    assert!(matches!(&*faults(&directory).unwrap(), [(path, JournalError::Gone { .. })] if *path == last));
+}
+
+#[test]
+fn damage_in_the_last_file_is_a_fault_and_a_torn_end_is_none() {
+    let (_held, directory, path) = three_entries();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    assert!(faults(&directory).unwrap().is_empty());
+    let mut damaged = whole.clone();
+    damaged[30] ^= 1;
+    fs::write(&path, damaged).unwrap();
+    assert!(matches!(&*faults(&directory).unwrap(), [(_, JournalError::Damaged { .. })]));
+}
+
+#[test]
+fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
+    let (held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    // The list cannot be written, and a file of the name that was tried stays, as after a failed sync of the directory.
+    let blocked = held.path().join("journal.json.unfinished");
+    fs::create_dir_all(blocked.join("full")).unwrap();
+    journal.rotate(0).unwrap_err();
+    fs::remove_dir_all(&blocked).unwrap();
+    assert!(!file_in(&directory, 2).exists());
+    fs::write(file_in(&directory, 2), "PAYJRNL1").unwrap();
+    journal.append(&batch("b", Some("2"))).unwrap();
+    journal.append(&batch("c", Some("3"))).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("d", Some("4"))).unwrap();
+    let archivist = Archivist::start(directory.clone(), journal.list()).unwrap();
+    while file_in(&directory, 1).exists() {
+        std::thread::yield_now();
+    }
+    drop(archivist);
+    let mut numbers = Vec::new();
+    let last = read_closed(&directory, 1, None, |number, _| {
+        numbers.push(number);
+        Ok(())
+    });
+    assert_eq!((last.unwrap(), numbers), (4, vec![2, 3, 4]));
+    assert!(faults(&directory).unwrap().is_empty());
+}
+
+#[test]
+fn a_file_begun_in_time_takes_over_from_one_that_is_missing_and_is_listed_once() {
+    let (_held, directory, path) = three_entries();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    journal.rotate(0).unwrap();
+    drop(journal);
+    fs::remove_file(path).unwrap();
+    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    assert_eq!(journal.list(), FileList::of([1, 4]));
+    assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
+    let found = faults(&directory).unwrap();
+    assert!(matches!(&*found, [(_, JournalError::Superseded { .. })]), "{found:?}");
+}

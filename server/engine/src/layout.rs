@@ -1,0 +1,50 @@
+//! What the engine must know about the keys and values of its user.
+
+/// Describes the keys and values that a database holds.
+///
+/// Everything has a default but the version, and a layout must never change what it says of a key that is in use.
+pub trait Layout: Send + Sync + 'static {
+    /// The version of this layout. A database or a backup of a later version is refused before anything is done to it.
+    fn format(&self) -> u32;
+
+    /// Whether the tree holds the values under this key compressed. It is worth it for text of some hundred bytes and more.
+    fn compresses(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
+
+    /// When a write is applied to the tree among the others of its batch: those with lower numbers first.
+    ///
+    /// A scan has no snapshot, so one that began before a batch may meet a part of it. An index entry that is written
+    /// after its record and removed before it never points to nothing.
+    fn apply_order(&self, key: &[u8], is_put: bool) -> u8 {
+        let _ = (key, is_put);
+        0
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use super::Layout;
+
+    /// The plainest layout, which compresses what begins with `z`.
+    pub(crate) struct Plain;
+
+    impl Plain {
+        pub(crate) fn shared() -> Arc<dyn Layout> {
+            Arc::new(Self)
+        }
+    }
+
+    impl Layout for Plain {
+        fn format(&self) -> u32 {
+            1
+        }
+
+        fn compresses(&self, key: &[u8]) -> bool {
+            key.starts_with(b"z")
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Durable, ordered bytes in one directory, for one process.
+//!
+//! A commit is answered when a journal holds it and the journal is synced. Behind the journal stands a tree (sled), which
+//! makes keys quick to find and need not be durable: whatever a crash leaves of it, the journal brings it up to date, or
+//! makes it anew. Commits that wait at the same time share one sync.
+//!
+//! ```
+//! use journaled_tree::{CommitError, Layout, Options, Read, TreeError};
+//!
+//! /// Accounts and what they hold. The first version of this layout.
+//! struct Accounts;
+//!
+//! impl Layout for Accounts {
+//!     fn format(&self) -> u32 {
+//!         1
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! # let directory = tempfile::tempdir()?;
+//! let (database, closing) = Options::new(directory.path(), Accounts).open()?;
+//!
+//! // A change decides by what is there, and writes all or nothing.
+//! let add = |account: &'static str, amount: u64| {
+//!     database.commit(move |view| -> Result<u64, TreeError> {
+//!         let before = view.get(account.as_bytes())?.map_or(0, |held| u64::from_be_bytes(held[..].try_into().unwrap()));
+//!         view.put(account, (before + amount).to_be_bytes());
+//!         Ok(before + amount)
+//!     })
+//! };
+//! let (one, other) = tokio::join!(add("account/1", 30), add("account/1", 12));
+//! assert_eq!(one?.max(other?), 42);
+//!
+//! match add("account/2", 1).await {
+//!     Ok(held) => assert_eq!(held, 1),                             // no crash undoes it
+//!     Err(CommitError::NotWritten) => { /* the disk is full: try again later */ }
+//!     Err(error) => return Err(error.into()),
+//! }
+//! assert_eq!(database.prefix(b"account/").count(), 2);
+//!
+//! // Everything is on the disk when this returns.
+//! drop(database);
+//! closing.wait();
+//! # Ok(()) })
+//! # }
+//! ```
+//!
+//! # How it works
+//!
+//! **An entry** is one batch: the writes of all changes that were committed together. Numbers are little-endian. The
+//! checksum is CRC-32 of what follows it. Entries are numbered from 1 without a gap, across files.
+//!
+//! ```text
+//! | length: 4 | checksum: 4 | number: 8 | key length: 4 | key | 1 | value length: 4 | value |   a put
+//!                                       | key length: 4 | key | 0 |                             a removal ...
+//! ```
+//!
+//! **A journal file** is named for its first entry. Zeros stand ahead of the last entry, so that a sync need not write a new
+//! file length too. `journal.json` lists the files; a file gets its name when its first bytes are on the disk, and is used
+//! when it is listed. Closed files are compressed.
+//!
+//! ```text
+//! journal.json                            {"files":[1,205,391]}
+//! journal/00000000000000000001.journal.zst       closed: entries 1 to 204
+//! journal/00000000000000000205.journal           closed, not yet compressed
+//! journal/00000000000000000391.journal           | PAYJRNL1 | entry 391 | entry 392 | 0 0 0 0 ... |
+//!                                                                         synced ^
+//! ```
+//!
+//! **The overlay** holds the batches that are durable and not yet in the tree. Readers look there first. A batch is dropped
+//! from it when the tree has the batch, so a reader finds each value in one of them at least.
+//!
+//! ```text
+//! change -+                                  +-> answer the callers
+//! change -+-> decide -> append, sync -> show +
+//! change -+             (journal)            +-> overlay: 393, 394 -> applier -> tree: up to 392
+//!                                                   ^                             ^
+//!                                         get, range: here first, then here ------+
+//! ```
+//!
+//! **A checkpoint** is made when a journal file is long. Until then the tree is flushed and not synced.
+//!
+//! ```text
+//! tree:     everything up to 512 applied -> synced
+//! journal:                                         -> file 513 begun -> listed -> files that nobody needs removed
+//! a start:  applies again what comes after the last checkpoint: all of the last file
+//! ```
+//!
+//! # What it promises
+//!
+//! - When [`Database::commit`] returns `Ok`, the change is durable as a whole: `fdatasync` of the journal has returned. When it
+//!   returns [`CommitError::Refused`] or [`CommitError::NotWritten`], nothing of it was written.
+//! - Changes have one order. Each sees everything before it, its own writes included; no other runs meanwhile.
+//! - [`Read::get`] finds the last durable value. A value that was read once is never older later. Scans have no snapshot: a
+//!   batch that is committed meanwhile may be seen in part; [`Layout::apply_order`] says in which order.
+//! - A power cut may leave, of the batches that were not answered, the first ones whole, and none in part. It may damage
+//!   the tree; then the next opening makes it anew from the journal and keeps the damaged one as `sled.damaged`.
+//! - An entry that is damaged and not the last is never skipped: [`OpenError::Journal`] names the file.
+//! - The journal keeps everything until [`Database::keep_journal_after`] says what backups hold. From then on a damaged tree
+//!   may need [`restore()`] from a backup and the journal; together they lose nothing.
+//! - A full disk refuses commits and can be emptied. A sync that fails stops the engine ([`Options::on_stop`]): only a new
+//!   opening knows what the disk holds.
+//! - Where the clock steps back, the times of entries stand still ([`Until::Time`] never contradicts [`Until::Entry`]).
+//!
+//! It does not promise: more than one process; a snapshot of several keys for readers (decide in a commit instead); that
+//! the directory may be copied while it is open ([`Database::back_up`] does that); quick values of more than 100 KiB.
+//!
+//! A database's directory holds `journal`, `journal.json`, `sled` (the tree), `lock` (held while the database is open) and
+//! `open` (there after an end that was not in order).
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod applier;
+mod backup;
+mod compression;
+mod database;
+mod error;
+mod group_commit;
+mod journal;
+mod key_range;
+mod layout;
+mod merge;
+mod open;
+mod overlay;
+mod read;
+mod replay;
+mod reserve;
+mod restore;
+mod stop;
+mod tree;
+mod until;
+mod view;
+mod whole_file;
+mod writes;
+
+pub use backup::{BackedUp, needs_journal_after};
+pub use database::{Closing, Database, check_journal};
+pub use error::{BackupError, CommitError, JournalError, OpenError, TreeError};
+pub use layout::Layout;
+pub use merge::Entry;
+pub use open::Options;
+pub use read::{Entries, Read};
+pub use restore::{Sources, restore};
+pub use tree::DIRECTORY as TREE_DIRECTORY;
+pub use until::{LeftOut, Restored, Until};
+pub use view::View;
+pub use writes::{APPLIED, COMMITTED_AT, FORMAT};

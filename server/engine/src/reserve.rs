@@ -1,0 +1,46 @@
+//! Room on the disk that is the tree's alone.
+//!
+//! The tree writes a batch some time after it was answered and cannot go on where that fails. So a batch is taken only
+//! while there is room for it to be written, whatever else fills the disk meanwhile.
+
+use std::{io, sync::Arc};
+
+use rustix::{
+    fs::{FallocateFlags, fallocate, fstat},
+    io::Errno,
+};
+
+use crate::tree::TreeFile;
+
+/// How much of the disk is kept unless given: far more than the tree holds back of a few batches.
+pub(crate) const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The room at the end of the tree's file.
+pub(crate) struct Reserve {
+    file: Arc<TreeFile>,
+    bytes: u64,
+    /// The file's length at the last look.
+    length: u64,
+    /// Up to where its blocks are its own.
+    until: u64,
+}
+
+impl Reserve {
+    pub(crate) fn new(file: Arc<TreeFile>, bytes: u64) -> Self {
+        Self { file, bytes, length: 0, until: 0 }
+    }
+
+    /// Makes sure that at least half of the reserve is left.
+    pub(crate) fn keep(&mut self) -> io::Result<()> {
+        let length = u64::try_from(fstat(&self.file)?.st_size).unwrap_or(0);
+        let is_shorter = std::mem::replace(&mut self.length, length) > length;
+        if is_shorter || length + self.bytes / 2 > self.until {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, length, self.bytes) {
+                // Some file systems know no such thing; there a full disk stops the engine.
+                Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + self.bytes,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! The tree: ordered bytes on the disk, by sled. No other file names it.
+//!
+//! sled 0.34.7 does not sync what it calls flushed (`sync_file_range` neither waits for the drive nor covers the file's
+//! metadata), refuses for ever what a crash during its own start left, and panics on some kinds of damage. So a start tidies
+//! up before it, a checkpoint syncs sled's files beside it, and durability rests on the journal.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    compression,
+    error::{OpenError, TreeError},
+    key_range::KeyRange,
+    layout::Layout,
+    merge::Entry,
+    whole_file,
+    writes::{APPLIED, FORMAT, Writes, number},
+};
+
+/// The name of the tree's directory in a database's. A directory without it holds no database.
+pub const DIRECTORY: &str = "sled";
+/// The file in the tree's directory that holds the values.
+const FILE: &str = "db";
+/// Pages too large for [`FILE`] have files of their own in here.
+const LARGE_PAGES: &str = "blobs";
+/// sled keeps pages in memory up to about this much; its default of 1 GiB is more than a small machine has.
+const CACHE_BYTES: u64 = 128 * 1024 * 1024;
+/// A page of more than a quarter of a segment has a file of its own.
+const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
+/// How long to wait for the lock of a tree that this process has just closed: sled's own threads hold it a moment longer.
+const LOCK_WAIT: Duration = Duration::from_secs(4);
+
+/// An open tree.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    db: sled::Db,
+    layout: Arc<dyn Layout>,
+}
+
+impl Tree {
+    /// Opens the tree in a directory, or makes an empty one.
+    pub(crate) fn open(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+        if !directory.exists() {
+            make(directory, layout, |_| Ok::<_, OpenError>(()))?;
+        }
+        remove_unfinished_snapshots(directory)?;
+        let tree = Self::open_when_unlocked(directory, layout)?;
+        sync_files(directory)?;
+        // A power cut can take what was written first and leave the rest.
+        if !tree.is_empty() && tree.get(FORMAT)?.is_none() {
+            return Err(OpenError::damaged(directory, "it holds records and not the mark of their format"));
+        }
+        Ok(tree)
+    }
+
+    fn open_when_unlocked(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+        let begun = Instant::now();
+        let db = loop {
+            match open_once(directory) {
+                Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+                opened => break opened?,
+            }
+        };
+        Ok(Self { db, layout: Arc::clone(layout) })
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<dyn Layout> {
+        &self.layout
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.db.is_empty()
+    }
+
+    /// How many keys there are. It counts them.
+    pub(crate) fn len(&self) -> usize {
+        self.db.len()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
+        let stored = self.db.get(key).map_err(TreeError::failed)?;
+        stored.map(|stored| self.value(key, &stored)).transpose()
+    }
+
+    /// The number of the last journal entry that it holds.
+    pub(crate) fn applied(&self) -> Result<u64, TreeError> {
+        Ok(self.get(APPLIED)?.and_then(|value| number(&value)).unwrap_or(0))
+    }
+
+    /// The version of the layout, if the tree has one.
+    pub(crate) fn format(&self) -> Result<Option<u32>, TreeError> {
+        Ok(self.get(FORMAT)?.and_then(|value| number(&value)))
+    }
+
+    /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the tree as it is then.
+    pub(crate) fn range(
+        &self,
+        keys: &KeyRange,
+    ) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + Send + use<> {
+        let tree = self.clone();
+        let entries = self.db.range::<Vec<u8>, _>((keys.start.clone(), keys.end.clone()));
+        entries.map(move |entry| {
+            let (key, stored) = entry.map_err(TreeError::failed)?;
+            let value = tree.value(&key, &stored)?;
+            Ok((key.to_vec(), value))
+        })
+    }
+
+    /// All entries as they are stored: some values are compressed.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> + use<> {
+        self.db.iter().map(|entry| {
+            let (key, stored) = entry.map_err(TreeError::failed)?;
+            Ok((key.to_vec(), stored.to_vec()))
+        })
+    }
+
+    /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout or an earlier version of it.
+    pub(crate) fn apply_stored(&self, mut writes: Writes) -> Result<(), TreeError> {
+        for (key, stored) in &mut writes {
+            if let Some(stored) = stored {
+                *stored = self.value(key, stored)?;
+            }
+        }
+        self.apply(&writes)
+    }
+
+    /// Applies a batch. What makes it whole is the journal: after a crash within it, it is applied again. sled's own batches
+    /// are whole too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
+    pub(crate) fn apply(&self, writes: &Writes) -> Result<(), TreeError> {
+        let mut writes: Vec<_> = writes.iter().collect();
+        // Last of all, that the tree has the batch.
+        writes.sort_by_key(|(key, value)| (*key == APPLIED, self.layout.apply_order(key, value.is_some())));
+        for (key, value) in writes {
+            match value {
+                Some(value) if self.layout.compresses(key) => self.db.insert(key, &*compression::compress(value)),
+                Some(value) => self.db.insert(key, &**value),
+                None => self.db.remove(key),
+            }
+            .map_err(TreeError::failed)?;
+        }
+        Ok(())
+    }
+
+    /// Has sled write what it holds back. A crash of the process no longer undoes it; a power cut may.
+    pub(crate) fn flush(&self) -> Result<(), TreeError> {
+        self.db.flush().map(drop).map_err(TreeError::failed)
+    }
+
+    fn value(&self, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, TreeError> {
+        match self.layout.compresses(key) {
+            true => compression::decompress(stored)
+                .map(std::borrow::Cow::into_owned)
+                .map_err(|what| TreeError::damaged(key, what)),
+            false => Ok(stored.to_vec()),
+        }
+    }
+}
+
+/// The file that holds the tree's values, open beside sled: for the syncs that sled leaves out.
+pub(crate) struct TreeFile {
+    directory: PathBuf,
+    file: File,
+}
+
+impl TreeFile {
+    /// Opens the file of the tree in a directory.
+    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
+        let file = File::options().write(true).open(directory.join(FILE))?;
+        Ok(Self { directory: directory.to_owned(), file })
+    }
+
+    /// Makes durable what a [`flush`](Tree::flush) wrote.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let large_pages = self.directory.join(LARGE_PAGES);
+        if large_pages.exists() {
+            sync_files(&large_pages)?;
+        }
+        self.file.sync_all()
+    }
+}
+
+impl AsFd for TreeFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Makes a tree and what `fill` puts into it. The directory gets its name when everything in it is on the disk.
+pub(crate) fn make<E: From<OpenError>>(
+    directory: &Path,
+    layout: &Arc<dyn Layout>,
+    fill: impl FnOnce(&Tree) -> Result<(), E>,
+) -> Result<(), E> {
+    let making = prepare(directory, layout, fill)?;
+    Ok(put_in_place(&making, directory).map_err(OpenError::Io)?)
+}
+
+/// The first half of [`make`]: returns the directory that holds the tree for now.
+pub(crate) fn prepare<E: From<OpenError>>(
+    directory: &Path,
+    layout: &Arc<dyn Layout>,
+    fill: impl FnOnce(&Tree) -> Result<(), E>,
+) -> Result<PathBuf, E> {
+    let making = whole_file::beside(directory, "making");
+    if making.exists() {
+        fs::remove_dir_all(&making).map_err(OpenError::Io)?;
+    }
+    let tree = Tree::open_when_unlocked(&making, layout)?;
+    fill(&tree)?;
+    tree.flush().map_err(OpenError::Tree)?;
+    drop(tree);
+    sync_closed(&making).map_err(OpenError::Io)?;
+    Ok(making)
+}
+
+/// The second half of [`make`].
+pub(crate) fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
+    fs::rename(making, directory)?;
+    directory.parent().map_or(Ok(()), whole_file::sync_directory)
+}
+
+/// Waits until sled has let go of its file, which its threads write to after the last handle is gone, and syncs it.
+pub(crate) fn sync_closed(directory: &Path) -> io::Result<()> {
+    let file = TreeFile::open(directory)?;
+    let begun = Instant::now();
+    while let Err(error) = file.file.try_lock() {
+        match error {
+            TryLockError::WouldBlock if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+            error => return Err(error.into()),
+        }
+    }
+    file.sync()?;
+    sync_files(directory)
+}
+
+/// Opens it as it is. sled panics on some kinds of damage where it should say so.
+fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
+    // What sled has not written is in the journal, so it need not write it twice a second.
+    let config = sled::Config::new()
+        .path(directory)
+        .cache_capacity(CACHE_BYTES)
+        .segment_size(SEGMENT_BYTES)
+        .flush_every_ms(None);
+    match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
+            Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
+        }
+        Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
+        Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
+    }
+}
+
+/// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,
+/// if it is torn, refuse for ever. Until it is renamed a snapshot was never begun, so it may go.
+fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            tracing::warn!(snapshot = name, "a crash during start-up left an unfinished snapshot; it is removed");
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Syncs the files of a directory and their names; sled syncs neither its settings nor names.
+fn sync_files(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            match File::open(entry.path()) {
+                Ok(file) => file.sync_all()?,
+                // sled removes the files of large pages as it goes.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    whole_file::sync_directory(directory)
+}

@@ -1,0 +1,73 @@
+//! What a change sees and writes while it is being decided.
+
+use std::{borrow::Cow, ops::RangeBounds};
+
+use crate::{
+    error::TreeError,
+    key_range::KeyRange,
+    overlay::Overlay,
+    read::{Entries, Read},
+    writes::Writes,
+};
+
+/// The keys and values as they will be once the batch is durable: everything durable, the changes before this one in the
+/// batch, and this one's own writes.
+pub struct View<'d> {
+    overlay: &'d Overlay,
+    batch: Writes,
+    change: Writes,
+}
+
+impl<'d> View<'d> {
+    pub(crate) fn new(overlay: &'d Overlay) -> Self {
+        Self { overlay, batch: Writes::new(), change: Writes::new() }
+    }
+
+    /// Sets the value under a key.
+    pub fn put(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+        self.change.insert(key.into(), Some(value.into()));
+    }
+
+    /// Removes a key, if it is there.
+    pub fn remove(&mut self, key: impl Into<Vec<u8>>) {
+        self.change.insert(key.into(), None);
+    }
+
+    /// Takes what a change writes into the batch; nothing of it where it fails.
+    pub(crate) fn take<T, E>(&mut self, decide: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let outcome = decide(self);
+        let writes = std::mem::take(&mut self.change);
+        if outcome.is_ok() {
+            self.batch.extend(writes);
+        }
+        outcome
+    }
+
+    /// The writes of all changes that were taken.
+    pub(crate) fn into_writes(self) -> Writes {
+        self.batch
+    }
+}
+
+impl Read for View<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
+        match self.change.get(key).or_else(|| self.batch.get(key)) {
+            Some(value) => Ok(value.as_deref().map(Cow::Borrowed)),
+            None => Ok(self.overlay.get(key)?.map(Cow::Owned)),
+        }
+    }
+
+    fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
+        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range(&keys, &[&self.batch, &self.change])))
+    }
+
+    fn range_rev(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
+        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range_rev(&keys, &[&self.batch, &self.change])))
+    }
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,90 @@
+//! Files that get their names when they are whole.
+//!
+//! A crash, a full disk or a lack of descriptors can leave a file half filled, and a start would take it for a whole one. So
+//! each file is filled and synced under another name, and then renamed.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The suffix of a file that is not whole yet. Code that lists a directory passes over it.
+const UNFINISHED: &str = "unfinished";
+
+/// Makes a file that holds what `fill` writes, and returns it open for reading and writing. When this returns `Ok`, the file
+/// and its name are on the disk.
+///
+/// # Errors
+/// Where the file could not be filled or synced, its name does not exist. Where only its name could not be synced, the file
+/// is whole, and a power cut decides whether it is there.
+pub(crate) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let unfinished = beside(path, UNFINISHED);
+    let made = make(&unfinished, fill).and_then(|file| fs::rename(&unfinished, path).map(|()| file));
+    if made.is_err() {
+        // The disk may be full; the next try would begin it anew in any case.
+        let _ = fs::remove_file(&unfinished);
+    }
+    let file = made?;
+    if let Some(directory) = path.parent() {
+        sync_directory(directory)?;
+    }
+    Ok(file)
+}
+
+/// Makes a file that holds these bytes.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(path, |file| io::Write::write_all(file, bytes)).map(drop)
+}
+
+/// Makes a directory, unless it is there, and makes its name durable, so that what refers to it later never survives it.
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+/// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// A path with something added to its last name: `tree.making` of `tree`.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path.file_name().unwrap_or_default());
+    name.push(".");
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    fill(&mut file)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_could_not_be_filled_leaves_the_one_of_that_name_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("list");
+        let full = |file: &mut File| {
+            file.write_all(b"half of i")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        };
+        assert_eq!(create(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        write(&path, b"the first").unwrap();
+        create(&path, full).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"the first");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        write(&path, b"the second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"the second");
+    }
+}

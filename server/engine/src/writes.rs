@@ -1,0 +1,34 @@
+//! What one batch writes, and the three keys that are the engine's own.
+
+use std::collections::BTreeMap;
+
+/// The writes of a batch: each key's new value, or `None` where the key is removed.
+pub(crate) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The key of the layout's version, as decimal text. Every tree that is not empty holds it. The engine writes it when it
+/// makes a database; whoever converts an older layout to a newer one writes it last.
+pub const FORMAT: &[u8] = b"meta/format";
+/// The key of the number of the last journal entry that the tree holds.
+pub const APPLIED: &[u8] = b"meta/applied";
+/// The key of the time of the last commit, in milliseconds since 1970. It is in every journal entry of a commit.
+pub const COMMITTED_AT: &[u8] = b"meta/committed-at";
+
+/// Writes one of the engine's own numbers.
+pub(crate) fn set_number(writes: &mut Writes, key: &[u8], number: impl std::fmt::Display) {
+    writes.insert(key.to_vec(), Some(number.to_string().into_bytes()));
+}
+
+/// Reads one of the engine's own numbers.
+pub(crate) fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// The time at which an entry says it was committed.
+pub(crate) fn committed_at(writes: &Writes) -> Option<i64> {
+    number(writes.get(COMMITTED_AT)?.as_deref()?)
+}
+
+/// The size of a batch's keys and values.
+pub(crate) fn bytes_of(writes: &Writes) -> usize {
+    writes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum()
+}

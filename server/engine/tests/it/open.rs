@@ -1,0 +1,186 @@
+//! Opening, closing, stopping, and what a layout's version means.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+};
+
+use journaled_tree::{
+    CommitError, Database, Layout, OpenError, Options, Read, Sources, TreeError, Until, View, needs_journal_after,
+    restore,
+};
+
+use crate::workload::{Bytes, Model, check_and_go_on, commit, in_memory, open, options};
+
+fn put(key: &'static str, value: &'static str) -> impl FnOnce(&mut View<'_>) -> Result<(), TreeError> {
+    move |view| {
+        view.put(key, value);
+        Ok(())
+    }
+}
+
+fn text(database: &Database, key: &str) -> Option<String> {
+    database.get(key.as_bytes()).unwrap().map(|value| String::from_utf8(value.into_owned()).unwrap())
+}
+
+#[tokio::test]
+async fn a_change_that_fails_writes_nothing_and_the_others_of_its_batch_go_on() {
+    let directory = in_memory();
+    let (database, _closing) = open(directory.path()).unwrap();
+    database.commit(put("a", "1")).await.unwrap();
+    let refused = database.commit(|view| {
+        view.put("a", "2");
+        view.put("b", "2");
+        Err::<(), _>(view.get(b"a").unwrap().map(|value| value.into_owned()))
+    });
+    let (refused, other) = tokio::join!(refused, database.commit(put("c", "3")));
+    assert!(matches!(refused, Err(CommitError::Refused(Some(seen))) if seen == b"2"));
+    other.unwrap();
+    assert_eq!(["a", "b", "c"].map(|key| text(&database, key)), [Some("1".into()), None, Some("3".into())]);
+}
+
+#[tokio::test]
+async fn a_directory_is_opened_once_at_a_time() {
+    let directory = in_memory();
+    let (database, closing) = open(directory.path()).unwrap();
+    assert!(matches!(open(directory.path()), Err(OpenError::InUse { .. })));
+    drop(database);
+    closing.wait();
+    let _open = open(directory.path()).unwrap();
+}
+
+struct Version(u32);
+
+impl Layout for Version {
+    fn format(&self) -> u32 {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn a_later_layout_is_refused_and_an_earlier_one_can_be_converted() {
+    let directory = in_memory();
+    let opened = |version| Options::new(directory.path(), Version(version)).open();
+    let (database, closing) = opened(1).unwrap();
+    assert_eq!(database.format().unwrap(), 1);
+    drop(database);
+    closing.wait();
+    let (database, closing) = opened(2).unwrap();
+    assert_eq!(database.format().unwrap(), 1);
+    database
+        .commit_blocking(|view| {
+            view.put(journaled_tree::FORMAT, "2");
+            Ok::<_, TreeError>(())
+        })
+        .unwrap();
+    assert_eq!(database.format().unwrap(), 2);
+    drop(database);
+    closing.wait();
+    assert!(matches!(opened(1), Err(OpenError::Format { found: 2, known: 1 })));
+    // Nothing was done to it.
+    let (database, _closing) = opened(2).unwrap();
+    assert_eq!(database.format().unwrap(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_file_that_is_taken_away_stops_the_engine_and_what_was_acknowledged_is_there() {
+    let directory = in_memory();
+    let stops = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&stops);
+    let (database, closing) = options(directory.path())
+        .on_stop(move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .open()
+        .unwrap();
+    assert_eq!(commit(&database).await.unwrap(), 1);
+    for entry in fs::read_dir(directory.path().join("journal")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    for _ in 0..3 {
+        assert!(matches!(commit(&database).await, Err(CommitError::Stopped)));
+        assert_eq!(stops.load(Ordering::SeqCst), 1);
+    }
+    assert_eq!(Model::default().check(&database, "it can still be read"), 1);
+    drop(database);
+    closing.wait();
+    assert!(directory.path().join("open").exists(), "this end was not in order");
+    let (database, _closing) = open(directory.path()).unwrap();
+    assert_eq!(Model::default().check(&database, "the tree was synced"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_panics_stops_the_engine() {
+    let directory = in_memory();
+    let (database, closing) = options(directory.path()).on_stop(|_, _| ()).open().unwrap();
+    commit(&database).await.unwrap();
+    let panicked = database.commit(|_| -> Result<(), TreeError> { panic!("as it should") }).await;
+    assert!(matches!(panicked, Err(CommitError::Stopped)));
+    assert!(matches!(commit(&database).await, Err(CommitError::Stopped)));
+    drop(database);
+    closing.wait();
+    let (count, model) = (1, &mut Model::default());
+    assert_eq!(check_and_go_on(directory.path(), model, "after a panic").await, count);
+}
+
+#[tokio::test]
+async fn however_the_clock_steps_the_times_of_entries_never_decrease_after_a_start_as_well() {
+    let directory = in_memory();
+    let data = directory.path().join("data");
+    let now = Arc::new(AtomicI64::new(0));
+    for nth in 0..2 {
+        let clock = Arc::clone(&now);
+        let (database, closing) = options(&data).clock(move || clock.load(Ordering::Relaxed)).open().unwrap();
+        for millis in [1_000, 9_000, 2_000 + nth, 3_000 + nth] {
+            now.store(millis, Ordering::Relaxed);
+            commit(&database).await.unwrap();
+        }
+        drop(database);
+        closing.wait();
+    }
+    // The first entry is the opening's own, of no time; the third was committed at 9,000, and so was what came after it.
+    for (until, last) in [(999, 1), (1_000, 2), (8_999, 2), (9_000, 9)] {
+        let sources =
+            Sources { journal: Some(&data.join("journal")), until: Some(Until::Time(until)), ..Sources::default() };
+        let restored = restore(&sources, &directory.path().join(format!("until-{until}")), Bytes).unwrap();
+        assert_eq!(restored.last, last, "until {until}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_that_a_crash_damaged_is_made_anew_from_the_journal_and_after_a_backup_from_both() {
+    let directory = in_memory();
+    let (data, backup) = (directory.path().join("data"), directory.path().join("backup"));
+    let model = &mut Model::default();
+    let damage = || fs::write(data.join("sled/db"), b"noise").unwrap();
+    let (database, _closing) = open(&data).unwrap();
+    for _ in 0..30 {
+        commit(&database).await.unwrap();
+    }
+    drop((database, _closing));
+    // Until its own threads are gone the tree is locked.
+    while open(&data).is_err() {}
+    damage();
+    assert_eq!(check_and_go_on(&data, model, "made anew").await, 30);
+    assert_eq!(fs::read(data.join("sled.damaged/db")).unwrap(), b"noise");
+
+    let (database, closing) = open(&data).unwrap();
+    let made = database.back_up(backup.clone()).await.unwrap();
+    assert_eq!(needs_journal_after(&backup), Some(made.from));
+    database.keep_journal_after(made.from);
+    let count = 31 + 120;
+    while commit(&database).await.unwrap() < count {}
+    drop(database);
+    closing.wait();
+    assert!(!data.join("journal/00000000000000000001.journal").exists());
+    assert!(!data.join("journal/00000000000000000001.journal.zst").exists(), "the backup has what it held");
+    damage();
+    assert!(matches!(open(&data), Err(OpenError::Damaged { .. })));
+    let restored = directory.path().join("restored");
+    let sources = Sources { backup: Some(&backup), journal: Some(&data.join("journal")), until: None };
+    restore(&sources, &restored, Bytes).unwrap();
+    assert_eq!(check_and_go_on(&restored, model, "restored").await, count);
+}
