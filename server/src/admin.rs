@@ -24,7 +24,7 @@ use crate::{
     gateway::Gateways,
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Claims, Ending, Service, Settings},
-    store::{ServerId, sled::SledStore},
+    store::{ServerId, embedded::EmbeddedStore},
 };
 
 /// Carries out a command and prints what came of it.
@@ -72,7 +72,7 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
 
 async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let (store, closing) = SledStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
+    let (store, closing) = EmbeddedStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
     let targets = TargetPolicy { allow_local: false };
     let server = ServerId::new(ambient.random());
     let service = Service {

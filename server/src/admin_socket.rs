@@ -1,6 +1,6 @@
 //! The administrative door: a Unix socket in the data directory, for the command line of the same machine.
 //!
-//! sled lets one process open a directory, so while the server runs the command line asks it; while it does not, the
+//! One process has a store's directory open. So while the server runs the command line asks it; while it does not, the
 //! command line opens the store itself. A request is a line of JSON, and so is the reply. Whoever may read the data
 //! directory may use the socket, and nobody else: its mode is 0600.
 

@@ -1,6 +1,6 @@
 //! Who may read what the server writes: nobody but its own user.
 //!
-//! A store holds webhook secrets in clear. Its files are made by several hands (the journal, sled, backups, copies), so the
+//! A store holds webhook secrets in clear. Its files are made by several hands (the journal, the tree, backups, copies), so the
 //! process itself leaves out the bits of others from whatever it creates; and what is readable all the same, since an
 //! earlier version or somebody else made it so, is said at start.
 

@@ -1,7 +1,7 @@
 //! The reference payments server.
 //!
 //! A request goes from the socket to the disk through `http::listener`, its resource's routes (`http::payments` and its
-//! neighbours), the use case in `service`, and the store's committer and journal in `store::sled`. On the way the gate
+//! neighbours), the use case in `service`, the records' layout in `store::embedded`, and the engine below it. On the way the gate
 //! (`http::gate`) says who is calling and `payments_core` what may happen. `delivery` reads the outbox and calls the
 //! merchants' endpoints, apart from any request.
 #![forbid(unsafe_code)]

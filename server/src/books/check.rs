@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
-use crate::{cli::AdminArgs, store::sled};
+use crate::{cli::AdminArgs, store::embedded};
 
 /// Reads the whole store, its journal's files included, and prints what does not hold, one finding a line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
@@ -16,7 +16,7 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     .await?;
     let directory = args.data.data_dir.clone();
     let of_records = checked.findings.len();
-    checked.findings.extend(tokio::task::spawn_blocking(move || sled::check_journal(&directory)).await??);
+    checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&checked)?)?;

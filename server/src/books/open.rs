@@ -19,7 +19,7 @@ use crate::{
     service::{AdminReply, AdminRequest},
     store::{
         Maintenance,
-        sled::{self, Closing, OpenError, SledStore},
+        embedded::{self, Closing, EmbeddedStore, OpenError},
     },
 };
 
@@ -32,7 +32,7 @@ pub(super) async fn with_store<T: Send + 'static>(
     directory: &Path,
     read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    if !directory.join("sled").exists() {
+    if !embedded::is_there(directory) {
         return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
     }
     remove_left_copies(directory)?;
@@ -76,7 +76,7 @@ async fn with_copy<T: Send + 'static>(
         let directory = match copied {
             true => {
                 let (store, backup) = (copy.join("store"), copy.join("backup"));
-                sled::restore(&sled::Sources { backup: Some(&backup), ..sled::Sources::default() }, &store)?;
+                embedded::restore(&embedded::Sources { backup: Some(&backup), ..Default::default() }, &store)?;
                 store
             }
             false => directory,
@@ -91,11 +91,11 @@ async fn with_copy<T: Send + 'static>(
 }
 
 /// The engine's own threads can hold the lock of what this process has just restored for a moment longer.
-fn open(directory: &Path) -> Result<(SledStore, Closing), OpenError> {
+fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), OpenError> {
     let begun = Instant::now();
     loop {
-        match SledStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits) {
-            Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
+        match EmbeddedStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits) {
+            Err(error) if error.is_in_use() && begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
             outcome => return outcome,
         }
     }

@@ -7,23 +7,24 @@ use payments_core::Timestamp;
 use super::{Failure, open::with_store, progress};
 use crate::{
     cli::RestoreArgs,
-    store::sled::{self, LeftOut, Restored, Until},
+    store::embedded::{self, LeftOut, Restored, Sources, Until},
 };
 
 /// Makes a store and proves it before anybody serves from it.
 pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
     let wanted = until_entry;
-    let until = until.map(Until::Time).or(until_entry.map(Until::Entry));
+    let until = until.map(|time| Until::Time(time.as_millis())).or(until_entry.map(Until::Entry));
     let directory = std::path::absolute(&admin.data.data_dir)?;
     let target = directory.clone();
     let making = tokio::task::spawn_blocking(move || {
-        sled::restore(&sled::Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
+        embedded::restore(&Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
     });
     let Restored { last, left_out } = making.await??;
+    let time = |millis: Option<i64>| Timestamp::from_millis(millis?).ok();
     if let Some(LeftOut { first, last, since, until }) = left_out {
-        let time = |time: Option<Timestamp>| time.map_or_else(|| "a time not kept".to_owned(), |time| time.to_string());
-        let (since, until) = (time(since), time(until));
+        let text = |at| time(at).map_or_else(|| "a time not kept".to_owned(), |time| time.to_string());
+        let (since, until) = (text(since), text(until));
         eprintln!(
             "left out: changes {first} to {last}, committed from {since} to {until}; --until-entry N restores up to any of \
              them"
@@ -40,7 +41,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     if admin.json {
         let left_out = left_out.map(|LeftOut { first, last, since, until }| {
-            serde_json::json!({"first": first, "last": last, "since": since, "until": until})
+            serde_json::json!({"first": first, "last": last, "since": time(since), "until": time(until)})
         });
         let line = serde_json::json!({"directory": directory, "to": last, "leftOut": left_out, "check": checked});
         writeln!(out, "{line}")?;

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     ambient::Ambient,
-    store::{Store, sled},
+    store::{Store, embedded},
 };
 
 /// What the names of scheduled backups begin with; the time in milliseconds follows, so they sort by it.
@@ -72,13 +72,13 @@ impl Schedule {
     /// The journal entry after which the oldest whole backup needs the journal.
     fn oldest_needs(&self) -> u64 {
         let made = self.made().unwrap_or_default();
-        made.iter().find_map(|path| sled::needs_after(path)).unwrap_or(0)
+        made.iter().find_map(|path| embedded::needs_journal_after(path)).unwrap_or(0)
     }
 
     /// Keeps the newest whole ones.
     fn remove_old(&self) -> io::Result<()> {
         let (whole, unfinished): (Vec<_>, Vec<_>) =
-            self.made()?.into_iter().partition(|path| sled::needs_after(path).is_some());
+            self.made()?.into_iter().partition(|path| embedded::needs_journal_after(path).is_some());
         let old = whole.len().saturating_sub(self.keep);
         whole[..old].iter().chain(&unfinished).try_for_each(|path| remove(path))
     }

@@ -11,7 +11,7 @@ use crate::{
     metrics::Metrics,
     store::{
         Disposable, Sandboxed, Store,
-        sled::{Closing, SledStore},
+        embedded::{Closing, EmbeddedStore},
     },
 };
 
@@ -30,7 +30,7 @@ impl Stores {
     pub(super) fn open(directory: PathBuf, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
         books::remove_left_copies(&directory)?;
         let commits = metrics.commits.clone();
-        let (store, closing) = SledStore::open(&directory, Arc::clone(&ambient), commits)?;
+        let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
         file_modes::warn_of_readable(&directory);
         Ok(Self { store: Arc::new(store), sandbox: None, closing, directory, ambient, metrics })
     }

@@ -1,5 +1,5 @@
 //! The use cases, one function each. They ask the core what may happen and the store to remember it; they know neither
-//! HTTP nor sled.
+//! HTTP nor the store's engine.
 
 mod account;
 mod admin;

@@ -17,7 +17,7 @@ use tokio::time::{interval, sleep};
 
 use super::{
     Change, Store, Write,
-    sled::{Closing, OpenError, SledStore},
+    embedded::{Closing, EmbeddedStore, OpenError},
 };
 use crate::domain::Workspace;
 use crate::{
@@ -48,7 +48,7 @@ pub(crate) struct Disposable {
 }
 
 struct Present {
-    store: SledStore,
+    store: EmbeddedStore,
     closing: Closing,
     directory: PathBuf,
     begun: Timestamp,
@@ -152,9 +152,9 @@ impl Disposable {
 pub(super) struct Handle(Arc<Present>);
 
 impl std::ops::Deref for Handle {
-    type Target = SledStore;
+    type Target = EmbeddedStore;
 
-    fn deref(&self) -> &SledStore {
+    fn deref(&self) -> &EmbeddedStore {
         &self.0.store
     }
 }
@@ -162,7 +162,7 @@ impl std::ops::Deref for Handle {
 fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
     // Its commits are not the operator's: the figures of these are the other store's.
     let commits = Metrics::new().commits;
-    let (store, closing) = SledStore::open(directory, Arc::clone(ambient), commits)?;
+    let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), commits)?;
     Ok(Present { store, closing, directory: directory.to_owned(), begun })
 }
 

@@ -65,13 +65,13 @@ mod claim;
 #[cfg(test)]
 mod contract;
 mod disposable;
+pub(crate) mod embedded;
 mod error;
 mod leases;
 mod maintenance;
 #[cfg(test)]
 pub(crate) mod memory;
 mod sandboxed;
-pub(crate) mod sled;
 
 use async_trait::async_trait;
 use payments_core::{

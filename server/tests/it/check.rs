@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use journaled_tree::{Layout, Options, Read, TreeError, View};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -69,61 +70,67 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// sled's own threads hold the lock of what was closed a moment longer.
-pub(crate) fn opened(store: &Path) -> sled::Db {
-    for _ in 0..500 {
-        match sled::Config::new().path(store.join("sled")).segment_size(8 * 1024 * 1024).open() {
-            Ok(tree) => return tree,
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
-        }
+/// What becomes of a record.
+type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
+
+/// The server's layout, as far as its records can be damaged with it.
+struct Records;
+
+impl Layout for Records {
+    fn format(&self) -> u32 {
+        6
     }
-    panic!("{} cannot be opened", store.display())
+
+    fn compresses(&self, key: &[u8]) -> bool {
+        ["payment/", "delivery/", "responses/"].iter().any(|prefix| key.starts_with(prefix.as_bytes()))
+    }
 }
 
-/// Begins a new journal file: what the tree holds is then not what each start applies again.
-fn begin_journal_file(store: &Path, tree: &sled::Db) {
-    let applied = tree.get("meta/applied").unwrap().unwrap();
-    let applied: u64 = std::str::from_utf8(&applied).unwrap().parse().unwrap();
-    let journal = store.join("journal");
-    fs::remove_dir_all(&journal).unwrap();
-    fs::create_dir(&journal).unwrap();
-    fs::write(journal.join(format!("{:020}.journal", applied + 1)), "PAYJRNL1").unwrap();
-    fs::write(store.join("journal.json"), json!({"files": [applied + 1]}).to_string()).unwrap();
-}
-
-/// A record as it was before it was squeezed. Of the records that are damaged only squeezed ones begin with this byte.
-fn as_text(value: Vec<u8>) -> Vec<u8> {
-    match value.strip_prefix(&[1]) {
-        Some(squeezed) if value.len() > 64 => lz4_flex::decompress_size_prepended(squeezed).unwrap(),
-        _ => value,
-    }
+/// Changes the records of a store that nobody has open.
+fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + 'static) {
+    let (database, closing) = Options::new(store, Records).open().unwrap();
+    let changed = database.commit_blocking(|view| {
+        change(view);
+        Ok::<_, TreeError>(())
+    });
+    changed.unwrap();
+    drop(database);
+    closing.wait();
 }
 
 /// A copy of a store in which the first record whose key begins so, and which has what is behind a `*` in key or value, is
 /// what `damage` makes of it; `None` removes it.
-fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
-    let tree = opened(to);
-    begin_journal_file(to, &tree);
     let (begin, part) = prefix.split_once('*').unwrap_or((prefix, ""));
-    let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().contains(part);
-    let mut records = tree.scan_prefix(begin).map(Result::unwrap).map(|(key, value)| (key, as_text(value.to_vec())));
-    let found = records.find(|(key, value)| has_part(key) || has_part(value));
-    let (key, value) = found.unwrap_or_else(|| panic!("no record {prefix}"));
-    match damage(&value) {
-        Some(value) => tree.insert(key, value).unwrap(),
-        None => tree.remove(key).unwrap(),
-    };
-    tree.flush().unwrap();
+    let (begin, part) = (begin.to_owned(), part.to_owned());
+    change(to, move |view| {
+        let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().contains(&part);
+        let mut records = view.prefix(begin.as_bytes()).map(Result::unwrap);
+        let found = records.find(|(key, value)| has_part(key) || has_part(value));
+        let (key, value) = found.unwrap_or_else(|| panic!("no record {begin}"));
+        match damage(&value) {
+            Some(value) => view.put(key, value),
+            None => view.remove(key),
+        }
+    });
 }
 
-fn replaced(from: &'static str, to: &'static str) -> impl Fn(&[u8]) -> Option<Vec<u8>> {
-    move |value| {
+fn replaced(from: &'static str, to: &'static str) -> Damage {
+    Box::new(move |value| {
         let text = std::str::from_utf8(value).unwrap();
         assert!(text.contains(from), "{text}");
         Some(text.replacen(from, to, 1).into_bytes())
-    }
+    })
+}
+
+fn gone() -> Damage {
+    Box::new(|_| None)
+}
+
+fn garbled() -> Damage {
+    Box::new(|_| Some(b"{".to_vec()))
 }
 
 #[tokio::test]
@@ -135,58 +142,55 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
     assert!(said.ends_with("4 of them payments: everything holds\n"), "{said}");
 
     let copy = server.directory.path().join("copy");
-    let gone = |_: &[u8]| None;
-    let garbled = |_: &[u8]| Some(b"{".to_vec());
-    type Damage<'d> = &'d dyn Fn(&[u8]) -> Option<Vec<u8>>;
-    let lines: &[(&str, Damage<'_>, &str, &str)] = &[
-        ("payment/", &garbled, "payment/", "cannot be read"),
-        ("payment/", &gone, "posting/", "belongs to a payment that is not there"),
-        ("payment/", &gone, "places/", "does not belong there"),
-        ("payment/", &gone, "marks/", "where no payment of that status is"),
-        ("payment/", &gone, "responses/", "tells of an effect that is not there"),
-        ("payment/", &replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
-        ("payment/", &replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
-        ("payment/", &replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
-        ("payment/", &replaced("payment.created", "payment.refunded"), "payment/", "has 0 events payment.created"),
-        ("payment/", &replaced("payment.created", "payment.refunded"), "payment/", "has 1 events payment.refunded"),
+    let lines: [(&str, Damage, &str, &str); _] = [
+        ("payment/", garbled(), "payment/", "cannot be read"),
+        ("payment/", gone(), "posting/", "belongs to a payment that is not there"),
+        ("payment/", gone(), "places/", "does not belong there"),
+        ("payment/", gone(), "marks/", "where no payment of that status is"),
+        ("payment/", gone(), "responses/", "tells of an effect that is not there"),
+        ("payment/", replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
+        ("payment/", replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
+        ("payment/", replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
+        ("payment/", replaced("payment.created", "payment.refunded"), "payment/", "has 0 events payment.created"),
+        ("payment/", replaced("payment.created", "payment.refunded"), "payment/", "has 1 events payment.refunded"),
         (
             "payment/",
-            &replaced("\"data\":{\"id\":\"pay_0", "\"data\":{\"id\":\"pay_9"),
+            replaced("\"data\":{\"id\":\"pay_0", "\"data\":{\"id\":\"pay_9"),
             "payment/",
             "about another payment",
         ),
-        ("posting/", &gone, "payment/", "its postings are not those of that"),
-        ("posting/", &replaced("95", "96"), "posting/", "sum to"),
-        ("posting/", &replaced("95", "96"), "balance/", "is kept as"),
-        ("balance/", &replaced("-", ""), "balance/", "is kept as"),
-        ("balance/", &gone, "balance/", "is missing"),
-        ("volume/", &gone, "volume/", "is missing"),
-        ("places/*/payments/", &gone, "count/", "is kept as"),
-        ("places/*/payments/", &gone, "payment/", "is not at its place 0 in the list"),
-        ("count/", &|_| Some(b"9".to_vec()), "count/", "is kept as"),
-        ("marks/", &gone, "count/", "is kept as"),
-        ("marks/", &gone, "payment/", "among those of its status"),
-        ("delivery/", &garbled, "delivery/", "cannot be read"),
-        ("delivery/", &gone, "places/", "does not belong there"),
-        ("delivery/", &replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
-        ("ends/", &gone, "payment/", "will never expire"),
-        ("used/", &garbled, "used/", "cannot be read"),
-        ("used/", &gone, "responses/", "has a response whose key does not know of it"),
-        ("responses/", &garbled, "responses/", "cannot be read"),
-        ("responses/", &gone, "used/", "was used and has no response"),
+        ("posting/", gone(), "payment/", "its postings are not those of that"),
+        ("posting/", replaced("95", "96"), "posting/", "sum to"),
+        ("posting/", replaced("95", "96"), "balance/", "is kept as"),
+        ("balance/", replaced("-", ""), "balance/", "is kept as"),
+        ("balance/", gone(), "balance/", "is missing"),
+        ("volume/", gone(), "volume/", "is missing"),
+        ("places/*/payments/", gone(), "count/", "is kept as"),
+        ("places/*/payments/", gone(), "payment/", "is not at its place 0 in the list"),
+        ("count/", Box::new(|_| Some(b"9".to_vec())), "count/", "is kept as"),
+        ("marks/", gone(), "count/", "is kept as"),
+        ("marks/", gone(), "payment/", "among those of its status"),
+        ("delivery/", garbled(), "delivery/", "cannot be read"),
+        ("delivery/", gone(), "places/", "does not belong there"),
+        ("delivery/", replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
+        ("ends/", gone(), "payment/", "will never expire"),
+        ("used/", garbled(), "used/", "cannot be read"),
+        ("used/", gone(), "responses/", "has a response whose key does not know of it"),
+        ("responses/", garbled(), "responses/", "cannot be read"),
+        ("responses/", gone(), "used/", "was used and has no response"),
         (
             "responses/*evt_0",
-            &replaced("\"event\":\"evt_0", "\"event\":\"evt_9"),
+            replaced("\"event\":\"evt_0", "\"event\":\"evt_9"),
             "responses/",
             "an effect that is not there",
         ),
-        ("workspace/", &gone, "workspace-of/", "do not agree"),
-        ("workspace-of/", &gone, "workspace/", "do not agree"),
-        ("key/", &gone, "key-of/", "do not agree"),
-        ("key-of/", &gone, "key/", "do not agree"),
-        ("app/", &garbled, "app/", "cannot be read"),
-        ("endpoint/", &gone, "endpoint-of/", "do not agree"),
-        ("endpoint-of/", &gone, "endpoint/", "do not agree"),
+        ("workspace/", gone(), "workspace-of/", "do not agree"),
+        ("workspace-of/", gone(), "workspace/", "do not agree"),
+        ("key/", gone(), "key-of/", "do not agree"),
+        ("key-of/", gone(), "key/", "do not agree"),
+        ("app/", garbled(), "app/", "cannot be read"),
+        ("endpoint/", gone(), "endpoint-of/", "do not agree"),
+        ("endpoint-of/", gone(), "endpoint/", "do not agree"),
     ];
     for (prefix, damage, named, what) in lines {
         damaged(&server, &copy, prefix, damage);
@@ -206,8 +210,8 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("review/pay_1", "", "does not wait for anybody"),
         ("check/01234567pay_1", "", "does not wait for it"),
     ] {
-        damaged(&server, &copy, "meta/applied", |value| Some(value.to_vec()));
-        opened(&copy).insert(key, value).unwrap();
+        damaged(&server, &copy, "payment/", |value| Some(value.to_vec()));
+        change(&copy, move |view| view.put(key, value));
         let output = check(&copy);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.lines().any(|line| line.starts_with(key) && line.contains(what)), "{key}: {said}");

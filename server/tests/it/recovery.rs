@@ -11,10 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{
-    check::opened,
-    server::{BINARY, Server, eventually, payment_of},
-};
+use crate::server::{BINARY, Server, eventually, payment_of};
 
 const REPORT: &str = "did not shut down cleanly";
 
@@ -138,23 +135,6 @@ async fn an_engine_that_a_crash_damaged_is_made_anew_from_the_journal_and_said_t
         server.kill();
     }
     assert!(made_anew >= 4, "{made_anew} of the damages were found by the engine");
-}
-
-/// A power cut can take the first records of sled's and leave later ones.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_lost_its_first_records_is_made_anew_from_the_journal() {
-    let mut server = Server::start();
-    let bodies = create(&server, 0..5).await;
-    assert!(server.terminate().success());
-    let tree = opened(&server.data());
-    for key in ["meta/format", "meta/applied"] {
-        tree.remove(key).unwrap().unwrap();
-    }
-    tree.flush().unwrap();
-    drop(tree);
-    server.restart();
-    assert!(server.log().contains("was made anew"), "{}", server.log());
-    assert_holds(&server, &bodies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

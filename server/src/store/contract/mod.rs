@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 use super::{
     Store, Write,
+    embedded::{Closing, EmbeddedStore},
     memory::MemoryStore,
-    sled::{Closing, SledStore},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
 
@@ -49,7 +49,7 @@ impl Engine for Memory {
 }
 
 struct Embedded {
-    store: Arc<SledStore>,
+    store: Arc<EmbeddedStore>,
     closing: Closing,
     directory: TempDir,
 }
@@ -57,7 +57,7 @@ struct Embedded {
 impl Embedded {
     fn open(directory: TempDir) -> Self {
         let (store, closing) =
-            SledStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+            EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
         Self { store: Arc::new(store), closing, directory }
     }
 }

@@ -1,0 +1,79 @@
+//! Claims on idempotency keys: which request has an effect outside the store, and until when.
+//!
+//! A claim is a record under the key it is on. It is made where there is none or its lease has ended, and it is removed
+//! with the commit that keeps the response, by its release, by pruning, or at a start: this engine has one process, so
+//! whoever made a claim before is gone.
+
+use payments_core::Timestamp;
+
+use journaled_tree::Read;
+
+use super::{codec::Records, keys, view::View};
+use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
+use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
+
+impl View<'_, '_> {
+    /// Makes a claim, if the key is unused and nobody else's lease runs.
+    pub(super) fn claim_key(&mut self, key: &IdempotencyKey, claim: &KeyClaim) -> Result<(), CommitError> {
+        let used = keys::idempotency(key);
+        if let Some(used_at) = self.read::<Timestamp>(&used)?
+            && KeptResponse::is_fresh_at(used_at, claim.claimed_at)
+        {
+            return Err(self.used(&used, used_at)?.into());
+        }
+        let at = keys::claim(key);
+        match self.read::<KeyClaim>(&at)? {
+            Some(held) if held.until > claim.claimed_at => Err(Conflict::KeyClaimed(Box::new(held)).into()),
+            _ => Ok(self.put(at, claim)?),
+        }
+    }
+
+    /// Ends the claim on a key whose response is kept.
+    pub(super) fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), CommitError> {
+        let at = keys::claim(key);
+        match end {
+            ClaimEnd::NotClaimed => {}
+            ClaimEnd::Held(token) => match self.read::<KeyClaim>(&at)? {
+                Some(held) if held.token != *token => return Err(Conflict::ClaimLost.into()),
+                Some(_) => self.remove(at),
+                // It was pruned, and nobody has claimed the key since.
+                None => {}
+            },
+            ClaimEnd::Any => self.remove(at),
+        }
+        Ok(())
+    }
+
+    /// Ends a claim, if it is still held.
+    pub(super) fn release_key(&mut self, key: &IdempotencyKey, token: &ClaimToken) -> Result<(), StoreError> {
+        let at = keys::claim(key);
+        if self.read::<KeyClaim>(&at)?.is_some_and(|held| held.token == *token) {
+            self.remove(at);
+        }
+        Ok(())
+    }
+
+    /// Drops claims whose lease ended before a time, the oldest first; how many it dropped. There are few claims: one for
+    /// each effect under way, and those that a full disk kept from being released.
+    pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        let mut ended = Vec::new();
+        for entry in self.prefix(keys::CLAIMS) {
+            let (key, _) = entry?;
+            // As this batch leaves it: somebody may take it over in it.
+            let claim = self.read::<KeyClaim>(&key)?;
+            ended.extend(claim.map(|claim| (claim.until, key)).filter(|(until, _)| *until < ended_before));
+        }
+        ended.sort();
+        ended.truncate(at_most);
+        ended.iter().for_each(|(_, key)| self.remove(key.clone()));
+        Ok(ended.len())
+    }
+
+    /// Drops every claim: at a start, when the process that made them is gone.
+    pub(super) fn void_claims(&mut self) -> Result<(), StoreError> {
+        for entry in self.prefix(keys::CLAIMS) {
+            self.remove(entry?.0);
+        }
+        Ok(())
+    }
+}

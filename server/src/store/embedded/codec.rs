@@ -1,0 +1,41 @@
+//! Records as bytes: JSON, or lines, or bits.
+
+use std::borrow::Cow;
+
+use journaled_tree::{Read, TreeError};
+use serde::de::DeserializeOwned;
+
+use crate::store::StoreError;
+
+/// Reads records, of the database or of a change's view of it.
+pub(super) trait Records: Read {
+    /// A record, if there is one.
+    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        self.get(key)?.map(|json| parse(key, &json)).transpose()
+    }
+
+    /// A record that holds many things; nothing where there is none.
+    fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.get(key)?.map(Cow::into_owned).unwrap_or_default())
+    }
+
+    /// Whether there is such a record.
+    fn has(&self, key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.get(key)?.is_some())
+    }
+}
+
+impl<R: Read> Records for R {}
+
+pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|error| StoreError::corrupt(key, error))
+}
+
+impl From<TreeError> for StoreError {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Damaged { key, what } => Self::Corrupt { record: key, what },
+            error => Self::unavailable(error),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Looking after an embedded store.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use journaled_tree::{BackupError, JournalError, Read, Restored, Sources};
+use payments_core::{PaymentId, Posting};
+
+use super::{EmbeddedStore, check, deliveries, keys, layout::Layout, stored::Stored};
+use crate::{
+    domain::{Outgoing, Session},
+    store::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError, StoreError},
+};
+
+#[async_trait]
+impl Maintenance for EmbeddedStore {
+    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, MaintenanceError> {
+        let made = self.database.back_up(directory.clone()).await;
+        let made = made.map_err(|error| MaintenanceError(error.to_string()))?;
+        Ok(BackedUp { directory, records: made.records, from: made.from, to: made.to })
+    }
+
+    fn keep_journal_after(&self, number: u64) {
+        self.database.keep_journal_after(number);
+    }
+
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
+        check::check(&self.database, progress)
+    }
+
+    fn records(&self) -> u64 {
+        self.database.count() as u64
+    }
+
+    fn each_session(&self) -> Each<'_, Session> {
+        Box::new(self.each::<Stored>(keys::SESSIONS).map(|stored| Ok(stored?.session)))
+    }
+
+    fn each_delivery(&self) -> Each<'_, Outgoing> {
+        Box::new(self.database.prefix(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.database, entry)))
+    }
+
+    fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError> {
+        self.each(&keys::postings_of(id)).collect()
+    }
+}
+
+/// Makes a store in a directory that is missing or empty.
+pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<Restored, BackupError> {
+    journaled_tree::restore(sources, directory, Layout)
+}
+
+/// Reads all files of the journal in a data directory, whose store may be open; what is wrong with them.
+pub(crate) fn check_journal(data_directory: &Path) -> Result<Vec<Finding>, JournalError> {
+    let finding = |(path, error): (PathBuf, JournalError)| Finding {
+        record: path.strip_prefix(data_directory).unwrap_or(&path).display().to_string(),
+        what: error.to_string(),
+    };
+    Ok(journaled_tree::check_journal(data_directory)?.into_iter().map(finding).collect())
+}

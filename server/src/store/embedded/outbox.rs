@@ -1,0 +1,89 @@
+//! The beginning of an endpoint's outbox, as its keys name it: no delivery is read.
+
+use std::collections::HashSet;
+
+use journaled_tree::Entry;
+use payments_core::{DeliveryId, WebhookId};
+
+use super::{codec::Records, keys};
+use crate::store::{OutboxHead, StoreError};
+
+/// The oldest deliveries of an endpoint's outbox.
+pub(super) fn head(records: &impl Records, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+    // Deliveries can become durable while their keys are read. One of the second reading that the first does not have may
+    // have come after another that the second passed too early; it and what follows it are for the next time. So is one that
+    // moved up because another ended between the two readings.
+    loop {
+        let before: HashSet<DeliveryId> = names(records, endpoint, at_most)?.into_iter().collect();
+        let mut ids = names(records, endpoint, at_most)?;
+        let found = ids.len();
+        ids.truncate(ids.iter().take_while(|id| before.contains(id)).count());
+        let is_all = ids.len() == found && found < at_most;
+        if is_all || !ids.is_empty() {
+            return Ok(OutboxHead { ids, is_all });
+        }
+    }
+}
+
+/// The first deliveries that the keys name. A key that names none does not make the list shorter.
+pub(super) fn names(
+    records: &impl Records,
+    endpoint: &WebhookId,
+    at_most: usize,
+) -> Result<Vec<DeliveryId>, StoreError> {
+    let prefix = keys::outbox_of(endpoint);
+    let name = |(key, _): Entry| String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
+    let named = records.prefix(&prefix).filter_map(|entry| entry.map(name).transpose());
+    Ok(named.take(at_most).collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+    };
+
+    use journaled_tree::{Options, TreeError};
+
+    use super::{super::layout::Layout, *};
+
+    fn delivery(number: usize) -> DeliveryId {
+        format!("del_{number:05}").parse().unwrap()
+    }
+
+    #[test]
+    fn an_outbox_whose_deliveries_end_while_it_is_read_is_all_named_only_when_nothing_else_is_left() {
+        const AT_MOST: usize = 8;
+        const ENDED: usize = 1_000;
+        let directory = tempfile::tempdir().unwrap();
+        let (database, _closing) = Options::new(directory.path(), Layout).open().unwrap();
+        let endpoint = "wh_1".parse::<WebhookId>().unwrap();
+        let key = |number| keys::outbox(&endpoint, &delivery(number));
+        let all: Vec<_> = (0..ENDED + 2 * AT_MOST).map(key).collect();
+        let owed = database.commit_blocking(|view| {
+            all.into_iter().for_each(|key| view.put(key, []));
+            Ok::<_, TreeError>(())
+        });
+        owed.unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for ended in (0..ENDED).map(key) {
+                    let end = database.commit_blocking(|view| {
+                        view.remove(ended);
+                        Ok::<_, TreeError>(())
+                    });
+                    end.unwrap();
+                }
+                is_over.store(true, Ordering::SeqCst);
+            });
+            while !is_over.load(Ordering::SeqCst) {
+                let head = head(&database, &endpoint, AT_MOST).unwrap();
+                assert!(!head.is_all, "{} are named and at least {} are owed", head.ids.len(), 2 * AT_MOST);
+            }
+        });
+        let rest = head(&database, &endpoint, 2 * AT_MOST + 1).unwrap();
+        assert_eq!(rest, OutboxHead { ids: (ENDED..ENDED + 2 * AT_MOST).map(delivery).collect(), is_all: true });
+    }
+}

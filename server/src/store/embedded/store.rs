@@ -1,0 +1,260 @@
+//! The store's verbs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use journaled_tree::Read;
+use payments_core::{
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
+    Payment, PaymentId, Status, Timestamp, WebhookId,
+};
+
+use super::{
+    EmbeddedStore,
+    codec::{self, Records},
+    deliveries,
+    keys::{self, List, Marks},
+    outbox, pending, responses,
+    stored::Stored,
+    work,
+};
+use crate::{
+    domain::{
+        ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent,
+        Scope, Session, Workspace,
+    },
+    store::{
+        Change, Claim, CommitError, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work,
+        Write,
+    },
+};
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        let leases = Arc::clone(&self.leases);
+        let added = deliveries_added(&change);
+        self.write(move |view| {
+            // Claims end by themselves; they are looked at when the change is decided.
+            if change.under.iter().any(|claim| !leases.holds(claim)) {
+                return Err(Conflict::WorkLost.into());
+            }
+            view.apply(change)
+        })
+        .await?;
+        self.outbox.inc_by(added);
+        Ok(())
+    }
+
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
+        let (records, leases) = (&self.database, &self.leases);
+        match queue {
+            Queue::FanOut => leases.claim_first(pending::due(records), lease, at_most),
+            Queue::Lanes => leases.claim_first(work::lanes(records), lease, at_most),
+            Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
+            Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
+        }
+    }
+
+    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        Ok(work::is_there(&self.database, &work)?.then(|| self.leases.claim(work, lease)).flatten())
+    }
+
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {
+        Ok(self.leases.renew(claim, lease))
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.leases.release(claim);
+        Ok(())
+    }
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+        let pruned = self.write(move |view| {
+            Ok(match what {
+                Prunable::StoredResponses => view.prune_responses(before, at_most)?,
+                Prunable::KeyClaims => view.prune_claims(before, at_most)?,
+                Prunable::DeliveryBodies => view.prune_delivery_bodies(before, at_most)?,
+            })
+        });
+        pruned.await.map_err(|error| match error {
+            CommitError::Store(error) => error,
+            CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
+        })
+    }
+
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
+    }
+
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
+        self.get(&keys::api_key(hash))
+    }
+
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.database.prefix(keys::API_KEY_IDS) {
+            let (_, hash) = entry?;
+            let Ok(bytes) = <[u8; 32]>::try_from(hash) else { continue };
+            let hash = KeyHash::from_bytes(bytes);
+            let record = self.get(&keys::api_key(&hash))?;
+            found.extend(record.map(|record| (hash, record)));
+        }
+        Ok(found)
+    }
+
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
+        self.get(&keys::workspace(id))
+    }
+
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
+        match self.get::<String>(&keys::workspace_of(developer))? {
+            Some(id) => self.get(&keys::workspace(&id)),
+            None => Ok(None),
+        }
+    }
+
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
+        let balance = self.get(&keys::balance(scope, currency, LedgerAccount::Merchant))?.unwrap_or_default();
+        let (volume_minor, payments) = self.get(&keys::volume(scope, currency))?.unwrap_or_default();
+        Ok(Figures { balance_minor: balance, volume_minor, payments })
+    }
+
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
+        self.get(&keys::app(developer, id))
+    }
+
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
+        self.each(&keys::apps_of(developer)).collect()
+    }
+
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
+        let at = keys::idempotency(key);
+        let Some(used_at) = self.get(&at)? else { return Ok(None) };
+        let record = keys::responses(used_at);
+        let responses = self.database.bytes(&record)?;
+        let response = responses::response_of(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
+        // Where the key is being used anew after its day, it may be just gone: then the committer decides.
+        response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
+    }
+
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
+        Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session))
+    }
+
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
+        self.sessions_under(keys::UNSETTLED)
+    }
+
+    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
+        self.sessions_under(keys::REVIEWS)
+    }
+
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.database.prefix(keys::COUNTS) {
+            let (key, count) = entry?;
+            if let Some((environment, status)) = keys::count_of_status(&key) {
+                found.push((environment, status, codec::parse(&key, &count)?));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
+        let mut oldest = None;
+        for endpoint in work::endpoints_with_outbox(&self.database) {
+            for id in outbox::names(&self.database, &endpoint?, 1)? {
+                let Some(at) = id.created_at() else { continue };
+                oldest = Some(oldest.map_or(at, |known: Timestamp| known.min(at)));
+            }
+        }
+        Ok(oldest)
+    }
+
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
+        self.get(&keys::gateway_token(name))
+    }
+
+    async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        page: PageRequest,
+    ) -> Result<Page<Payment>, StoreError> {
+        let marks = status.map(|status| Marks::of(scope, status));
+        self.page(&List::payments(scope), marks.as_ref(), page, |id| {
+            let Ok(id) = id.parse() else { return Ok(None) };
+            Ok(self.get::<Stored>(&keys::session(&id))?.map(|stored| stored.session.payment))
+        })
+    }
+
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
+        self.get(&keys::endpoint(id))
+    }
+
+    async fn endpoints(
+        &self,
+        scope: &Scope,
+        after: Option<&WebhookId>,
+        at_most: usize,
+    ) -> Result<Vec<Endpoint>, StoreError> {
+        let prefix = keys::endpoints_of(scope);
+        let after = after.map_or_else(|| prefix.clone(), |id| keys::endpoint_of(scope, id));
+        let mut endpoints = Vec::new();
+        for entry in self.database.prefix_after(&prefix, &after).take(at_most) {
+            let (key, _) = entry?;
+            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse();
+            endpoints.extend(id.ok().map(|id| self.get(&keys::endpoint(&id))).transpose()?.flatten());
+        }
+        Ok(endpoints)
+    }
+
+    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
+        Ok(self.database.prefix(&keys::endpoints_of(scope)).next().transpose()?.is_some())
+    }
+
+    async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
+        let Some(event) = pending::read(&self.database, id)? else { return Ok(None) };
+        let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
+        Ok(Some((event, endpoints)))
+    }
+
+    async fn deliveries(
+        &self,
+        scope: &Scope,
+        endpoint: Option<&WebhookId>,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>, StoreError> {
+        let list = match endpoint {
+            Some(endpoint) => List::deliveries_to(scope, endpoint),
+            None => List::deliveries(scope),
+        };
+        self.page(&list, None, page, |id| {
+            let Ok(id) = id.parse::<DeliveryId>() else { return Ok(None) };
+            Ok(deliveries::read(&self.database, &id)?.map(|outgoing| outgoing.delivery))
+        })
+    }
+
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+        outbox::head(&self.database, endpoint, at_most)
+    }
+
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
+        deliveries::read(&self.database, id)
+    }
+}
+
+/// How many deliveries enter the outbox, less those that leave it.
+fn deliveries_added(change: &Change) -> i64 {
+    let added = change.writes.iter().map(|write| match write {
+        Write::Delivery(made) => i64::from(made.is_pending()),
+        Write::DeliveryEnded(_) => -1,
+        _ => 0,
+    });
+    added.sum()
+}

@@ -1,0 +1,55 @@
+//! Work that is due.
+
+use payments_core::{Timestamp, WebhookId};
+
+use super::{codec::Records, keys, outbox, packed};
+use crate::store::{StoreError, Work};
+
+/// Every endpoint that has pending deliveries.
+pub(super) fn lanes(records: &impl Records) -> impl Iterator<Item = Result<Work, StoreError>> {
+    endpoints_with_outbox(records).map(|endpoint| endpoint.map(Work::Lane))
+}
+
+/// The same, by their ids. It takes one step for each endpoint, not for each delivery.
+pub(super) fn endpoints_with_outbox(records: &impl Records) -> impl Iterator<Item = Result<WebhookId, StoreError>> {
+    let mut from = keys::OUTBOX.to_vec();
+    std::iter::from_fn(move || {
+        let key = match records.range(from.clone()..).next()? {
+            Ok((key, _)) => key,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let id = key.strip_prefix(keys::OUTBOX)?.split(|byte| *byte == b'/').next()?;
+        let id: WebhookId = String::from_utf8_lossy(id).parse().ok()?;
+        // On to what comes after the last key that the endpoint can have.
+        from = keys::outbox_of(&id);
+        from.push(0xff);
+        Some(Ok(id))
+    })
+}
+
+/// Open sessions whose life ended by a time, those that ended first before the others.
+pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
+    records.range(keys::ends_before(now)).flat_map(|entry| match entry {
+        Ok((_, names)) => {
+            packed::lines(&names).filter_map(|id| id.parse().ok()).map(|id| Ok(Work::Expiry(id))).collect()
+        }
+        Err(error) => vec![Err(error.into())],
+    })
+}
+
+/// Payments whose gateway is to be asked by a time, those that are due first before the others.
+pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
+    records.range(keys::checks_before(now)).filter_map(|entry| match entry {
+        Ok((key, _)) => keys::payment_to_check(&key).map(|id| Ok(Work::GatewayCheck(id))),
+        Err(error) => Some(Err(error.into())),
+    })
+}
+
+/// Whether there is anything to do.
+pub(super) fn is_there(records: &impl Records, work: &Work) -> Result<bool, StoreError> {
+    Ok(match work {
+        Work::Lane(endpoint) => !outbox::names(records, endpoint, 1)?.is_empty(),
+        Work::FanOut(event) => records.has(&keys::untold(event))?,
+        Work::Expiry(id) | Work::GatewayCheck(id) => records.has(&keys::session(id))?,
+    })
+}
