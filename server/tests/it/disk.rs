@@ -115,7 +115,11 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
             (begun, Step::Disk(Call::Rename { from: path(0)?, to: path(1)?, done: ended }))
         }
         "unlink" | "unlinkat" => (begun, Step::Disk(Call::Remove { path: path(0)?, done: ended })),
-        "fsync" | "fdatasync" if is_watched => (ended, Step::Disk(Call::Sync { fd: fd()?, begun })),
+        // One that the end of the process cut off (`= ?`) promises nothing.
+        "fsync" | "fdatasync" if is_watched => {
+            result_number?;
+            (ended, Step::Disk(Call::Sync { fd: fd()?, begun }))
+        }
         "sync_file_range" => return None,
         // Room on the disk, neither bytes nor length.
         "fallocate" if arguments.contains("KEEP_SIZE") => return None,

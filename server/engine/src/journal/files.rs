@@ -114,6 +114,14 @@ impl JournalFile {
         }
     }
 
+    /// Makes durable what it holds. Once it is compressed it is durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            file => file?.sync_all(),
+        }
+    }
+
     /// Removes it in both its forms.
     pub(super) fn remove(&self) -> io::Result<()> {
         for path in [&self.path, &archive::of(&self.path)] {

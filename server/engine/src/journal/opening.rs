@@ -137,6 +137,9 @@ struct Ending {
 
 impl Ending {
     fn of(current: &JournalFile) -> Result<Self, JournalError> {
+        // A process that was killed may not have synced its last entry. From here on the entry counts: the tree gets it,
+        // readers see it, and others are written behind it.
+        current.sync()?;
         let bytes = current.read()?;
         let mut last = current.first - 1;
         let end = match is_blank(&bytes) {

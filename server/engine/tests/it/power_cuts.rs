@@ -52,6 +52,10 @@ fn traced(directory: &Path, closes: bool) -> String {
     let trace = directory.join("trace");
     let watched = directory.join("watched");
     let mut command = process("strace", &watched, COMMITS, closes);
+    if !closes {
+        // So that the end comes between a write and its sync.
+        command.args(["-e", "inject=fdatasync:delay_enter=3000"]);
+    }
     command.args(["-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", CALLS, "-o"]).arg(&trace);
     let output =
         command.arg(this_program()).args(ARGUMENTS).output().expect("strace is needed: apt-get install strace");
@@ -78,13 +82,24 @@ fn in_whatever_state_a_power_cut_leaves_the_disk_every_acknowledged_commit_is_th
     let mut rng = Rng::with_seed(seed);
     let moments: Vec<_> =
         runs.iter().flatten().filter(|(_, step)| matches!(step, Step::Disk(_))).map(|(at, _)| *at).collect();
-    // The database is made in few calls, each of which the others rest on; so every fourth cut is among those.
-    let first = runs.iter().flatten().find(|(_, step)| acknowledgement(step).is_some()).unwrap().0;
-    let making = moments.iter().take_while(|at| **at < first).count();
-    let mut cut = |nth: usize| moments[rng.usize(..if nth.is_multiple_of(4) { making } else { moments.len() })];
-    let mut cuts: Vec<usize> = (0..cuts).map(&mut cut).collect();
+    // Everything rests on the few calls by which the database is made, and by which the second process first writes behind
+    // what the kill left; so half of the cuts are among those.
+    let before_first_commit = |run: &[(usize, Step)]| {
+        let first = run.iter().find(|(_, step)| acknowledgement(step).is_some()).unwrap().0;
+        run.iter().filter(|(at, step)| matches!(step, Step::Disk(_)) && *at < first).count()
+    };
+    let making = ..before_first_commit(&runs[0]);
+    let second = runs[0].iter().filter(|(_, step)| matches!(step, Step::Disk(_))).count();
+    let going_on = second + before_first_commit(&runs[1]);
+    let going_on = going_on - 8..going_on + 8;
+    let cut = |nth: usize| match nth % 4 {
+        0 => moments[rng.usize(making)],
+        1 => moments[rng.usize(going_on.clone())],
+        _ => moments[rng.usize(..moments.len())],
+    };
+    let mut cuts: Vec<usize> = (0..cuts).map(cut).collect();
     cuts.sort_unstable();
-    println!("{} calls on the disk, {} of them before the first commit, {} cuts", moments.len(), making, cuts.len());
+    println!("{} calls on the disk, {} cuts", moments.len(), cuts.len());
 
     let begun = Instant::now();
     let (tried, backups) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -151,8 +151,8 @@ pub(crate) fn acknowledged(line: &str) -> Option<u64> {
     line.split_once("acknowledged ")?.1.trim().parse().ok()
 }
 
-/// A process that runs [`the_process`]: it commits so many times in `directory`/data, makes a backup in the middle, and ends
-/// without closing the database, or in good order.
+/// A process that runs [`the_process`]: it commits so many times in `directory`/data, makes a backup in the middle, and closes
+/// the database; or it ends after half of the commits, in the midst of others.
 pub(crate) fn process(program: impl AsRef<std::ffi::OsStr>, directory: &Path, commits: u64, closes: bool) -> Command {
     let mut command = Command::new(program);
     command.env("WORKLOAD_DIRECTORY", directory).env("WORKLOAD_COMMITS", commits.to_string());
@@ -174,6 +174,7 @@ async fn the_process() {
     let Ok(directory) = variable("WORKLOAD_DIRECTORY") else { return };
     let directory = Path::new(&directory);
     let commits: u64 = variable("WORKLOAD_COMMITS").unwrap().parse().unwrap();
+    let closes = variable("WORKLOAD_CLOSES").unwrap() == "true";
     let Ok((database, closing)) = open(&directory.join("data")) else { exit(1) };
     let database = Arc::new(database);
     let mut tasks = tokio::task::JoinSet::new();
@@ -182,24 +183,26 @@ async fn the_process() {
         tasks.spawn(async move {
             for nth in 0..commits / TASKS {
                 // One task alone for a while, so that changes are committed in both ways.
-                if nth < commits / TASKS / 3 && task > 0 {
+                if nth < commits / TASKS / 4 && task > 0 {
                     tokio::task::yield_now().await;
                     continue;
                 }
                 if let Ok(number) = commit(&database).await {
                     println!("acknowledged {number}");
+                    // The other tasks' commits are under way then.
+                    if !closes && number % commits == commits / 2 {
+                        exit(0);
+                    }
                 }
-                if task == 0 && nth == commits / TASKS / 2 {
+                if task == 0 && nth == commits / TASKS / 4 {
                     back_up(&database, &directory).await;
                 }
             }
         });
     }
     while tasks.join_next().await.is_some() {}
-    if variable("WORKLOAD_CLOSES").unwrap() == "true" {
-        drop(database);
-        closing.wait();
-    }
+    drop(database);
+    closing.wait();
     std::io::stdout().flush().unwrap();
     exit(0);
 }
@@ -236,8 +239,9 @@ pub(crate) async fn check_and_go_on(directory: &Path, model: &mut Model, what: &
 pub(crate) fn check_backup(backup: &Path, target: &Path, model: &mut Model, what: &str) {
     let sources = journaled_tree::Sources { backup: Some(backup), ..Default::default() };
     journaled_tree::restore(&sources, target, Bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (database, _closing) = open(target).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let (database, closing) = open(target).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(model.check(&database, what) > 0, "{what}");
     drop(database);
+    closing.wait();
     fs::remove_dir_all(target).unwrap();
 }
