@@ -1,8 +1,7 @@
-//! Claims on idempotency keys: which request has an effect outside the store, and until when.
+//! Claims on idempotency keys: which request may have an effect outside the store, and until when.
 //!
-//! A claim is a record under the key it is on. It is made where there is none or its lease has ended, and it is removed
-//! with the commit that keeps the response, by its release, by pruning, or at a start: this engine has one process, so
-//! whoever made a claim before is gone.
+//! A key has at most one claim. The commit that stores the response removes it, and so do a release and pruning. A start
+//! removes all claims: the one process that could have made them is gone.
 
 use payments_core::Timestamp;
 
@@ -13,7 +12,7 @@ use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
 
 impl View<'_, '_> {
-    /// Makes a claim, if the key is unused and nobody else's lease runs.
+    /// Claims a key, if it is unused and no lease on it runs.
     pub(super) fn claim_key(&mut self, key: &IdempotencyKey, claim: &KeyClaim) -> Result<(), CommitError> {
         let used = keys::idempotency(key);
         if let Some(used_at) = self.read::<Timestamp>(&used)?
@@ -28,7 +27,7 @@ impl View<'_, '_> {
         }
     }
 
-    /// Ends the claim on a key whose response is kept.
+    /// Ends the claim on a key whose response is stored.
     pub(super) fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), CommitError> {
         let at = keys::claim(key);
         match end {
@@ -36,7 +35,7 @@ impl View<'_, '_> {
             ClaimEnd::Held(token) => match self.read::<KeyClaim>(&at)? {
                 Some(held) if held.token != *token => return Err(Conflict::ClaimLost.into()),
                 Some(_) => self.remove(at),
-                // It was pruned, and nobody has claimed the key since.
+                // Pruning removed the claim, and nobody has claimed the key since.
                 None => {}
             },
             ClaimEnd::Any => self.remove(at),
@@ -53,13 +52,13 @@ impl View<'_, '_> {
         Ok(())
     }
 
-    /// Drops claims whose lease ended before a time, the oldest first; how many it dropped. There are few claims: one for
-    /// each effect under way, and those that a full disk kept from being released.
+    /// Drops at most `at_most` claims whose lease ended before a time, oldest first. Returns how many it dropped. There are
+    /// few claims: one for each effect in progress, and those that a full disk kept from being released.
     pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
         let mut ended = Vec::new();
         for entry in self.prefix(keys::CLAIMS) {
             let (key, _) = entry?;
-            // As this batch leaves it: somebody may take it over in it.
+            // An earlier change of this batch may have taken the claim over.
             let claim = self.read::<KeyClaim>(&key)?;
             ended.extend(claim.map(|claim| (claim.until, key)).filter(|(until, _)| *until < ended_before));
         }
@@ -69,7 +68,7 @@ impl View<'_, '_> {
         Ok(ended.len())
     }
 
-    /// Drops every claim: at a start, when the process that made them is gone.
+    /// Drops every claim, at a start.
     pub(super) fn void_claims(&mut self) -> Result<(), StoreError> {
         for entry in self.prefix(keys::CLAIMS) {
             self.remove(entry?.0);

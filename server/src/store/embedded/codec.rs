@@ -1,4 +1,4 @@
-//! Records as bytes: JSON, or lines, or bits.
+//! Reads records: JSON, lines or bits.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde::de::DeserializeOwned;
 
 use crate::store::StoreError;
 
-/// Reads records, of the database or of a change's view of it.
+/// Reads records of the database, or of a change's view of it.
 pub(super) trait Records: Read {
     /// A record, if there is one.
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         self.get(key)?.map(|json| parse(key, &json)).transpose()
     }
 
-    /// A record that holds many things; nothing where there is none.
+    /// A record of many entries; empty if it does not exist.
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         Ok(self.get(key)?.map(Cow::into_owned).unwrap_or_default())
     }

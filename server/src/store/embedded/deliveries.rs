@@ -1,7 +1,5 @@
-//! How a delivery is stored: with the name of its event, whose data is with the payment.
-//!
-//! An event goes to as many endpoints as its developer has. Its payload would else be stored with each delivery, and again
-//! when that has ended.
+//! The record of a delivery names its event, and the payment's record holds the event's data. So an event is stored once,
+//! however many endpoints get it.
 
 use journaled_tree::{Entry, TreeError};
 use payments_core::{DeliveryId, PaymentId, RawJson};
@@ -14,7 +12,7 @@ use super::{
 use crate::domain::Outgoing;
 use crate::store::StoreError;
 
-/// The delivery as its record has it: without the payload that its event has.
+/// The delivery as it is stored: without the payload that its event has.
 pub(super) fn stored(outgoing: &Outgoing) -> Result<Outgoing, serde_json::Error> {
     let mut stored = outgoing.clone();
     if stored.event.is_some() {
@@ -23,7 +21,7 @@ pub(super) fn stored(outgoing: &Outgoing) -> Result<Outgoing, serde_json::Error>
     Ok(stored)
 }
 
-/// The delivery with its payload, wherever that is. `payment` reads one.
+/// The delivery with its payload. `payment` reads a payment.
 pub(super) fn whole(
     key: &[u8],
     mut stored: Outgoing,
@@ -36,14 +34,14 @@ pub(super) fn whole(
     Ok(stored)
 }
 
-/// A delivery with its payload, if there is one.
+/// Reads a delivery with its payload.
 pub(super) fn read(records: &impl Records, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
     let key = keys::delivery(id);
     let found = records.read(&key)?;
     found.map(|stored| whole(&key, stored, |payment| records.read(&keys::session(payment)))).transpose()
 }
 
-/// The delivery of an entry of the tree, with its payload.
+/// The delivery of a scanned record, with its payload.
 pub(super) fn of_entry(records: &impl Records, entry: Result<Entry, TreeError>) -> Result<Outgoing, StoreError> {
     let (key, json) = entry?;
     whole(&key, parse(&key, &json)?, |payment| records.read(&keys::session(payment)))

@@ -1,11 +1,11 @@
-//! What the engine knows about our keys.
+//! What the engine must know about the keys.
 
 use super::keys;
 
-/// The version of the layout of `keys`. A store of a later one is not opened.
+/// The format number of this layout. A store of a later format is not opened.
 pub(super) const FORMAT: u32 = 6;
 
-/// The layout of `keys`.
+/// Compression and apply order, by key.
 pub(super) struct Layout;
 
 impl journaled_tree::Layout for Layout {
@@ -13,17 +13,17 @@ impl journaled_tree::Layout for Layout {
         FORMAT
     }
 
-    /// Long JSON.
+    /// Compresses long JSON.
     fn compresses(&self, key: &[u8]) -> bool {
         [keys::SESSIONS, keys::DELIVERIES, keys::RESPONSES].iter().any(|prefix| key.starts_with(prefix))
     }
 
-    /// A reader may see a part of a batch; so an entry that names a record is there only while the record is.
+    /// A reader may see a part of a batch. So a record is written before the entry that names it, and removed after it.
     fn apply_order(&self, key: &[u8], is_put: bool) -> u8 {
         match (names_others(key), is_put) {
             (true, false) => 0,
             (false, true) => 1,
-            // Bits of a status are on places of a list, and a count is of what is there.
+            // A status bitmap refers to places of a list, and a count to entries.
             (true, true) if key.starts_with(keys::LISTS) => 2,
             (true, true) if !key.starts_with(keys::COUNTS) => 3,
             (true, true) => 4,
@@ -32,9 +32,9 @@ impl journaled_tree::Layout for Layout {
     }
 }
 
-/// Whether the record under a key names others, or counts them.
+/// Whether a record names or counts others.
 fn names_others(key: &[u8]) -> bool {
-    [keys::COUNTS, keys::MARKS, keys::OUTBOX, keys::UNTOLD, keys::LISTS, keys::KEYS_USED]
+    [keys::COUNTS, keys::BITMAPS, keys::OUTBOX, keys::PENDING_EVENTS, keys::LISTS, keys::KEYS_USED]
         .iter()
         .any(|prefix| key.starts_with(prefix))
 }

@@ -1,4 +1,4 @@
-//! Looking after an embedded store.
+//! Maintenance of an embedded store.
 
 use std::path::{Path, PathBuf};
 
@@ -45,12 +45,12 @@ impl Maintenance for EmbeddedStore {
     }
 }
 
-/// Makes a store in a directory that is missing or empty.
+/// Restores a store into a directory that is missing or empty.
 pub(crate) fn restore(sources: &Sources<'_>, directory: &Path) -> Result<Restored, BackupError> {
     journaled_tree::restore(sources, directory, Layout)
 }
 
-/// Reads all files of the journal in a data directory, whose store may be open; what is wrong with them.
+/// Reads every journal file of a data directory and returns what is wrong. The store may be open.
 pub(crate) fn check_journal(data_directory: &Path) -> Result<Vec<Finding>, JournalError> {
     let finding = |(path, error): (PathBuf, JournalError)| Finding {
         record: path.strip_prefix(data_directory).unwrap_or(&path).display().to_string(),

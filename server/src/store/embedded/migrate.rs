@@ -1,16 +1,16 @@
-//! Bringing a store that an earlier version wrote into the present format.
+//! Converts a store that an earlier version wrote to the present format.
 //!
-//! | format | what it has more |
+//! | format | what it added |
 //! |---|---|
 //! | 1 | |
 //! | 2 | counts of blocks of the lists of payments by status |
-//! | 3 | when each response of an idempotency key was kept |
-//! | 4 | fewer and smaller records for the same: a payment has its events, a list's record many places, a status is marks |
-//! | 5 | events whose deliveries are still to be made |
+//! | 3 | the time of each stored response |
+//! | 4 | fewer and smaller records: a payment holds its events, a list record many entries, a status is a bitmap |
+//! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
 //!
-//! A large store is not converted at one stroke: each step is a change like any other and leaves a store from which the
-//! next step, after a crash too, goes on. The format's mark changes with the last step.
+//! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
+//! changes the format number.
 
 use journaled_tree::{Entry, Read};
 use payments_core::{EventId, EventKind, RawJson, Timestamp};
@@ -30,7 +30,7 @@ use crate::store::StoreError;
 /// How many old records a step converts.
 const AT_A_TIME: usize = 1000;
 
-/// Takes the next step to the present format; returns whether the store has it then.
+/// Takes the next step. Returns whether the store now has the present format.
 pub(super) fn step(view: View<'_, '_>) -> Result<bool, StoreError> {
     let mut step = Step { view, has_taken: false };
     for convert in [events, lists, counts_of_blocks, session_ends, responses, times_of_responses] {
@@ -43,7 +43,7 @@ pub(super) fn step(view: View<'_, '_>) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// What the keys of format 3 begin with that format 4 does not have.
+/// Key prefixes of format 3 that format 4 does not have.
 const OLD_EVENTS: &[u8] = b"event/";
 const OLD_LISTS: &[u8] = b"list/";
 const OLD_BLOCKS: &[u8] = b"block/";
@@ -51,7 +51,7 @@ const OLD_ENDS: &[u8] = b"session-end/";
 const OLD_KEPT: &[u8] = b"kept/";
 const OLD_RESPONSES: &[u8] = b"idempotency/";
 
-/// One change on the way to the present format.
+/// One step of the conversion.
 struct Step<'v, 'd> {
     view: View<'v, 'd>,
     /// Whether it has converted anything.
@@ -59,7 +59,7 @@ struct Step<'v, 'd> {
 }
 
 impl Step<'_, '_> {
-    /// The first old records of a kind, which this step removes.
+    /// Takes and removes the first old records with a prefix.
     fn take(&mut self, prefix: &[u8]) -> Result<Vec<Entry>, StoreError> {
         let taken = self.view.prefix(prefix).take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
         for (key, _) in &taken {
@@ -91,7 +91,7 @@ struct OldData {
     payment: Option<Box<OldData>>,
 }
 
-/// Events go to their payments. A ping's is in its delivery.
+/// Moves events into their payments. A ping's event is in its delivery.
 fn events(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     for (key, json) in step.take(OLD_EVENTS)? {
         let OldEnvelope { id, event, created_at, data } = codec::parse(&key, &json)?;
@@ -103,7 +103,7 @@ fn events(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
         let at = keys::session(&payment);
         let json = step.view.bytes(&at)?;
         if json.is_empty() {
-            // An event about no payment is what `check` finds; there is no place for it here.
+            // `check` reports an event without a payment.
             tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
             continue;
         }
@@ -116,25 +116,25 @@ fn events(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Entries of lists go many to a record, those of a status become marks.
+/// Packs list entries, and turns lists by status into bitmaps.
 fn lists(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     for (key, id) in step.take(OLD_LISTS)? {
         let Some((name, place)) = keys::numbered(OLD_LISTS, &key) else { continue };
         let record = |prefix, number: u64| [prefix, name.as_bytes(), b"/", number.to_be_bytes().as_slice()].concat();
         if keys::is_of_a_status(name) {
-            let block = record(keys::MARKS, place / keys::BLOCK);
+            let block = record(keys::BITMAPS, place / keys::BLOCK);
             let mut marks = step.view.bytes(&block)?;
-            packed::mark(&mut marks, place % keys::BLOCK, true);
+            packed::set_bit(&mut marks, place % keys::BLOCK, true);
             step.view.set(block, marks);
         } else {
-            // They come in the order of their places, without a gap.
+            // The old entries come in the order of their places, without a gap.
             step.add_line(record(keys::LISTS, place / keys::LEAF), &String::from_utf8_lossy(&id))?;
         }
     }
     Ok(())
 }
 
-/// The marks are counted where they are.
+/// The counts of the bitmaps replace the counts of the old lists.
 fn counts_of_blocks(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     step.take(OLD_BLOCKS).map(drop)
 }
@@ -142,7 +142,7 @@ fn counts_of_blocks(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
 fn session_ends(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     for (key, _) in step.take(OLD_ENDS)? {
         if let Some((at, id)) = in_time(OLD_ENDS, &key) {
-            step.add_line(keys::ends(at), &String::from_utf8_lossy(id))?;
+            step.add_line(keys::expiry(at), &String::from_utf8_lossy(id))?;
         }
     }
     Ok(())
@@ -155,12 +155,12 @@ struct OldResponse {
     body: RawJson,
 }
 
-/// Responses go many to a record, in the order of time; their keys keep when that was.
+/// Packs responses into a time index, and stores the time under each used key.
 fn responses(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     for (key, json) in step.take(OLD_RESPONSES)? {
         let OldResponse { fingerprint, created_at, body } = codec::parse(&key, &json)?;
         let used = [keys::KEYS_USED, key.strip_prefix(OLD_RESPONSES).unwrap_or_default()].concat();
-        let Some(of) = keys::name_of_used(&used) else { continue };
+        let Some(of) = keys::name_of_used_key(&used) else { continue };
         let record = keys::responses(created_at);
         let mut responses = step.view.bytes(&record)?;
         let response = StoredResponse { of, fingerprint, created_at, body: Some(body), told: None };
@@ -176,7 +176,7 @@ fn times_of_responses(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
     step.take(OLD_KEPT).map(drop)
 }
 
-/// The time of an old key in the order of time, and what it is about.
+/// The time and the rest of an old time-ordered key.
 fn in_time<'k>(prefix: &[u8], key: &'k [u8]) -> Option<(Timestamp, &'k [u8])> {
     let (millis, about) = key.strip_prefix(prefix)?.split_first_chunk::<8>()?;
     Some((Timestamp::from_millis(i64::try_from(u64::from_be_bytes(*millis)).ok()?).ok()?, about))

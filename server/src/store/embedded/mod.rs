@@ -1,8 +1,7 @@
 //! The embedded store: one directory, one process.
 //!
-//! The engine below it (`journaled_tree`) makes changes durable and knows bytes only. Here is their layout: `keys` says where
-//! each record lies, `write` what a change writes, `store` and `pages` what is read. `migrate` brings an earlier layout up to
-//! date, and `check` proves that all records agree.
+//! The engine (`journaled_tree`) makes bytes durable. This folder is the layout: `keys` names each record, `write` turns a change
+//! into records, `store` and `pages` read them. `migrate` converts earlier formats, and `check` proves that records agree.
 
 mod check;
 mod claims;
@@ -49,7 +48,7 @@ pub(crate) struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Makes durable what `decide` writes, all of it or, where it fails, nothing.
+    /// Commits everything that `decide` writes, or nothing if it fails.
     async fn write<T: Send + 'static>(
         &self,
         decide: impl FnOnce(&mut View<'_, '_>) -> Result<T, CommitError> + Send + 'static,

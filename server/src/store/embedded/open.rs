@@ -1,4 +1,4 @@
-//! Opens the store of a directory.
+//! Opens a store.
 
 use std::{io, path::Path, process, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
 use crate::{ambient::Ambient, metrics::Commits, store::StoreError};
 
 impl EmbeddedStore {
-    /// Opens the store of a directory, or makes one where the directory is missing or empty.
+    /// Opens the store of a directory, or makes one if the directory is missing or empty.
     pub(crate) fn open(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
@@ -29,7 +29,7 @@ impl EmbeddedStore {
             })
             .open()?;
         bring_up_to_date(&database)?;
-        // Who made a claim before this start is gone.
+        // The process that made them is gone.
         write(&database, |mut view| view.void_claims())?;
         let mut pending = 0;
         for entry in database.prefix(keys::OUTBOX) {

@@ -1,4 +1,4 @@
-//! The beginning of an endpoint's outbox, as its keys name it: no delivery is read.
+//! The oldest pending deliveries of an endpoint, read from keys alone.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,8 @@ use crate::store::{OutboxHead, StoreError};
 
 /// The oldest deliveries of an endpoint's outbox.
 pub(super) fn head(records: &impl Records, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
-    // Deliveries can become durable while their keys are read. One of the second reading that the first does not have may
-    // have come after another that the second passed too early; it and what follows it are for the next time. So is one that
-    // moved up because another ended between the two readings.
+    // Deliveries become durable and end while their keys are read. A delivery that only the second reading has may follow
+    // one that the second reading passed too early. So the head ends before it, and the next reading takes the rest.
     loop {
         let before: HashSet<DeliveryId> = names(records, endpoint, at_most)?.into_iter().collect();
         let mut ids = names(records, endpoint, at_most)?;
@@ -25,7 +24,7 @@ pub(super) fn head(records: &impl Records, endpoint: &WebhookId, at_most: usize)
     }
 }
 
-/// The first deliveries that the keys name. A key that names none does not make the list shorter.
+/// The first `at_most` deliveries of an outbox. A key without a valid name does not count.
 pub(super) fn names(
     records: &impl Records,
     endpoint: &WebhookId,

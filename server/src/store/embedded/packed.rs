@@ -1,8 +1,8 @@
-//! Records that hold many small things: what a write costs the engine counts keys, not bytes.
+//! Records that hold many small entries. A write costs the engine per key, not per byte.
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The lines of a record, each without its end. No line is empty.
+/// The lines of a record. No line is empty.
 pub(super) fn lines(record: &[u8]) -> impl DoubleEndedIterator<Item = &str> {
     record.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| str::from_utf8(line).unwrap_or("?"))
 }
@@ -25,18 +25,18 @@ pub(super) fn without_line(record: &[u8], line: &str) -> Vec<u8> {
     kept
 }
 
-/// The JSON values of a record, which stand one behind the other.
+/// The JSON values of a record, which are concatenated.
 pub(super) fn values<T: DeserializeOwned>(record: &[u8]) -> impl Iterator<Item = Result<T, serde_json::Error>> {
     serde_json::Deserializer::from_slice(record).into_iter()
 }
 
-/// Adds a value, an object or an array, at the end.
+/// Appends an object or an array.
 pub(super) fn push_value(record: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
     serde_json::to_writer(record, value)
 }
 
-/// Sets the mark of a number, or takes it away.
-pub(super) fn mark(record: &mut Vec<u8>, number: u64, is_set: bool) {
+/// Sets or clears a bit.
+pub(super) fn set_bit(record: &mut Vec<u8>, number: u64, is_set: bool) {
     let Some((byte, bit)) = at(number) else { return };
     if record.len() <= byte {
         record.resize(byte + 1, 0);
@@ -44,19 +44,19 @@ pub(super) fn mark(record: &mut Vec<u8>, number: u64, is_set: bool) {
     if is_set { record[byte] |= bit } else { record[byte] &= !bit }
 }
 
-/// Whether a number is marked.
-pub(super) fn is_marked(record: &[u8], number: u64) -> bool {
+/// Whether a bit is set.
+pub(super) fn is_set(record: &[u8], number: u64) -> bool {
     at(number).is_some_and(|(byte, bit)| record.get(byte).is_some_and(|marks| marks & bit != 0))
 }
 
-/// How many numbers are marked.
-pub(super) fn marked(record: &[u8]) -> u64 {
+/// The number of set bits.
+pub(super) fn count_set(record: &[u8]) -> u64 {
     record.iter().map(|marks| u64::from(marks.count_ones())).sum()
 }
 
-/// The marked numbers, the highest first.
-pub(super) fn marks_down(record: &[u8]) -> impl Iterator<Item = u64> {
-    (0..record.len() as u64 * 8).rev().filter(|number| is_marked(record, *number))
+/// The positions of set bits, highest first.
+pub(super) fn set_bits_down(record: &[u8]) -> impl Iterator<Item = u64> {
+    (0..record.len() as u64 * 8).rev().filter(|number| is_set(record, *number))
 }
 
 fn at(number: u64) -> Option<(usize, u8)> {
@@ -75,14 +75,14 @@ mod tests {
         #[test]
         fn marks_are_a_set_of_numbers(changes in prop::collection::vec((0..512_u64, any::<bool>()), 0..200)) {
             let (mut record, mut model) = (Vec::new(), BTreeSet::new());
-            for (number, is_set) in changes {
-                mark(&mut record, number, is_set);
-                if is_set { model.insert(number); } else { model.remove(&number); }
-                prop_assert_eq!(is_marked(&record, number), is_set);
+            for (number, value) in changes {
+                set_bit(&mut record, number, value);
+                if value { model.insert(number); } else { model.remove(&number); }
+                prop_assert_eq!(is_set(&record, number), value);
             }
             prop_assert!(record.len() <= 64);
-            prop_assert_eq!(marked(&record), model.len() as u64);
-            prop_assert_eq!(marks_down(&record).collect::<Vec<_>>(), model.into_iter().rev().collect::<Vec<_>>());
+            prop_assert_eq!(count_set(&record), model.len() as u64);
+            prop_assert_eq!(set_bits_down(&record).collect::<Vec<_>>(), model.into_iter().rev().collect::<Vec<_>>());
         }
 
         #[test]

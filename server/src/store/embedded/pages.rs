@@ -6,24 +6,24 @@ use payments_core::{Page, PageRequest};
 use super::{
     EmbeddedStore,
     codec::Records,
-    keys::{self, List, Marks},
+    keys::{self, List, StatusBitmap},
     packed,
     stored::Stored,
 };
 use crate::{domain::Session, store::StoreError};
 
 impl EmbeddedStore {
-    /// A page of a list, newest first, with whatever its entries name: of all entries, or of those that are marked.
+    /// A page of a list, newest first: of all entries, or of those in a status bitmap. `item` reads what an entry names.
     pub(super) fn page<T>(
         &self,
         list: &List,
-        marks: Option<&Marks>,
+        marks: Option<&StatusBitmap>,
         request: PageRequest,
         mut item: impl FnMut(&str) -> Result<Option<T>, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let total: u64 = self.get(&marks.map_or_else(|| list.count(), Marks::count))?.unwrap_or_default();
+        let total: u64 = self.get(&marks.map_or_else(|| list.count(), StatusBitmap::count))?.unwrap_or_default();
         let places = match marks {
-            // Made of what `total` counted: an entry that came meanwhile has a later place.
+            // Entries that are added while this reads have later places.
             None => {
                 let end = total.saturating_sub(request.skipped());
                 (end.saturating_sub(request.limit().into())..end).rev().collect()
@@ -43,21 +43,21 @@ impl EmbeddedStore {
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
     }
 
-    /// The places of marked entries, the latest first, after so many that are passed.
-    fn marked(&self, marks: &Marks, mut skip: u64, limit: u32) -> Result<Vec<u64>, StoreError> {
+    /// The places of set bits, latest first, after the first `skip`.
+    fn marked(&self, marks: &StatusBitmap, mut skip: u64, limit: u32) -> Result<Vec<u64>, StoreError> {
         let blocks = marks.blocks();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut places = Vec::new();
         for entry in self.database.prefix_rev(&blocks) {
             let (key, block) = entry?;
-            let count = packed::marked(&block);
+            let count = packed::count_set(&block);
             if skip >= count {
                 skip -= count;
                 continue;
             }
-            let Some((_, number)) = keys::numbered(keys::MARKS, &key) else { continue };
+            let Some((_, number)) = keys::numbered(keys::BITMAPS, &key) else { continue };
             let passed = usize::try_from(std::mem::take(&mut skip)).unwrap_or(usize::MAX);
-            let in_block = packed::marks_down(&block).skip(passed).map(|mark| number * keys::BLOCK + mark);
+            let in_block = packed::set_bits_down(&block).skip(passed).map(|mark| number * keys::BLOCK + mark);
             places.extend(in_block.take(limit - places.len()));
             if places.len() >= limit {
                 break;
@@ -66,7 +66,7 @@ impl EmbeddedStore {
         Ok(places)
     }
 
-    /// The payments whose ids an index holds.
+    /// The payments that an index names.
     pub(super) fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>, StoreError> {
         let mut found = Vec::new();
         for entry in self.database.prefix(prefix) {

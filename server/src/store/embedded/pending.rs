@@ -1,4 +1,4 @@
-//! Events whose deliveries are not all made.
+//! Pending events.
 
 use payments_core::{EventId, PaymentId, WebhookId};
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,22 @@ use crate::{
     store::{Due, StoreError, Work},
 };
 
-/// The record of such an event.
+/// The record of a pending event.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Untold {
-    /// The payment that it is an event of.
+pub(super) struct PendingRecord {
+    /// The event's payment.
     pub(super) payment: PaymentId,
-    /// The last endpoint that was looked at.
+    /// The last endpoint that fan-out has handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<WebhookId>,
 }
 
 impl View<'_, '_> {
-    /// More endpoints were looked at for an event; all of them where `after` is `None`.
+    /// Records that fan-out has handled the endpoints up to `after`, or all of them if it is `None`.
     pub(super) fn fanned_out(&mut self, event: &EventId, after: Option<WebhookId>) -> Result<(), StoreError> {
-        let key = keys::untold(event);
-        match (self.read::<Untold>(&key)?, after) {
-            (Some(untold), Some(after)) => self.put(key, &Untold { after: Some(after), ..untold })?,
+        let key = keys::pending_event(event);
+        match (self.read::<PendingRecord>(&key)?, after) {
+            (Some(untold), Some(after)) => self.put(key, &PendingRecord { after: Some(after), ..untold })?,
             (_, None) => self.remove(key),
             (None, Some(_)) => {}
         }
@@ -37,27 +37,27 @@ impl View<'_, '_> {
     }
 }
 
-/// An event whose deliveries are not all made, with what is sent.
+/// A pending event with its envelope.
 pub(super) fn read(records: &impl Records, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
-    let key = keys::untold(id);
-    let Some(Untold { payment, after }) = records.read(&key)? else { return Ok(None) };
+    let key = keys::pending_event(id);
+    let Some(PendingRecord { payment, after }) = records.read(&key)? else { return Ok(None) };
     let missing = |what: &str| StoreError::corrupt(&key, format_args!("its {what} is not there"));
     let stored: Stored = records.read(&keys::session(&payment))?.ok_or_else(|| missing("payment"))?;
     let event = stored.events.iter().find(|event| event.id == *id).ok_or_else(|| missing("event"))?;
-    let data = stored.told(id).ok_or_else(|| missing("event"))?;
+    let data = stored.event_data(id).ok_or_else(|| missing("event"))?;
     let pending = data
         .and_then(|data| PendingEvent::new(&stored.session, id.clone(), event.event.clone(), event.created_at, &data));
     let pending = pending.map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(Some(PendingEvent { after, ..pending }))
 }
 
-/// Events whose deliveries are not all made, the oldest first.
+/// All pending events, oldest first.
 pub(super) fn due(records: &impl Records) -> impl Iterator<Item = Result<Due, StoreError>> {
-    records.prefix(keys::UNTOLD).filter_map(|entry| {
+    records.prefix(keys::PENDING_EVENTS).filter_map(|entry| {
         let due = || {
             let (key, value) = entry?;
-            let Some(event) = keys::untold_event(&key) else { return Ok(None) };
-            let Untold { payment, .. } = parse(&key, &value)?;
+            let Some(event) = keys::event_of_pending(&key) else { return Ok(None) };
+            let PendingRecord { payment, .. } = parse(&key, &value)?;
             Ok(Some(Due::in_order(Work::FanOut(event), payment)))
         };
         due().transpose()

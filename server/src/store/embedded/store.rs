@@ -13,7 +13,7 @@ use super::{
     EmbeddedStore,
     codec::{self, Records},
     deliveries,
-    keys::{self, List, Marks},
+    keys::{self, List, StatusBitmap},
     outbox, pending, responses,
     stored::Stored,
     work,
@@ -133,7 +133,7 @@ impl Store for EmbeddedStore {
         let Some(used_at) = self.get(&at)? else { return Ok(None) };
         let record = keys::responses(used_at);
         let responses = self.database.bytes(&record)?;
-        let response = responses::response_of(&record, &responses, &keys::name_of_used(&at).unwrap_or_default())?;
+        let response = responses::response_of(&record, &responses, &keys::name_of_used_key(&at).unwrap_or_default())?;
         // Where the key is being used anew after its day, it may be just gone: then the committer decides.
         response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
     }
@@ -143,11 +143,11 @@ impl Store for EmbeddedStore {
     }
 
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
-        self.sessions_under(keys::UNSETTLED)
+        self.sessions_under(keys::MANUAL_SETTLEMENTS)
     }
 
     async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
-        self.sessions_under(keys::REVIEWS)
+        self.sessions_under(keys::MANUAL_REVIEWS)
     }
 
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
@@ -182,7 +182,7 @@ impl Store for EmbeddedStore {
         status: Option<&Status>,
         page: PageRequest,
     ) -> Result<Page<Payment>, StoreError> {
-        let marks = status.map(|status| Marks::of(scope, status));
+        let marks = status.map(|status| StatusBitmap::of(scope, status));
         self.page(&List::payments(scope), marks.as_ref(), page, |id| {
             let Ok(id) = id.parse() else { return Ok(None) };
             Ok(self.get::<Stored>(&keys::session(&id))?.map(|stored| stored.session.payment))

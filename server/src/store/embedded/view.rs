@@ -1,4 +1,4 @@
-//! The records as a change sees them and writes them.
+//! A change's view of the records.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{codec::Records, packed};
 use crate::store::StoreError;
 
-/// The records as they will be once the batch under way is made.
+/// The records as this batch leaves them so far.
 pub(super) struct View<'v, 'd>(pub(super) &'v mut journaled_tree::View<'d>);
 
 impl View<'_, '_> {
@@ -18,8 +18,8 @@ impl View<'_, '_> {
         Ok(found == count)
     }
 
-    /// Names something in a record of an index in time order, once.
-    pub(super) fn enlist(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
+    /// Adds a name to a record of names, once.
+    pub(super) fn add_name(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
         let mut names = self.bytes(&key)?;
         if !packed::has_line(&names, name) {
             packed::push_line(&mut names, name);
@@ -28,20 +28,20 @@ impl View<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn delist(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
+    pub(super) fn remove_name(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
         let names = packed::without_line(&self.bytes(&key)?, name);
         self.set_unless_empty(key, names);
         Ok(())
     }
 
-    /// Changes a number of entries; returns what it was.
+    /// Changes a count and returns what it was.
     pub(super) fn count(&mut self, at: Vec<u8>, change: impl FnOnce(u64) -> u64) -> Result<u64, StoreError> {
         let before = self.read(&at)?.unwrap_or_default();
         self.put(at, &change(before))?;
         Ok(before)
     }
 
-    /// A record that holds many things; none where it would hold nothing.
+    /// Writes a record of many entries, or removes it if it has none.
     pub(super) fn set_unless_empty(&mut self, key: Vec<u8>, value: Vec<u8>) {
         if value.is_empty() { self.remove(key) } else { self.set(key, value) }
     }

@@ -10,7 +10,7 @@ pub(super) fn lanes(records: &impl Records) -> impl Iterator<Item = Result<Work,
     endpoints_with_outbox(records).map(|endpoint| endpoint.map(Work::Lane))
 }
 
-/// The same, by their ids. It takes one step for each endpoint, not for each delivery.
+/// The ids of endpoints with pending deliveries. Takes one step for each endpoint, not for each delivery.
 pub(super) fn endpoints_with_outbox(records: &impl Records) -> impl Iterator<Item = Result<WebhookId, StoreError>> {
     let mut from = keys::OUTBOX.to_vec();
     std::iter::from_fn(move || {
@@ -20,16 +20,16 @@ pub(super) fn endpoints_with_outbox(records: &impl Records) -> impl Iterator<Ite
         };
         let id = key.strip_prefix(keys::OUTBOX)?.split(|byte| *byte == b'/').next()?;
         let id: WebhookId = String::from_utf8_lossy(id).parse().ok()?;
-        // On to what comes after the last key that the endpoint can have.
+        // Skips every other delivery of this endpoint.
         from = keys::outbox_of(&id);
         from.push(0xff);
         Some(Ok(id))
     })
 }
 
-/// Open sessions whose life ended by a time, those that ended first before the others.
+/// Open sessions that expired before a time, oldest first.
 pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
-    records.range(keys::ends_before(now)).flat_map(|entry| match entry {
+    records.range(keys::expired_before(now)).flat_map(|entry| match entry {
         Ok((_, names)) => {
             packed::lines(&names).filter_map(|id| id.parse().ok()).map(|id| Ok(Work::Expiry(id))).collect()
         }
@@ -37,7 +37,7 @@ pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<I
     })
 }
 
-/// Payments whose gateway is to be asked by a time, those that are due first before the others.
+/// Payments whose gateway check is due before a time, oldest first.
 pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
     records.range(keys::checks_before(now)).filter_map(|entry| match entry {
         Ok((key, _)) => keys::payment_to_check(&key).map(|id| Ok(Work::GatewayCheck(id))),
@@ -45,11 +45,11 @@ pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Ite
     })
 }
 
-/// Whether there is anything to do.
+/// Whether a piece of work exists.
 pub(super) fn is_there(records: &impl Records, work: &Work) -> Result<bool, StoreError> {
     Ok(match work {
         Work::Lane(endpoint) => !outbox::names(records, endpoint, 1)?.is_empty(),
-        Work::FanOut(event) => records.has(&keys::untold(event))?,
+        Work::FanOut(event) => records.has(&keys::pending_event(event))?,
         Work::Expiry(id) | Work::GatewayCheck(id) => records.has(&keys::session(id))?,
     })
 }

@@ -1,4 +1,4 @@
-//! What each write of a change does to the records.
+//! Turns each write of a change into records.
 
 use payments_core::{DeliveryId, PaymentId, RawJson, Timestamp};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     codec::Records,
     deliveries,
-    keys::{self, List, Marks},
+    keys::{self, List, StatusBitmap},
     packed,
-    pending::Untold,
+    pending::PendingRecord,
     stored::{Event, Stored},
     view::View,
 };
@@ -70,13 +70,13 @@ impl View<'_, '_> {
         Ok(())
     }
 
-    /// Writes a record, if its version is the next one.
+    /// Writes a record whose version must be the next one.
     fn put_next(&mut self, key: Vec<u8>, version: u64, value: &impl Serialize) -> Result<(), CommitError> {
         self.check_version(&key, version)?;
         Ok(self.put(key, value)?)
     }
 
-    /// Whether a record is at the version before this one; before the first one there is no record.
+    /// Checks that a record is at the version before this one. Before version 0 there is no record.
     fn check_version(&self, key: &[u8], version: u64) -> Result<(), CommitError> {
         if self.version(key)? == version.checked_sub(1) { Ok(()) } else { Err(Conflict::Stale.into()) }
     }
@@ -109,10 +109,10 @@ impl View<'_, '_> {
             _ => return Err(Conflict::Stale.into()),
         };
         if let Some(event) = event.as_ref().filter(|event| event.is_pending) {
-            self.put(keys::untold(&event.id), &Untold { payment: id.clone(), after: None })?;
+            self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
         }
         if let Some(EventWrite { id, kind, created_at, data, .. }) = event {
-            // The payment itself is not stored a second time.
+            // Data that equals the payment is not stored a second time.
             let is_payment = RawJson::of(&session.payment).is_ok_and(|payment| payment == data);
             events.push(Event { id, event: kind, created_at, data: (!is_payment).then_some(data) });
         }
@@ -127,16 +127,16 @@ impl View<'_, '_> {
     fn apply_effects(&mut self, id: &PaymentId, place: u64, effects: &Effects) -> Result<(), StoreError> {
         let Effects { scope, currency, .. } = effects;
         if let Some(status) = effects.status.left() {
-            self.mark_payment(&Marks::of(scope, status), place, false)?;
+            self.list_by_status(&StatusBitmap::of(scope, status), place, false)?;
         }
         if let Some(status) = effects.status.entered() {
-            self.mark_payment(&Marks::of(scope, status), place, true)?;
+            self.list_by_status(&StatusBitmap::of(scope, status), place, true)?;
         }
         if let Some(time) = effects.expiry.left() {
-            self.delist(keys::ends(*time), id.as_str())?;
+            self.remove_name(keys::expiry(*time), id.as_str())?;
         }
         if let Some(time) = effects.expiry.entered() {
-            self.enlist(keys::ends(*time), id.as_str())?;
+            self.add_name(keys::expiry(*time), id.as_str())?;
         }
         if let Some(time) = effects.gateway_check.left() {
             self.remove(keys::check(*time, id));
@@ -144,9 +144,10 @@ impl View<'_, '_> {
         if let Some(time) = effects.gateway_check.entered() {
             self.set(keys::check(*time, id), Vec::new());
         }
-        for (transition, key) in
-            [(&effects.manual_settlement, keys::unsettled(id)), (&effects.manual_review, keys::review(id))]
-        {
+        for (transition, key) in [
+            (&effects.manual_settlement, keys::manual_settlement(id)),
+            (&effects.manual_review, keys::manual_review(id)),
+        ] {
             match (transition.left(), transition.entered()) {
                 (_, Some(())) => self.set(key, Vec::new()),
                 (Some(()), None) => self.remove(key),
@@ -166,31 +167,31 @@ impl View<'_, '_> {
         Ok(())
     }
 
-    /// Redacts the deliveries that were made before a time, the oldest first; how many it went through.
+    /// Redacts the bodies of at most `at_most` deliveries that were made before a time, oldest first. Returns how many deliveries
+    /// it passed.
     pub(super) fn prune_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
-        let old = delivery_bodies_before(&**self, before, at_most)?;
+        let old = unredacted_before(&**self, before, at_most)?;
         for (key, before_batch) in &old {
-            // As this batch leaves it: it may end in it.
+            // An earlier change of this batch may have ended it.
             let Some(stored) = self.read(key)? else { continue };
             let mut outgoing = deliveries::whole(key, stored, |payment| self.read(&keys::session(payment)))?;
-            // One that is still pending keeps its payload, and is redacted when it ends.
+            // A pending delivery keeps its payload until it ends.
             if !outgoing.is_pending() {
                 outgoing.redact().map_err(|error| StoreError::corrupt(key, error))?;
                 self.put(key.clone(), &outgoing)?;
             }
-            self.put(keys::BODIES_FORGOTTEN.to_vec(), &before_batch.delivery.id)?;
+            self.put(keys::REDACTED_UP_TO.to_vec(), &before_batch.delivery.id)?;
         }
         Ok(old.len())
     }
 
-    /// A delivery that is owed, or was made before it is logged.
+    /// Writes a new delivery: a pending one, or a ping that was already attempted.
     fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
         let scope = outgoing.scope();
         let delivery = &outgoing.delivery;
         self.check_version(&keys::delivery(&delivery.id), outgoing.version)?;
         self.append(&List::deliveries(&scope), delivery.id.as_str())?;
         self.append(&List::deliveries_to(&scope, &delivery.webhook_id), delivery.id.as_str())?;
-        // A ping was attempted before it is logged; it is owed no more.
         if outgoing.is_pending() {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
@@ -200,9 +201,9 @@ impl View<'_, '_> {
     fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
         let key = keys::delivery(&outgoing.delivery.id);
         let mut stored = deliveries::stored(outgoing).map_err(|error| StoreError::corrupt(&key, error))?;
-        // One that ends later than the deliveries of its time were redacted is redacted at once.
+        // Pruning has passed the deliveries of its time, so this one is redacted as it ends.
         if !outgoing.is_pending() {
-            let redacted: Option<DeliveryId> = self.read(keys::BODIES_FORGOTTEN)?;
+            let redacted: Option<DeliveryId> = self.read(keys::REDACTED_UP_TO)?;
             if redacted.is_some_and(|up_to| stored.delivery.id <= up_to) {
                 stored = outgoing.clone();
                 stored.redact().map_err(|error| StoreError::corrupt(&key, error))?;
@@ -211,7 +212,7 @@ impl View<'_, '_> {
         self.put(key, &stored)
     }
 
-    /// Adds an entry at the end of a list and returns its place.
+    /// Appends to a list and returns the new entry's place.
     fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
         let place = self.count(list.count(), |count| count + 1)?;
         let leaf = list.leaf(place);
@@ -221,12 +222,12 @@ impl View<'_, '_> {
         Ok(place)
     }
 
-    fn mark_payment(&mut self, marks: &Marks, place: u64, is_set: bool) -> Result<(), StoreError> {
+    fn list_by_status(&mut self, marks: &StatusBitmap, place: u64, is_set: bool) -> Result<(), StoreError> {
         self.count(marks.count(), |count| if is_set { count + 1 } else { count.saturating_sub(1) })?;
         let block = marks.block(place);
         let mut bits = self.bytes(&block)?;
-        packed::mark(&mut bits, place % keys::BLOCK, is_set);
-        if packed::marked(&bits) > 0 {
+        packed::set_bit(&mut bits, place % keys::BLOCK, is_set);
+        if packed::count_set(&bits) > 0 {
             self.set(block, bits)
         } else {
             self.remove(block)
@@ -235,14 +236,14 @@ impl View<'_, '_> {
     }
 }
 
-/// The oldest deliveries that were not yet passed by redaction, of those made before a time. Ids begin with the time they
-/// were made at, so the records are in its order.
-fn delivery_bodies_before(
+/// The oldest deliveries that were made before a time and that pruning has not passed. Ids begin with a delivery's time, so
+/// the records are in the order of time.
+fn unredacted_before(
     records: &impl Records,
     before: Timestamp,
     at_most: usize,
 ) -> Result<Vec<(Vec<u8>, Outgoing)>, StoreError> {
-    let after: Option<DeliveryId> = records.read(keys::BODIES_FORGOTTEN)?;
+    let after: Option<DeliveryId> = records.read(keys::REDACTED_UP_TO)?;
     let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
     let mut found = Vec::new();
     for entry in records.prefix_after(keys::DELIVERIES, &after).take(at_most) {

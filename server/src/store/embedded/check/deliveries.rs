@@ -5,7 +5,7 @@ use payments_core::DeliveryStatus;
 use super::{
     super::{
         keys::{self, List},
-        pending::Untold,
+        pending::PendingRecord,
     },
     Check,
 };
@@ -44,9 +44,10 @@ impl Check<'_> {
 
     /// An event whose deliveries are still to be made is there.
     pub(super) fn untold(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(Untold { payment, .. }) = self.parse::<Untold>(key, value) else { return Ok(()) };
+        let Some(PendingRecord { payment, .. }) = self.parse::<PendingRecord>(key, value) else { return Ok(()) };
         let stored = self.stored(payment.as_str())?;
-        let is_there = keys::untold_event(key).is_some_and(|event| stored.is_some_and(|it| it.told(&event).is_some()));
+        let is_there =
+            keys::event_of_pending(key).is_some_and(|event| stored.is_some_and(|it| it.event_data(&event).is_some()));
         self.expect(is_there, key, "is to be told and is not there");
         Ok(())
     }

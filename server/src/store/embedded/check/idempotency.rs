@@ -22,7 +22,7 @@ impl Check<'_> {
     pub(super) fn used(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(used_at) = self.parse::<Timestamp>(key, value) else { return Ok(()) };
         let responses = self.bytes(&keys::responses(used_at))?;
-        let name = keys::name_of_used(key);
+        let name = keys::name_of_used_key(key);
         let is_there = packed::values::<StoredResponse>(&responses).flatten().any(|kept| Some(kept.of) == name);
         self.expect(is_there, key, "was used and has no response");
         Ok(())
@@ -59,7 +59,7 @@ impl Check<'_> {
             let is_there = match (&kept.body, &kept.told) {
                 (None, Some(told)) => {
                     let stored = self.stored(told.payment.as_str())?;
-                    stored.is_some_and(|stored| stored.told(&told.event).is_some())
+                    stored.is_some_and(|stored| stored.event_data(&told.event).is_some())
                 }
                 (Some(body), None) => self.has_effect(key, body)?,
                 _ => false,

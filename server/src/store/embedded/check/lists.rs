@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keys::{self, List, Marks},
+        keys::{self, List, StatusBitmap},
         packed,
         stored::Stored,
     },
@@ -48,17 +48,17 @@ impl Check<'_> {
 
     /// Each mark of a status is on a payment that has it.
     pub(super) fn marks(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some((name, block)) = keys::numbered(keys::MARKS, key) else {
+        let Some((name, block)) = keys::numbered(keys::BITMAPS, key) else {
             self.find(key, "is no record of marks");
             return Ok(());
         };
-        *self.counts.entry(keys::count(name)).or_default() += packed::marked(value);
+        *self.counts.entry(keys::count(name)).or_default() += packed::count_set(value);
         let scope = keys::scope_of(&mut name.split('/'));
-        for place in packed::marks_down(value).map(|mark| block * keys::BLOCK + mark) {
+        for place in packed::set_bits_down(value).map(|mark| block * keys::BLOCK + mark) {
             let id = scope.as_ref().map(|scope| self.at(scope, place)).transpose()?.flatten();
             let stored = id.map(|id| self.stored(&id)).transpose()?.flatten();
             let has_it = stored.is_some_and(|Stored { session, .. }| {
-                key == Marks::of(&session.scope(), &session.payment.status).block(place)
+                key == StatusBitmap::of(&session.scope(), &session.payment.status).block(place)
             });
             if !has_it {
                 self.find(key, format_args!("marks place {place}, where no payment of that status is"));
@@ -78,7 +78,7 @@ impl Check<'_> {
     pub(super) fn ends(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for id in packed::lines(value) {
             let is_due = self.stored(id)?.is_some_and(|Stored { session, .. }| {
-                session.expires_by_itself_at().is_some_and(|at| key == keys::ends(at))
+                session.expires_by_itself_at().is_some_and(|at| key == keys::expiry(at))
             });
             self.expect(is_due, key, DUE);
         }
@@ -97,7 +97,7 @@ impl Check<'_> {
     pub(super) fn waiting(&mut self, key: &[u8]) -> Result<(), StoreError> {
         let stored = Self::parts(key).first().map(|id| self.stored(id)).transpose()?.flatten();
         let waits = stored.is_some_and(|Stored { session, .. }| {
-            if key.starts_with(keys::UNSETTLED) {
+            if key.starts_with(keys::MANUAL_SETTLEMENTS) {
                 session.needs_manual_settlement()
             } else {
                 session.needs_manual_review()

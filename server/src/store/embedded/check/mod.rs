@@ -119,7 +119,7 @@ impl Check<'_> {
             }
             // Sums are compared when all is read.
             b"balance" | b"volume" | b"count" => Ok(()),
-            _ if key == keys::BODIES_FORGOTTEN => {
+            _ if key == keys::REDACTED_UP_TO => {
                 self.parse::<DeliveryId>(key, value);
                 Ok(())
             }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     super::{
         codec,
-        keys::{self, Marks},
+        keys::{self, StatusBitmap},
         packed,
         stored::{Event, Stored},
     },
@@ -38,14 +38,14 @@ impl Check<'_> {
         if self.at(&scope, place)?.as_deref() != Some(payment.id.as_str()) {
             self.find(key, format_args!("is not at its place {place} in the list of payments"));
         }
-        let block = self.bytes(&Marks::of(&scope, &payment.status).block(place))?;
-        if !packed::is_marked(&block, place % keys::BLOCK) {
+        let block = self.bytes(&StatusBitmap::of(&scope, &payment.status).block(place))?;
+        if !packed::is_set(&block, place % keys::BLOCK) {
             self.find(key, format_args!("is not marked at its place {place} among those of its status"));
         }
         let is_owned = self.is_there(&keys::workspace_of(&payment.developer_id))?;
         self.expect(is_owned, key, "belongs to a developer that is not there");
 
-        let has_end = packed::has_line(&self.bytes(&keys::ends(session.expires_at))?, payment.id.as_str());
+        let has_end = packed::has_line(&self.bytes(&keys::expiry(session.expires_at))?, payment.id.as_str());
         self.expect(
             has_end || session.expires_by_itself_at().is_none(),
             key,
@@ -56,11 +56,11 @@ impl Check<'_> {
             self.expect(has_check, key, "is to be asked for at its gateway and will never be");
         }
         if session.needs_manual_settlement() {
-            let is_listed = self.is_there(&keys::unsettled(&payment.id))?;
+            let is_listed = self.is_there(&keys::manual_settlement(&payment.id))?;
             self.expect(is_listed, key, "waits for its refund to be settled and is not among those that do");
         }
         if session.needs_manual_review() {
-            let is_listed = self.is_there(&keys::review(&payment.id))?;
+            let is_listed = self.is_there(&keys::manual_review(&payment.id))?;
             self.expect(is_listed, key, "waits for a person and is not among those that do");
         }
         self.events(key, payment, &events);
