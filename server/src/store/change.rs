@@ -1,4 +1,4 @@
-//! One atomic commit and the conditions under which it may happen.
+//! One atomic commit and its conditions.
 
 use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
@@ -8,14 +8,13 @@ use crate::domain::{
     Scope, Session, Workspace, effects,
 };
 
-/// What is to become durable together, or not at all.
+/// Writes that become durable together or not at all.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    /// Keeps a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
+    /// Stores a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
     pub(crate) idempotency: Option<Keep>,
-    /// The claims under which it is made. Each must still count; else [`Conflict::WorkLost`].
+    /// The claims on work that it needs. Each must still count; else [`Conflict::WorkLost`].
     pub(crate) under: Vec<Claim>,
-    /// What is written.
     pub(crate) writes: Vec<Write>,
 }
 
@@ -26,71 +25,67 @@ impl Change {
     }
 }
 
-/// A response that is to be kept.
+/// A response to store.
 #[derive(Debug)]
 pub(crate) struct Keep {
     pub(crate) key: IdempotencyKey,
     /// As [`KeptResponse::fingerprint`].
     pub(crate) fingerprint: String,
-    /// When it was given; it counts for 24 hours.
+    /// When the request was answered. The response counts for 24 hours.
     pub(crate) created_at: Timestamp,
     pub(crate) body: RawJson,
-    /// What becomes of the claim on the key.
     pub(crate) claim: ClaimEnd,
 }
 
-/// What keeping a response does about the claim on its key.
+/// How storing a response ends the claim on its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ClaimEnd {
-    /// Nobody claims such a key: the effect is the change itself.
+    /// Nobody claims the key: the effect is the change itself.
     NotClaimed,
-    /// It ends this claim. Nobody else may have claimed the key since; else [`Conflict::ClaimLost`].
+    /// Ends this claim. If another request has claimed the key since: [`Conflict::ClaimLost`].
     Held(ClaimToken),
-    /// It ends any claim. Something else says who was first, such as the payment's version.
+    /// Ends any claim. Another condition decides who was first, such as the payment's version.
     Any,
 }
 
-/// One thing to write. Of what has a version, a new record has version 0 and must not be there; a changed one has the version
-/// after the one that is there, and a removed one the very version. Else [`Conflict::Stale`].
+/// One write. If the record has a version: a new record has version 0 and must not exist, a changed record has the version after
+/// the stored one, and a removed record has the stored version. Else [`Conflict::Stale`].
 #[derive(Debug)]
 pub(crate) enum Write {
     /// A workspace, new or changed.
     Workspace(Workspace),
     /// An API key's record, new or changed, under its hash.
     ApiKey(KeyHash, ApiKey),
-    /// A payment, with what its move posts to the ledger and the event it is told by.
+    /// A payment with its effects, postings and event.
     Payment(Box<PaymentWrite>),
-    /// A delivery that was made before it is logged.
+    /// A new delivery: a pending one, or a ping that was already attempted.
     Delivery(Box<Outgoing>),
     /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
     EndpointAdded {
         /// The endpoint.
         endpoint: Box<Endpoint>,
-        /// How many endpoints its scope may have.
+        /// The limit of the scope.
         at_most: usize,
     },
-    /// A webhook endpoint is no more. What it is still owed is given up when its turn comes.
+    /// Removes a webhook endpoint. Its pending deliveries fail when the dispatcher reaches them.
     EndpointRemoved(Box<Endpoint>),
     /// A developer's app, new or changed.
     App(Box<App>),
-    /// A gateway's token, and when tokens were asked for.
+    /// A gateway's token and the times of the requests for it.
     GatewayToken(&'static str, KeptToken),
-    /// A request claims its idempotency key before its effect outside the store. The key must be unused and not
-    /// claimed; else [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A lease that has ended is taken over.
+    /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
+    /// [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A claim whose lease has ended is taken over.
     KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
-    /// A claim ends without a response: the key may try again. Nothing happens if the claim is not held any more.
+    /// Releases a claim without a response, so the key may try again. Does nothing if the claim no longer counts.
     KeyReleased(IdempotencyKey, ClaimToken),
-    /// More endpoints were looked at for an event, up to this one; `None` where it has all its deliveries. They are written
-    /// in the same change.
+    /// Records how far an event is fanned out. The same change writes the deliveries.
     FannedOut {
-        /// Whose event it is.
         scope: Scope,
-        /// The event.
         event: EventId,
-        /// The last endpoint that was looked at.
+        /// The last endpoint that was handled; `None` if the event has all its deliveries.
         after: Option<WebhookId>,
     },
-    /// A delivery is over: the attempt is logged and leaves the outbox at one stroke.
+    /// Logs a delivery attempt and takes the delivery out of the outbox.
     DeliveryEnded(Box<Outgoing>),
 }
 
@@ -104,19 +99,18 @@ impl Write {
 /// A payment, new or changed.
 #[derive(Debug)]
 pub(crate) struct PaymentWrite {
-    /// The session as it is to be. A changed one must still be at the version before `session.version`, and a new one must
-    /// not be there; else [`Conflict::Stale`].
+    /// The session after the change.
     pub(crate) session: Session,
-    /// What else changes.
+    /// The indexes and totals that change with it.
     pub(crate) effects: Effects,
-    /// What the ledger gets; sums to zero.
+    /// Postings to the ledger. They sum to zero.
     pub(crate) postings: Vec<Posting>,
-    /// What tells of the change.
+    /// The event of the change.
     pub(crate) event: Option<EventWrite>,
 }
 
 impl PaymentWrite {
-    /// The change of a session from what was read; `before` is `None` for a new one.
+    /// The change from the session that was read. `before` is `None` for a new session.
     pub(crate) fn new(
         before: Option<&Session>,
         session: Session,
@@ -134,32 +128,32 @@ pub(crate) struct EventWrite {
     pub(crate) kind: EventKind,
     pub(crate) created_at: Timestamp,
     pub(crate) data: RawJson,
-    /// Whether its deliveries are to be made: it waits in [`Queue::FanOut`](super::Queue::FanOut) from now on.
+    /// Whether it waits for fan-out, in [`Queue::FanOut`](super::Queue::FanOut).
     pub(crate) is_pending: bool,
 }
 
-/// A condition of a change did not hold.
+/// A condition of a change that did not hold.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Conflict {
-    /// Another request with this key was first. Its response is the answer to this one too, if it was the same request.
+    /// Another request with this key was first. Its response answers this one too, if the requests are the same.
     #[error("the idempotency key was used")]
     IdempotencyKeyUsed(Box<KeptResponse>),
-    /// Another request with this key is under way, under this claim.
+    /// Another request holds this claim on the key.
     #[error("the idempotency key is claimed")]
     KeyClaimed(Box<KeyClaim>),
-    /// The lease of this claim ended, and another request has taken the key over.
+    /// The claim's lease ended, and another request has taken the key over.
     #[error("the claim on the idempotency key was taken over")]
     ClaimLost,
-    /// Another server has taken over the work that this change is a part of.
+    /// The claim on the work has ended, or another server has taken the work over.
     #[error("the claim on this work was taken over")]
     WorkLost,
     /// A record has changed since this change was decided. Read it again and decide again.
     #[error("the record has changed meanwhile")]
     Stale,
-    /// The scope has as many webhook endpoints as it may have.
+    /// The scope's webhook endpoint limit is reached.
     #[error("the webhook endpoint limit of {at_most} is reached")]
     TooManyEndpoints {
-        /// How many it may have.
+        /// The limit.
         at_most: usize,
     },
 }

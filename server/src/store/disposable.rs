@@ -1,8 +1,7 @@
-//! A store that begins anew: for records that nobody may rely on for long, and that must not fill the disk.
+//! A disposable store: an empty one replaces it when it is a day old or too large.
 //!
-//! A store never gets smaller: its journal is kept, and nothing leaves a list. So what strangers can cause goes to a store of
-//! its own, which is replaced by an empty one when it is a day old or too large, journal and all. Each lies in a directory
-//! named for the moment it began, `sandbox/1764000000000`; whatever else is found beside it at a start is removed.
+//! A store never shrinks, because its journal is kept and nothing leaves a list. So strangers write to a disposable one. Its
+//! directory is named for the time at which it began, `sandbox/1764000000000`. A start removes every other one.
 
 use std::{
     fs, io,
@@ -25,22 +24,22 @@ use crate::{
     metrics::{Metrics, SandboxGauges},
 };
 
-/// How old a store becomes.
+/// The longest life of a store.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often its size and age are looked at.
+/// How often its size and age are checked.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long it rests after it could not begin anew.
+/// How long to wait before the next try, if a new store cannot be made.
 const REST: Duration = Duration::from_secs(30);
-/// How long whoever still uses a store may take when the server stops.
+/// How long uses of a store may take when the server stops.
 const LAST_USES: Duration = Duration::from_secs(30);
-/// How often it is tried to remove a store's directory, to which its archiver may be writing its last file.
+/// How often to try to remove a store's directory. Its archiver may be writing its last file.
 const REMOVALS: usize = 100;
 
-/// The store there is at present, and when the next one is due.
+/// The present store, and what the next one needs.
 pub(crate) struct Disposable {
     directory: PathBuf,
     max_bytes: u64,
-    /// Whose records it holds: a store holds its developers' workspaces.
+    /// The sandbox's workspace, which every new store gets.
     workspace: Workspace,
     ambient: Arc<dyn Ambient>,
     gauges: SandboxGauges,
@@ -55,8 +54,8 @@ struct Present {
 }
 
 impl Disposable {
-    /// Opens the store that an earlier run left in a directory, unless it is due to be replaced or cannot be opened, and
-    /// removes all others.
+    /// Opens the store that an earlier run left in a directory, or begins a new one if that is due or does not open. Removes
+    /// all others.
     pub(crate) async fn open(
         directory: PathBuf,
         max_bytes: u64,
@@ -87,12 +86,12 @@ impl Disposable {
         Ok(Self { directory, max_bytes, workspace, ambient, gauges, present })
     }
 
-    /// Whose records it holds.
+    /// The sandbox's workspace.
     pub(super) fn workspace(&self) -> &Workspace {
         &self.workspace
     }
 
-    /// The store there is at present.
+    /// The present store.
     pub(super) fn store(&self) -> Handle {
         Handle(self.present())
     }
@@ -101,7 +100,7 @@ impl Disposable {
         Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins anew whenever it is time, for as long as it is polled.
+    /// Replaces the store whenever it is due, for as long as it is polled.
     pub(crate) async fn renew(self: Arc<Self>) {
         let mut ticks = interval(EVERY);
         loop {
@@ -130,7 +129,7 @@ impl Disposable {
         }
     }
 
-    /// Closes the store, once nobody else uses it.
+    /// Closes the store when nobody uses it any more.
     pub(crate) fn close(self) {
         let present = self.present.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(Present { store, closing, .. }) = alone(present, LAST_USES) {
@@ -139,7 +138,7 @@ impl Disposable {
         }
     }
 
-    /// Removes what an earlier run left in a directory, where there is no such store now.
+    /// Removes the stores that an earlier run left, on a server that has no disposable store.
     pub(crate) fn remove_left(directory: &Path) -> io::Result<()> {
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -148,7 +147,7 @@ impl Disposable {
     }
 }
 
-/// A store that stays what it is while somebody uses it, even if it is replaced meanwhile.
+/// A use of a store. The store stays open for it, even if it is replaced meanwhile.
 pub(super) struct Handle(Arc<Present>);
 
 impl std::ops::Deref for Handle {
@@ -160,14 +159,14 @@ impl std::ops::Deref for Handle {
 }
 
 fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
-    // Its commits are not the operator's: the figures of these are the other store's.
+    // The operator's metrics count the lasting store's commits only.
     let commits = Metrics::new().commits;
     let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), commits)?;
     Ok(Present { store, closing, directory: directory.to_owned(), begun })
 }
 
 async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
-    // Later than any before, whatever the clock says.
+    // Later than every earlier store, even if the clock stepped back.
     let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
     let now = ambient.now();
     let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
@@ -189,7 +188,7 @@ async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambien
         }
         Err(error) => error,
     };
-    // Half a store is of no use to the next try, and the disk may be full.
+    // The disk may be full, and the next try begins again.
     remove_directory(&path);
     Err(outcome)
 }
@@ -211,12 +210,12 @@ fn left_in(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
 }
 
 fn is_due(begun: Timestamp, now: Timestamp, bytes: u64, max_bytes: u64) -> bool {
-    // A clock that was set back does not make a store live for longer than its life from then on.
+    // If the clock is set back, the store lives at most one life longer.
     let age = now.as_millis().abs_diff(begun.as_millis());
     bytes > max_bytes || u128::from(age) >= LIFE.as_millis()
 }
 
-/// How long all files below a directory are; those that are removed meanwhile count as nothing.
+/// The length of all files below a directory. A file that is removed meanwhile counts as nothing.
 fn bytes_in(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
@@ -227,7 +226,7 @@ fn bytes_in(directory: &Path) -> u64 {
     sizes.sum()
 }
 
-/// A store that nobody uses any more; `None` if somebody goes on using it for so long.
+/// Waits until nobody else uses a store; `None` if that takes longer than `at_most`.
 fn alone(mut present: Arc<Present>, at_most: Duration) -> Option<Present> {
     let begun = Instant::now();
     loop {
@@ -240,7 +239,7 @@ fn alone(mut present: Arc<Present>, at_most: Duration) -> Option<Present> {
     }
 }
 
-/// Removes a store that was replaced, once nobody uses it: its committer ends the process if its journal goes before it.
+/// Removes a replaced store when nobody uses it any more. Its engine would stop the process if its journal vanished earlier.
 fn remove(past: Arc<Present>) {
     let directory = past.directory.clone();
     if let Some(Present { store, closing, .. }) = alone(past, Duration::MAX) {

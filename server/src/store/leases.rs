@@ -1,4 +1,4 @@
-//! The claims of an engine that one process has to itself. They live in memory: a start voids them all.
+//! Claims on work, in memory, for an engine with one process. A start voids them all.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use payments_core::{PaymentId, Timestamp};
 
 use super::{Claim, Lease, ServerId, StoreError, Work};
 
-/// Who works on what.
+/// The claims that count.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<Table>);
 
@@ -28,12 +28,12 @@ struct Held {
 /// A piece of work that is due.
 pub(crate) struct Due {
     work: Work,
-    /// The payment whose work is done in order: while another server has an earlier piece, a later one is not handed out.
+    /// The payment whose work is done in order. While another server holds an earlier piece, a later one is not returned.
     in_order_of: Option<PaymentId>,
 }
 
 impl Due {
-    /// A piece of work of a payment whose pieces are done in order.
+    /// Work that is done in the order of its payment.
     pub(crate) fn in_order(work: Work, of: PaymentId) -> Self {
         Self { work, in_order_of: Some(of) }
     }
@@ -59,12 +59,12 @@ impl Table {
 }
 
 impl Leases {
-    /// Claims a piece of work, unless somebody's lease on it runs.
+    /// Claims a piece of work, unless a lease on it runs.
     pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
         self.lock().claim(work, lease).ok()
     }
 
-    /// Claims the first pieces of work that nobody has, and forgets leases that are over.
+    /// Claims the first unclaimed pieces of work, at most `at_most`, and drops leases that have ended.
     pub(crate) fn claim_first<D: Into<Due>>(
         &self,
         due: impl IntoIterator<Item = Result<D, StoreError>>,
@@ -95,7 +95,7 @@ impl Leases {
         self.lock().held.get(&claim.work).is_some_and(|held| held.epoch == claim.epoch)
     }
 
-    /// Makes a claim last longer, if it still counts.
+    /// Extends a claim, if it still counts.
     pub(crate) fn renew(&self, claim: &Claim, lease: &Lease) -> bool {
         let mut table = self.lock();
         let held = table.held.get_mut(&claim.work).filter(|held| held.epoch == claim.epoch);

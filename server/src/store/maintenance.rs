@@ -1,4 +1,4 @@
-//! Looking after a store.
+//! Maintenance: check, export, back up.
 
 use std::path::PathBuf;
 
@@ -9,30 +9,29 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use crate::domain::{Outgoing, Session};
 
-/// Records one by one.
+/// Records, one by one.
 pub(crate) type Each<'s, T> = Box<dyn Iterator<Item = Result<T, StoreError>> + 's>;
 
-/// What an operator does with a store, as far as its engine offers it.
+/// The maintenance that an engine offers.
 #[async_trait]
 pub(crate) trait Maintenance: Send + Sync {
-    /// Copies the whole store, as it is at one moment, into a directory that is missing or empty. Nothing waits for it.
+    /// Copies the store, as of one moment, into a directory that is missing or empty. Commits do not wait for it.
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, MaintenanceError>;
-    /// Keeps what leads from a backup to the present: the changes after this one. Until it is said again.
+    /// Keeps the journal after this change, and drops what is before. The next call replaces this one.
     fn keep_journal_after(&self, number: u64);
-    /// Proves what must always hold of the whole store, which nobody may write to meanwhile. `progress` is told how many
-    /// records have been read.
+    /// Checks every record. Nobody may write to the store meanwhile. Calls `progress` with the number of records read.
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError>;
-    /// How many records there are. It counts them, so it is for a progress bar only.
+    /// Counts the records, for a progress bar.
     fn records(&self) -> u64;
     /// Every payment with its session, in the order of their ids.
     fn each_session(&self) -> Each<'_, Session>;
     /// Every delivery, in the order of their ids.
     fn each_delivery(&self) -> Each<'_, Outgoing>;
-    /// What each change of a payment posted, oldest first.
+    /// The postings of each change of a payment, oldest first.
     fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError>;
 }
 
-/// Why a store could not be looked after: what happened, and what to do.
+/// Why maintenance failed: what happened, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct MaintenanceError(pub(crate) String);
@@ -43,27 +42,27 @@ pub(crate) struct BackedUp {
     pub(crate) directory: PathBuf,
     /// How many records it holds.
     pub(crate) records: u64,
-    /// The number of the change before those that it holds as changes.
+    /// The number of the change before the first one that it holds as a journal entry.
     pub(crate) from: u64,
     /// The number of the last change that it holds.
     pub(crate) to: u64,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Checked {
     /// How many records were read.
     pub(crate) records: u64,
     /// How many of them are payments.
     pub(crate) payments: u64,
-    /// What does not hold; nothing in a sound store.
+    /// The faults; none in a sound store.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// One thing that does not hold.
+/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// The record it was found at; bytes that are no text are escaped.
+    /// The record's key, with other bytes than text escaped.
     pub(crate) record: String,
     /// What is wrong with it.
     pub(crate) what: String,

@@ -92,7 +92,7 @@ pub(crate) use leases::{Due, Leases};
 pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
 pub(crate) use sandboxed::Sandboxed;
 
-/// Where payments, keys, endpoints and the outbox are kept.
+/// The records of the server, and the work that waits.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + 'static {
     /// Makes a change durable as a whole, if its conditions hold.
@@ -102,14 +102,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError>;
     /// Claims one piece of work; `None` if there is none or somebody has it.
     async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError>;
-    /// Makes a claim last until the end of another lease. False if it no longer counts.
+    /// Extends a claim to the end of `lease`. Returns whether it still counts.
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError>;
-    /// Ends a claim: whatever is left of the work may be claimed again at once.
+    /// Ends a claim. The rest of the work can be claimed again at once.
     async fn release(&self, claim: &Claim) -> Result<(), StoreError>;
-    /// Drops what is older than a time, the oldest first, at most `at_most` records; how many it dropped.
+    /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError>;
 
-    /// What the engine offers for looking after the store, if anything.
+    /// The maintenance that the engine offers, if any.
     fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
@@ -123,27 +123,27 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// The workspace of a developer.
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError>;
 
-    /// What a developer has of a currency.
+    /// A developer's balance and volume in one currency.
     async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError>;
     /// A developer's app by its id.
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError>;
     /// A developer's apps, oldest first.
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError>;
 
-    /// The response that was kept for an idempotency key, however old.
+    /// The stored response of an idempotency key, however old.
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
 
-    /// A payment with its session, whoever it belongs to.
+    /// A payment's session, in any scope.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
-    /// Every payment whose refund waits to be settled by hand, oldest first.
+    /// Every payment whose refund needs manual settlement, oldest first.
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
-    /// Every payment that a person must look at, oldest first.
+    /// Every payment that needs manual review, oldest first.
     async fn reviews(&self) -> Result<Vec<Session>, StoreError>;
     /// How many payments there are in each environment and public status. Rows of the same two add up.
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError>;
-    /// When the oldest delivery that is owed was committed.
+    /// When the oldest pending delivery was committed.
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError>;
-    /// What is kept of a gateway's token.
+    /// A gateway's stored token.
     async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError>;
     /// A page of a developer's payments, newest first, of one public status or of all.
     async fn payments(
@@ -153,9 +153,9 @@ pub(crate) trait Store: Send + Sync + 'static {
         page: PageRequest,
     ) -> Result<Page<Payment>, StoreError>;
 
-    /// A webhook endpoint, whoever it belongs to.
+    /// A webhook endpoint, in any scope.
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError>;
-    /// A developer's webhook endpoints, oldest first, after one of them.
+    /// At most `at_most` webhook endpoints of a developer, oldest first, strictly after `after`.
     async fn endpoints(
         &self,
         scope: &Scope,
@@ -164,7 +164,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Endpoint>, StoreError>;
     /// Whether a developer has a webhook endpoint.
     async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError>;
-    /// An event whose deliveries are not all made, and the endpoints after the last one that was looked at.
+    /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
     async fn pending_event(
         &self,
         id: &EventId,
@@ -178,31 +178,31 @@ pub(crate) trait Store: Send + Sync + 'static {
         page: PageRequest,
     ) -> Result<Page<Delivery>, StoreError>;
 
-    /// The oldest deliveries in an endpoint's outbox, at most `at_most`.
+    /// At most `at_most` pending deliveries of an endpoint, oldest first.
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError>;
     /// A delivery by its id.
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError>;
 }
 
-/// Records that are dropped when they are old.
+/// Records that are dropped or redacted when they are old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prunable {
     /// Responses of idempotency keys, by the time they were stored.
     StoredResponses,
     /// Claims on idempotency keys, by the end of their lease.
     KeyClaims,
-    /// What deliveries sent and what was answered, by the time the delivery was made. A pending delivery keeps it, and loses
-    /// it when it ends.
+    /// Request and response bodies of deliveries, by the time of the delivery. A pending delivery keeps its payload until it
+    /// ends.
     DeliveryBodies,
 }
 
 /// The beginning of an endpoint's outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutboxHead {
-    /// Deliveries in the order of their ids. Where it names one, it names every delivery with a smaller id that became
-    /// durable before that one.
+    /// Deliveries in the order of their ids. If it names a delivery, it also names every earlier committed one with a smaller
+    /// id.
     pub(crate) ids: Vec<DeliveryId>,
-    /// Whether the outbox held no other delivery when it was read. How many it names does not tell: it may name fewer than
-    /// were asked for, and others are there.
+    /// Whether the outbox held no other delivery. Do not infer it from the number of ids: there may be fewer than `at_most`
+    /// although others exist.
     pub(crate) is_all: bool,
 }

@@ -1,7 +1,6 @@
-//! A store whose sandbox is kept apart: what the public key and the demo route cause lies in a store that begins anew.
+//! Two stores as one: the sandbox's records are in a disposable store, all others in the lasting one.
 //!
-//! The sandbox's workspace and key are ordinary records of the lasting store, so an operator can revoke the key for good.
-//! Its payments, endpoints, deliveries, lists, totals and ledger are the other store's.
+//! The sandbox's workspace and key are in the lasting store, so that an operator can revoke the key for good.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::domain::{
     Session, Workspace,
 };
 
-/// Two stores as one.
+/// The lasting store and the sandbox's.
 pub(crate) struct Sandboxed {
     lasting: Arc<dyn Store>,
     sandbox: Arc<Disposable>,
@@ -31,8 +30,8 @@ impl Sandboxed {
         Self { lasting, sandbox }
     }
 
-    /// Whether a change is one of the sandbox's store. What the sandbox had before it had a store of its own is in the lasting
-    /// one, and is changed there.
+    /// Whether a change goes to the sandbox's store. Sandbox records from before it had a store of its own are changed in the
+    /// lasting one.
     async fn is_of_sandbox(&self, change: &Change) -> Result<bool, StoreError> {
         if !scope_of(change).is_some_and(|scope| self.is_sandbox(&scope)) {
             return Ok(false);
@@ -59,7 +58,7 @@ impl Sandboxed {
     }
 }
 
-/// Whose records a change is about; `None` where it is about no developer's, or about what stays in the lasting store.
+/// The scope of a change; `None` if it has none, or if its records stay in the lasting store.
 fn scope_of(change: &Change) -> Option<Scope> {
     let of_write = |write: &Write| match write {
         Write::Payment(write) => Some(write.session.scope()),
@@ -74,7 +73,7 @@ fn scope_of(change: &Change) -> Option<Scope> {
     of_key.or_else(|| change.writes.iter().find_map(of_write))
 }
 
-/// Asks the store that a scope's records are in.
+/// Asks the store that holds a scope's records.
 macro_rules! of_scope {
     ($self:ident, $scope:expr, $verb:ident ( $($argument:expr),* )) => {
         match $self.is_sandbox($scope) {
@@ -84,7 +83,7 @@ macro_rules! of_scope {
     };
 }
 
-/// Asks the lasting store, then the sandbox's: of an id nobody can tell where its record is.
+/// Asks the lasting store, then the sandbox's: an id does not tell which store holds its record.
 macro_rules! of_either {
     ($self:ident, $verb:ident ( $($argument:expr),* )) => {
         match $self.lasting.$verb($($argument),*).await? {
@@ -94,7 +93,7 @@ macro_rules! of_either {
     };
 }
 
-/// Asks both for lists, the lasting store's first.
+/// Joins the lists of both, the lasting store's first.
 macro_rules! of_both {
     ($self:ident, $verb:ident ( $($argument:expr),* )) => {{
         let mut all = $self.lasting.$verb($($argument),*).await?;
@@ -114,7 +113,7 @@ impl Store for Sandboxed {
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
         let mut claims = self.lasting.claim(queue, lease, at_most).await?;
-        // The sandbox moves no money: no gateway is asked.
+        // The sandbox moves no money, so it has no gateway checks.
         if queue != Queue::GatewayChecks {
             claims.extend(self.sandbox.store().claim(queue, lease, at_most - claims.len()).await?);
         }
@@ -134,7 +133,7 @@ impl Store for Sandboxed {
         self.sandbox.store().release(claim).await
     }
 
-    // What the sandbox has is dropped with its whole store.
+    // The sandbox's records are dropped with their store.
 
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
         self.lasting.prune(what, before, at_most).await
@@ -180,7 +179,7 @@ impl Store for Sandboxed {
         of_either!(self, session(id))
     }
 
-    // The sandbox moves no money: nobody has anything to decide.
+    // The sandbox moves no money, so nobody has anything to decide.
 
     async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
         self.lasting.unsettled_refunds().await
@@ -226,7 +225,7 @@ impl Store for Sandboxed {
     }
 
     async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        // A payment from before the sandbox had a store of its own is in the lasting one, with its endpoints.
+        // Payments from before the sandbox had a store of its own are in the lasting one, with their endpoints.
         Ok(self.lasting.has_endpoints(scope).await? || of_scope!(self, scope, has_endpoints(scope))?)
     }
 
@@ -235,7 +234,7 @@ impl Store for Sandboxed {
         id: &EventId,
         at_most: usize,
     ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
-        // An event goes to the endpoints that are where its payment is.
+        // An event goes to the endpoints in its payment's store.
         of_either!(self, pending_event(id, at_most))
     }
 
@@ -249,7 +248,7 @@ impl Store for Sandboxed {
     }
 
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
-        // An endpoint's deliveries are where the endpoint is.
+        // An endpoint's deliveries are in the endpoint's store.
         let mut head = self.lasting.outbox(endpoint, at_most).await?;
         let other = self.sandbox.store().outbox(endpoint, at_most).await?;
         head.ids.extend(other.ids);

@@ -42,7 +42,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// An event whose deliveries are still to be made is there.
+    /// A pending event exists.
     pub(super) fn untold(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(PendingRecord { payment, .. }) = self.parse::<PendingRecord>(key, value) else { return Ok(()) };
         let stored = self.stored(payment.as_str())?;

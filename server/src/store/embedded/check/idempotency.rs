@@ -18,7 +18,7 @@ struct BodyHead {
 }
 
 impl Check<'_> {
-    /// A used key has its response.
+    /// A used key has a stored response.
     pub(super) fn used(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(used_at) = self.parse::<Timestamp>(key, value) else { return Ok(()) };
         let responses = self.bytes(&keys::responses(used_at))?;
@@ -28,7 +28,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A claim is on a key that has no response yet, or one that no longer counted, and its lease ends.
+    /// A claimed key has no response that counts, and the lease ends.
     pub(super) fn claim(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(claim) = self.parse::<KeyClaim>(key, value) else { return Ok(()) };
         let Some(used) = keys::used_of_claim(key) else {
@@ -42,7 +42,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Kept responses tell of effects that are there, and their keys know of them.
+    /// Stored responses describe effects that exist, and their keys point back to them.
     pub(super) fn responses(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for kept in packed::values::<StoredResponse>(value) {
             let kept = match kept {

@@ -1,4 +1,4 @@
-//! Lists, their status bitmaps, and indexes in the order of time.
+//! Lists, status bitmaps and time indexes.
 
 use super::{
     super::{
@@ -13,11 +13,11 @@ use crate::{
     store::StoreError,
 };
 
-/// What is wrong with an entry of an index in time order.
+/// The fault of a time index entry.
 const DUE: &str = "is due for a payment that does not wait for it";
 
 impl Check<'_> {
-    /// Each line of a list's record names a record that belongs there.
+    /// Each line of a list names a record that belongs there.
     pub(super) fn leaf(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some((name, leaf)) = keys::numbered(keys::LISTS, key) else {
             self.find(key, "is no record of a list");
@@ -46,7 +46,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Each mark of a status is on a payment that has it.
+    /// Each set bit is that of a payment with the status.
     pub(super) fn marks(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some((name, block)) = keys::numbered(keys::BITMAPS, key) else {
             self.find(key, "is no record of marks");
@@ -67,14 +67,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What the list of payments has at a place.
+    /// The payment at a place of the list.
     pub(super) fn at(&self, scope: &Scope, place: u64) -> Result<Option<String>, StoreError> {
         let leaf = self.bytes(&List::payments(scope).leaf(place))?;
         let nth = usize::try_from(place % keys::LEAF).unwrap_or(usize::MAX);
         Ok(packed::lines(&leaf).nth(nth).map(str::to_owned))
     }
 
-    /// Each session that is named by its end is open and ends then.
+    /// Each session in the time index is open and expires then.
     pub(super) fn ends(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for id in packed::lines(value) {
             let is_due = self.stored(id)?.is_some_and(|Stored { session, .. }| {

@@ -1,8 +1,7 @@
-//! Reading a whole store and proving what must always hold.
+//! Checks a whole store.
 //!
-//! Everything is derived anew from the payments, the deliveries and the postings, and compared with what the store
-//! keeps beside them: lists, marks, counts, balances, indexes, the outbox. One pass over the tree in the order of its
-//! keys, with look-ups across; only sums are kept meanwhile.
+//! The check derives lists, bitmaps, counts, balances, indexes and the outbox from payments, deliveries and postings, and
+//! compares. It reads the records once, in the order of their keys, and looks others up. Only sums stay in memory.
 
 mod deliveries;
 mod idempotency;
@@ -26,15 +25,15 @@ use crate::{
 struct Check<'d> {
     database: &'d Database,
     checked: Checked,
-    /// What the records come to that are kept as sums, by their keys.
+    /// Sums derived from the records, by the keys of the stored sums.
     balances: BTreeMap<Vec<u8>, i128>,
     volumes: BTreeMap<Vec<u8>, (i128, u64)>,
-    /// What the lists and marks hold, and what the deliveries say their lists should hold.
+    /// Counts of lists and bitmaps, and the counts that the deliveries imply.
     counts: BTreeMap<Vec<u8>, u64>,
     deliveries: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Checks a database that nobody writes to meanwhile. `progress` is told how many records have been read.
+/// Checks a database that nobody writes to meanwhile. Calls `progress` with the number of records read.
 pub(super) fn check(database: &Database, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
     let mut check = Check {
         database,
@@ -70,7 +69,7 @@ impl Check<'_> {
         }
     }
 
-    /// Another record, if it is there and can be read; that it cannot is found when its own turn comes.
+    /// Another record, if it exists and can be read. The check reports an unreadable record when it reaches it.
     fn other<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match self.database.read(key) {
             Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -90,7 +89,7 @@ impl Check<'_> {
         serde_json::from_slice(value).map_err(|error| self.find(key, format_args!("cannot be read: {error}"))).ok()
     }
 
-    /// The parts of a key after its kind; none of one that is no text.
+    /// The parts of a key after its kind; none if the key is not text.
     fn parts(key: &[u8]) -> Vec<&str> {
         std::str::from_utf8(key).map(|text| text.split('/').skip(1).collect()).unwrap_or_default()
     }
@@ -134,12 +133,12 @@ impl Check<'_> {
         }
     }
 
-    /// A payment, if it is there and can be read.
+    /// A payment, if it exists and can be read.
     fn stored(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         Ok(id.parse().ok().map(|id| self.other(&keys::session(&id))).transpose()?.flatten())
     }
 
-    /// A record that holds many things; that it cannot be read is found when its own turn comes.
+    /// A record of many entries; empty if it cannot be read.
     fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
         match self.database.bytes(key) {
             Err(StoreError::Corrupt { .. }) => Ok(Vec::new()),

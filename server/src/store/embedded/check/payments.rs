@@ -18,7 +18,7 @@ use crate::{
     store::StoreError,
 };
 
-/// As much of an event's data as is compared.
+/// The part of an event's data that is compared.
 #[derive(Deserialize)]
 struct DataHead {
     id: Option<String>,
@@ -67,7 +67,7 @@ impl Check<'_> {
         self.ledger_of(key, &session)
     }
 
-    /// Every change that owes an event has it, once, and it is about this payment.
+    /// Each expected event exists once, and every event is about this payment.
     pub(super) fn events(&mut self, key: &[u8], payment: &Payment, events: &[Event]) {
         for event in events {
             let Some(data) = &event.data else { continue };
@@ -84,7 +84,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a payment posted is what its state says; the sums go on to the balances.
+    /// A payment's postings are those of its state. Adds them to the derived balances.
     pub(super) fn ledger_of(&mut self, key: &[u8], session: &Session) -> Result<(), StoreError> {
         let payment = &session.payment;
         let mut moves = Vec::new();

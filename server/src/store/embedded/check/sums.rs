@@ -1,4 +1,4 @@
-//! What is stored as a sum is the sum.
+//! Each stored sum equals the derived one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Check;
 use crate::store::StoreError;
 
 impl Check<'_> {
-    /// What is kept as a sum is the sum.
+    /// Compares the stored sums with the derived ones.
     pub(super) fn sums(&mut self) -> Result<(), StoreError> {
         let counts = std::mem::take(&mut self.counts);
         for (count, deliveries) in std::mem::take(&mut self.deliveries) {
