@@ -84,6 +84,12 @@ async fn deliveries_to_an_endpoint_that_is_removed_end_and_say_so() {
         server.create(&payment_of(&json!(5))).await;
     }
     eventually("the first attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
+    // An event whose deliveries are made after the endpoint is removed has none.
+    eventually("all deliveries", || async {
+        let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
+        (log.json::<Value>().await.unwrap()["total"] == 10).then_some(())
+    })
+    .await;
     let endpoints = server.client().webhooks().list().await.unwrap();
     server.client().webhooks().delete(&endpoints[0].id).await.unwrap();
     let deliveries = ended_deliveries(&server, 10).await;
