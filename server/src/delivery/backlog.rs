@@ -1,8 +1,8 @@
-//! The next deliveries of one endpoint, and which of them may be sent now.
+//! The pending deliveries of one endpoint, and which of them may be sent now.
 //!
-//! They are sent in the order of their ids, except that a delivery is held back while an earlier one of the same payment
-//! is in flight. Which payment a delivery belongs to is known once it has been loaded; so they are loaded in order, and
-//! what is held back is remembered by its name alone.
+//! Deliveries are sent in the order of their ids, but a delivery waits while an earlier one of the same payment is in
+//! flight. A delivery must be loaded to know its payment. So deliveries are loaded in order, and the backlog remembers a
+//! waiting one by its id alone.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,106 +11,106 @@ use payments_core::{DeliveryId, PaymentId};
 use super::width::Width;
 use crate::store::OutboxHead;
 
-/// The deliveries of one endpoint that are in flight or next.
+/// The deliveries of one endpoint that are in flight or pending.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    waiting: VecDeque<Waiting>,
+    pending: VecDeque<Pending>,
     in_flight: HashMap<DeliveryId, Option<PaymentId>>,
-    /// Whether the outbox may hold deliveries that are not here.
-    is_behind: bool,
+    /// Whether the outbox may hold deliveries that are missing here.
+    needs_refill: bool,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Pending {
     id: DeliveryId,
-    known: Known,
+    state: State,
 }
 
-/// What is known of a delivery that waits.
+/// What the backlog knows of a pending delivery.
 #[derive(Debug, Clone)]
-enum Known {
-    Nothing,
-    Of(Option<PaymentId>),
-    /// It cannot be loaded. It stays in the outbox, for `check` to find, and is passed over.
+enum State {
+    NotLoaded,
+    Loaded(Option<PaymentId>),
+    /// It cannot be loaded. It stays in the outbox, where `check` finds it, and is skipped.
     Unreadable,
 }
 
 impl Backlog {
-    /// One that has not looked into the outbox yet.
+    /// An empty backlog that must be refilled.
     pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new(), in_flight: HashMap::new(), is_behind: true }
+        Self { pending: VecDeque::new(), in_flight: HashMap::new(), needs_refill: true }
     }
 
-    /// Something was put into the outbox.
-    pub(super) fn fall_behind(&mut self) {
-        self.is_behind = true;
+    /// The outbox has new deliveries.
+    pub(super) fn request_refill(&mut self) {
+        self.needs_refill = true;
     }
 
-    /// Whether the outbox is to be read before there can be a [`next`](Self::next).
-    pub(super) fn is_behind(&self) -> bool {
-        self.is_behind
+    /// Whether [`next`](Self::next) needs another [`refill`](Self::refill).
+    pub(super) fn needs_refill(&self) -> bool {
+        self.needs_refill
     }
 
-    /// How many names to ask the outbox for: those that are here are still among its first.
-    pub(super) fn reach(&self) -> usize {
-        self.waiting.len() + self.in_flight.len() + Width::MOST
+    /// How many ids to read from the outbox: those known here are still among its first.
+    pub(super) fn refill_limit(&self) -> usize {
+        self.pending.len() + self.in_flight.len() + Width::MAX
     }
 
-    /// Takes the first names of the outbox: as many as [`reach`](Self::reach) asked for, or fewer. Only the outbox can say
-    /// that there are no others. Where it does not, the next reading brings others: those that are here are too few for it.
+    /// Takes the first ids of the outbox, at most [`refill_limit`](Self::refill_limit). If the outbox holds more, the next
+    /// refill reads further, because the limit exceeds what is here.
     pub(super) fn refill(&mut self, head: OutboxHead) {
-        self.is_behind = !head.is_all;
-        let known: HashMap<DeliveryId, Known> = self.waiting.drain(..).map(|one| (one.id, one.known)).collect();
-        self.waiting = head
+        self.needs_refill = !head.is_all;
+        let states: HashMap<DeliveryId, State> = self.pending.drain(..).map(|one| (one.id, one.state)).collect();
+        self.pending = head
             .ids
             .into_iter()
             .filter(|id| !self.in_flight.contains_key(id))
-            .map(|id| Waiting { known: known.get(&id).cloned().unwrap_or(Known::Nothing), id })
+            .map(|id| Pending { state: states.get(&id).cloned().unwrap_or(State::NotLoaded), id })
             .collect();
     }
 
-    /// The first delivery that may be sent, or that must be loaded to know.
+    /// The first delivery that may be sent, or that must be loaded to decide.
     pub(super) fn next(&self) -> Option<&DeliveryId> {
-        let mut held: HashSet<&PaymentId> = self.in_flight.values().flatten().collect();
-        self.waiting.iter().find_map(|one| match &one.known {
-            Known::Nothing | Known::Of(None) => Some(&one.id),
-            Known::Of(Some(payment)) => held.insert(payment).then_some(&one.id),
-            Known::Unreadable => None,
+        let mut blocked: HashSet<&PaymentId> = self.in_flight.values().flatten().collect();
+        self.pending.iter().find_map(|one| match &one.state {
+            State::NotLoaded | State::Loaded(None) => Some(&one.id),
+            State::Loaded(Some(payment)) => blocked.insert(payment).then_some(&one.id),
+            State::Unreadable => None,
         })
     }
 
-    /// The next delivery was loaded. True if it is to be sent; false if it is held back.
+    /// Records that the next delivery was loaded. True if it may be sent; false if it must wait for an earlier one.
     #[must_use]
     pub(super) fn loaded(&mut self, id: &DeliveryId, payment: Option<&PaymentId>) -> bool {
-        self.learn(id, Known::Of(payment.cloned()));
+        self.set_state(id, State::Loaded(payment.cloned()));
         if self.next() != Some(id) {
             return false;
         }
-        self.waiting.retain(|one| one.id != *id);
+        self.pending.retain(|one| one.id != *id);
         self.in_flight.insert(id.clone(), payment.cloned());
         true
     }
 
-    /// The next delivery could not be loaded.
+    /// Records that the next delivery could not be loaded.
     pub(super) fn unreadable(&mut self, id: &DeliveryId) {
-        self.learn(id, Known::Unreadable);
+        self.set_state(id, State::Unreadable);
     }
 
-    /// A delivery has left the outbox.
-    pub(super) fn ended(&mut self, id: &DeliveryId) {
+    /// Records that a delivery has left the outbox.
+    pub(super) fn finished(&mut self, id: &DeliveryId) {
         self.in_flight.remove(id);
     }
 
-    /// A delivery is no longer in flight and still in the outbox. What comes after it must not pass it by.
-    pub(super) fn not_sent(&mut self, id: &DeliveryId) {
+    /// Makes a delivery pending again that was in flight but not sent. Later ones of its payment wait for it.
+    pub(super) fn put_back(&mut self, id: &DeliveryId) {
         let payment = self.in_flight.remove(id).flatten();
-        self.waiting.push_front(Waiting { id: id.clone(), known: Known::Of(payment) });
-        self.waiting.make_contiguous().sort_by(|one, other| one.id.cmp(&other.id));
+        self.pending.push_front(Pending { id: id.clone(), state: State::Loaded(payment) });
+        self.pending.make_contiguous().sort_by(|one, other| one.id.cmp(&other.id));
     }
 
-    fn learn(&mut self, id: &DeliveryId, known: Known) {
-        if let Some(one) = self.waiting.iter_mut().find(|one| one.id == *id) {
-            one.known = known;
+    fn set_state(&mut self, id: &DeliveryId, state: State) {
+        if let Some(one) = self.pending.iter_mut().find(|one| one.id == *id) {
+            one.state = state;
         }
     }
 }
@@ -127,16 +127,16 @@ mod tests {
         format!("del_{number:04}").parse().unwrap()
     }
 
-    /// What the test does next.
+    /// One step of the test.
     #[derive(Debug, Clone)]
     enum Step {
-        /// An event of this payment comes into the outbox, as a delivery whose id says this time.
+        /// A delivery for this payment enters the outbox.
         Add(usize),
-        /// A free slot is filled.
+        /// The lane uses a free slot.
         Send,
-        /// One of the requests in flight ends, or is given back unsent.
+        /// A request in flight finishes, or is put back unsent.
         End(usize, bool),
-        /// The next reading of the outbox names so many deliveries at most, as if others had ended meanwhile.
+        /// The next read of the outbox returns at most this many ids.
         Cut(usize),
     }
 
@@ -144,13 +144,13 @@ mod tests {
         let step = prop_oneof![
             (0..6_usize).prop_map(Step::Add),
             Just(Step::Send),
-            (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(which, is_over)| Step::End(which, is_over)),
-            (1..=Width::MOST).prop_map(Step::Cut),
+            (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(which, is_finished)| Step::End(which, is_finished)),
+            (1..=Width::MAX).prop_map(Step::Cut),
         ];
         prop::collection::vec(step, 0..300)
     }
 
-    /// A lane with an outbox of its own; checks at each step that order is kept.
+    /// A lane with its own outbox; checks the order at each step.
     #[derive(Default)]
     struct World {
         outbox: BTreeMap<DeliveryId, Option<PaymentId>>,
@@ -159,7 +159,7 @@ mod tests {
         cut: Option<usize>,
     }
 
-    /// The head of an outbox that holds these, as far as it is read.
+    /// The first `at_most` ids of an outbox.
     fn head(ids: impl Iterator<Item = DeliveryId>, at_most: usize) -> OutboxHead {
         let mut ids: Vec<_> = ids.take(at_most + 1).collect();
         let is_all = ids.len() <= at_most;
@@ -171,10 +171,10 @@ mod tests {
         fn send(&mut self, backlog: &mut Backlog) -> bool {
             loop {
                 let Some(id) = backlog.next().cloned() else {
-                    if !backlog.is_behind() {
+                    if !backlog.needs_refill() {
                         return false;
                     }
-                    let at_most = backlog.reach().min(self.cut.take().unwrap_or(usize::MAX));
+                    let at_most = backlog.refill_limit().min(self.cut.take().unwrap_or(usize::MAX));
                     backlog.refill(head(self.outbox.keys().cloned(), at_most));
                     continue;
                 };
@@ -192,39 +192,39 @@ mod tests {
             }
         }
 
-        fn end(&mut self, backlog: &mut Backlog, which: usize, is_over: bool) {
+        fn end(&mut self, backlog: &mut Backlog, which: usize, is_finished: bool) {
             if self.in_flight.is_empty() {
                 return;
             }
             let id = self.in_flight.swap_remove(which % self.in_flight.len());
-            if is_over {
+            if is_finished {
                 self.outbox.remove(&id);
-                backlog.ended(&id);
+                backlog.finished(&id);
             } else {
                 self.sent -= 1;
-                backlog.not_sent(&id);
+                backlog.put_back(&id);
             }
         }
     }
 
     proptest! {
         #[test]
-        fn no_delivery_passes_an_earlier_one_of_its_payment_by_and_all_are_sent(steps in steps()) {
+        fn every_delivery_is_sent_after_earlier_ones_of_its_payment(steps in steps()) {
             let (mut backlog, mut world, mut added) = (Backlog::new(), World::default(), 0);
             for step in steps {
                 match step {
                     Step::Add(payment) => {
-                        // An event may come late, with an id before those of other payments.
+                        // An event may be late: its id may precede those of other payments.
                         let payment = (payment > 0).then(|| format!("pay_{payment}").parse().unwrap());
                         let last = world.outbox.iter().rev().find(|(_, of)| payment.is_some() && **of == payment);
                         let after = last.map_or(0, |(id, _)| id.as_str()[4..].parse::<usize>().unwrap());
                         let free = (after + 1..).find(|number| *number % 7 == added % 7 && !world.outbox.contains_key(&delivery(*number)));
                         world.outbox.insert(delivery(free.unwrap()), payment);
                         added += 1;
-                        backlog.fall_behind();
+                        backlog.request_refill();
                     }
                     Step::Send => drop(world.send(&mut backlog)),
-                    Step::End(which, is_over) => world.end(&mut backlog, which, is_over),
+                    Step::End(which, is_finished) => world.end(&mut backlog, which, is_finished),
                     Step::Cut(length) => world.cut = Some(length),
                 }
             }
@@ -237,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_goes_on_after_a_reading_that_was_cut_at_whatever_length() {
-        for cut in 1..=Width::MOST {
+    fn a_lane_empties_its_outbox_after_a_read_of_any_length() {
+        for cut in 1..=Width::MAX {
             let (mut backlog, mut world) = (Backlog::new(), World::default());
-            world.outbox.extend((0..2 * Width::MOST).map(|number| (delivery(number), None)));
+            world.outbox.extend((0..2 * Width::MAX).map(|number| (delivery(number), None)));
             world.cut = Some(cut);
             while world.send(&mut backlog) {
                 world.end(&mut backlog, 0, true);
@@ -250,24 +250,24 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_without_a_payment_waits_for_none_and_one_that_cannot_be_loaded_is_passed_over() {
+    fn deliveries_without_a_payment_do_not_wait_and_unreadable_ones_are_skipped() {
         let mut backlog = Backlog::new();
         backlog.refill(head((0..3).map(delivery), 32));
         backlog.unreadable(&delivery(0));
         assert!(backlog.loaded(&delivery(1), None) && backlog.loaded(&delivery(2), None));
-        assert_eq!((backlog.next(), backlog.is_behind()), (None, false));
+        assert_eq!((backlog.next(), backlog.needs_refill()), (None, false));
     }
 
     #[test]
-    fn a_lane_remembers_few_names_whatever_its_outbox_holds() {
+    fn a_lane_remembers_few_ids_of_a_long_outbox() {
         let (mut backlog, all): (_, Vec<_>) = (Backlog::new(), (0..10_000).map(delivery).collect());
         for next in 0..5_000 {
             while backlog.next().is_none() {
-                backlog.refill(head(all[next..].iter().cloned(), backlog.reach()));
+                backlog.refill(head(all[next..].iter().cloned(), backlog.refill_limit()));
             }
             assert!(backlog.loaded(&delivery(next), None));
-            backlog.ended(&delivery(next));
-            assert!(backlog.waiting.len() <= 2 * Width::MOST);
+            backlog.finished(&delivery(next));
+            assert!(backlog.pending.len() <= 2 * Width::MAX);
         }
     }
 }

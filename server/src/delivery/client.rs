@@ -1,9 +1,9 @@
 //! The HTTP client that calls endpoints.
 //!
-//! Connections are kept open for a moment, since most events come in bursts; not more than their share of the process's
-//! descriptors, which the [`Connector`] sees to. Where one that was used before ends before any
-//! byte of an answer, the endpoint closed it for being idle, most likely before the request arrived: the request goes out
-//! once more, on a new connection. What fails on a new connection is not sent again.
+//! Idle connections stay open for a moment, since events come in bursts; the [`Connector`] limits how many. If a reused
+//! connection ends before the first byte of a response, the endpoint most likely closed it for being idle before it
+//! received the request. So the client sends the request once more, on a new connection. It does not repeat a request that
+//! fails on a new connection.
 
 use std::{error::Error, time::Duration};
 
@@ -22,7 +22,7 @@ use hyper_util::{
 
 use super::{TargetPolicy, connection::Traffic, connector::Connector, lookups::Lookups, width::Width};
 
-/// How long an idle connection is kept. Node's servers close theirs after 5 seconds.
+/// How long an idle connection stays open. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// The body of a request.
@@ -31,18 +31,18 @@ pub(super) type Body = Full<Bytes>;
 /// Sends requests to endpoints.
 pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,
-    /// Opens a connection for each request and keeps none.
+    /// Opens a connection for each request and closes it afterwards.
     fresh: Client<Connector, Body>,
 }
 
 impl HttpClient {
-    /// A client that keeps at most so many connections open beside those that requests in flight use.
+    /// A client that keeps at most `max_reusable` connections open for reuse.
     pub(super) fn new(
         targets: TargetPolicy,
         lookups: Lookups,
-        kept: usize,
+        max_reusable: usize,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let connector = Connector::new(targets, lookups, kept)?;
+        let connector = Connector::new(targets, lookups, max_reusable)?;
         let client = |idle| {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -50,15 +50,15 @@ impl HttpClient {
                 .pool_max_idle_per_host(idle)
                 .build(connector.clone())
         };
-        Ok(Self { pooled: client(Width::MOST), fresh: client(0) })
+        Ok(Self { pooled: client(Width::MAX), fresh: client(0) })
     }
 
-    /// Sends a request; `request` makes it, and makes it again where it is sent again.
+    /// Sends the request that `request` builds, and builds it again to send it again.
     pub(super) async fn send(
         &self,
         request: impl Fn() -> Result<Request<Body>, hyper::http::Error>,
     ) -> Result<Response<Incoming>, SendError> {
-        let answer = match self.pooled.request(request()?).await {
+        let response = match self.pooled.request(request()?).await {
             Err(error) if was_stale(&error) => {
                 let mut again = request()?;
                 again.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -66,14 +66,14 @@ impl HttpClient {
             }
             outcome => outcome?,
         };
-        if let Some(traffic) = answer.extensions().get::<Traffic>() {
+        if let Some(traffic) = response.extensions().get::<Traffic>() {
             traffic.answered();
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
-/// Why a request was not answered.
+/// Why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
     #[error(transparent)]
@@ -82,7 +82,7 @@ pub(super) enum SendError {
     Request(#[from] hyper::http::Error),
 }
 
-/// Whether a request failed because its connection had ended while nothing was under way on it.
+/// Whether a request failed because its reused connection was already closed.
 fn was_stale(error: &ClientError) -> bool {
     let mut known = Extensions::new();
     if let Some(connection) = error.connect_info() {
@@ -96,20 +96,20 @@ mod tests {
     use std::io;
 
     use super::{
-        super::lookups::{ATTEMPT_OF, AttemptOf},
+        super::lookups::{ATTEMPT, DeliveryAttempt},
         *,
     };
 
     #[tokio::test]
-    async fn a_lookup_counts_as_one_of_the_developer_whose_attempt_it_is() {
-        let lookups = Lookups::by(|_| Err(io::ErrorKind::NotFound.into()));
+    async fn a_lookup_counts_for_the_developer_of_its_delivery_attempt() {
+        let lookups = Lookups::with_resolver(|_| Err(io::ErrorKind::NotFound.into()));
         let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone(), 1).unwrap();
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
             let request = || Request::post("http://shop.example/hook").body(Body::default());
-            let attempt = ATTEMPT_OF.scope(AttemptOf::new(developer.clone()), client.send(request));
+            let attempt = ATTEMPT.scope(DeliveryAttempt::new(developer.clone()), client.send(request));
             assert!(attempt.await.is_err());
-            assert_eq!(lookups.of(), [Some(developer)]);
+            assert_eq!(lookups.developers(), [Some(developer)]);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A connection to an endpoint that remembers what went over it.
+//! A connection to an endpoint that counts its traffic.
 //!
-//! An endpoint may close a connection that is kept open just as the next request is sent on it. Whether that was so, the
-//! HTTP client does not say: it says that a request failed. So each connection remembers whether a request on it was
-//! answered before, and whether anything came since the last request was written.
+//! An endpoint may close an idle connection just as the next request is sent on it, and the HTTP client reports only a
+//! failed request. So each connection records whether it has carried a response before, and whether it received any byte
+//! since the last request was written.
 
 use std::{
     io::{self, IoSlice},
@@ -17,27 +17,27 @@ use std::{
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What went over one connection. The client gives it out with each answer and each failure.
+/// The traffic of one connection. The HTTP client attaches it to each response and error.
 #[derive(Clone, Default)]
 pub(super) struct Traffic(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     has_answered: AtomicBool,
-    /// Whether part of a request was written that is not answered yet.
+    /// Whether a request was written, at least in part, that has no response yet.
     is_under_way: AtomicBool,
     read: AtomicU64,
     read_before_request: AtomicU64,
 }
 
 impl Traffic {
-    /// A request was answered: the next one finds the connection used.
+    /// Records a response.
     pub(super) fn answered(&self) {
         self.0.has_answered.store(true, Ordering::Release);
         self.0.is_under_way.store(false, Ordering::Release);
     }
 
-    /// Whether the last request went over a used connection and nothing came back.
+    /// Whether the last request went over a used connection and got no byte back.
     pub(super) fn was_stale(&self) -> bool {
         let read = self.0.read.load(Ordering::Acquire);
         self.0.has_answered.load(Ordering::Acquire) && read == self.0.read_before_request.load(Ordering::Acquire)
@@ -47,7 +47,7 @@ impl Traffic {
         self.0.read.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::AcqRel);
     }
 
-    /// Part of a request is written. What came before the first part belongs to an earlier one, what comes after it does not.
+    /// Records that part of a request is written. Bytes read before its first part belong to an earlier response.
     fn written(&self) {
         if !self.0.is_under_way.swap(true, Ordering::AcqRel) {
             self.0.read_before_request.store(self.0.read.load(Ordering::Acquire), Ordering::Release);
@@ -55,7 +55,7 @@ impl Traffic {
     }
 }
 
-/// One of so many open connections, for as long as this lives.
+/// Counts one open connection until it is dropped.
 pub(super) struct Counted {
     all: Arc<AtomicUsize>,
     nth: usize,
@@ -66,7 +66,7 @@ impl Counted {
         Self { nth: all.fetch_add(1, Ordering::AcqRel) + 1, all: Arc::clone(all) }
     }
 
-    /// How many were open with this one when it was opened.
+    /// How many connections were open when this one opened, itself included.
     pub(super) fn nth(&self) -> usize {
         self.nth
     }
@@ -78,25 +78,25 @@ impl Drop for Counted {
     }
 }
 
-/// A connection, watched above TLS: what it counts belongs to requests and answers.
+/// A connection that counts its traffic, above TLS: the bytes of requests and responses only.
 pub(super) struct Watched<S> {
     stream: S,
     traffic: Traffic,
-    may_stay: bool,
+    is_reusable: bool,
     _counted: Counted,
 }
 
 impl<S> Watched<S> {
-    /// `may_stay` is whether it is kept open for another request.
-    pub(super) fn new(stream: S, counted: Counted, may_stay: bool) -> Self {
-        Self { stream, traffic: Traffic::default(), may_stay, _counted: counted }
+    /// `is_reusable`: whether it stays open for another request.
+    pub(super) fn new(stream: S, counted: Counted, is_reusable: bool) -> Self {
+        Self { stream, traffic: Traffic::default(), is_reusable, _counted: counted }
     }
 }
 
 impl<S: Connection> Connection for Watched<S> {
     fn connected(&self) -> Connected {
         let connected = self.stream.connected().extra(self.traffic.clone());
-        if !self.may_stay {
+        if !self.is_reusable {
             connected.poison();
         }
         connected
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_used_connection_is_stale_only_if_nothing_came_since_the_first_part_of_the_request_was_written() {
+    async fn a_used_connection_is_stale_if_it_received_nothing_since_the_request_was_first_written() {
         let (near, mut far) = duplex(64);
         let mut near = Watched::new(near, Counted::new(&Arc::default()), true);
         let (traffic, mut byte) = (near.traffic.clone(), [0]);
@@ -163,6 +163,6 @@ mod tests {
         far.write_all(b"c").await.unwrap();
         near.read_exact(&mut byte).await.unwrap();
         near.write_all(b"a body").await.unwrap();
-        assert!(!traffic.was_stale(), "the answer had begun");
+        assert!(!traffic.was_stale(), "the response has begun");
     }
 }

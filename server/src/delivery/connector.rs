@@ -1,4 +1,4 @@
-//! Connects to endpoints: TCP, TLS where the address says https, and words for what can go wrong.
+//! Connects to endpoints by TCP, and by TLS for https, and classifies connection errors.
 
 use std::{
     error::Error,
@@ -29,20 +29,19 @@ use super::{
 type BoxError = Box<dyn Error + Send + Sync>;
 type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// Connects, and counts the connections that are open. One beyond those that may be kept serves a single request.
+/// Connects, and counts open connections. Beyond `max_reusable` open ones, a new connection serves a single request.
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<Tcp>,
     open: Arc<AtomicUsize>,
-    kept: usize,
+    max_reusable: usize,
 }
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    /// This server lacks what a connection takes: descriptors, memory, local ports or lookups. The endpoint has nothing to do
-    /// with it.
-    #[error("this server has not enough {0}")]
+    /// This server is out of a resource: descriptors, memory, local ports or lookups. The endpoint is not at fault.
+    #[error("this server is out of {0}")]
     Exhausted(&'static str),
     #[error(transparent)]
     Lookup(LookupError),
@@ -53,13 +52,13 @@ pub(super) enum ConnectError {
 }
 
 impl Connector {
-    pub(super) fn new(targets: TargetPolicy, lookups: Lookups, kept: usize) -> Result<Self, BoxError> {
+    pub(super) fn new(targets: TargetPolicy, lookups: Lookups, max_reusable: usize) -> Result<Self, BoxError> {
         let mut tcp = HttpConnector::new_with_resolver(Resolver { targets, lookups });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(15)));
         let https = HttpsConnectorBuilder::new().try_with_platform_verifier()?.https_or_http().enable_http1();
-        Ok(Self { https: https.wrap_connector(Tcp(tcp)), open: Arc::default(), kept })
+        Ok(Self { https: https.wrap_connector(Tcp(tcp)), open: Arc::default(), max_reusable })
     }
 }
 
@@ -69,25 +68,25 @@ impl Service<Uri> for Connector {
     type Future = BoxFuture<Self::Response, ConnectError>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        self.https.poll_ready(cx).map_err(of_connecting)
+        self.https.poll_ready(cx).map_err(connect_error)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let (connecting, counted) = (self.https.call(uri), Counted::new(&self.open));
-        let may_stay = counted.nth() <= self.kept;
+        let is_reusable = counted.nth() <= self.max_reusable;
         Box::pin(async move {
-            let stream = connecting.await.map_err(of_connecting)?;
-            Ok(TokioIo::new(Watched::new(TokioIo::new(stream), counted, may_stay)))
+            let stream = connecting.await.map_err(connect_error)?;
+            Ok(TokioIo::new(Watched::new(TokioIo::new(stream), counted, is_reusable)))
         })
     }
 }
 
-/// What is not ours comes from TLS, which is all that is between.
-fn of_connecting(error: BoxError) -> ConnectError {
+/// Any other error comes from TLS, the only layer in between.
+fn connect_error(error: BoxError) -> ConnectError {
     error.downcast::<ConnectError>().map_or_else(ConnectError::Tls, |error| *error)
 }
 
-/// The part below TLS.
+/// The TCP layer, below TLS.
 #[derive(Clone)]
 struct Tcp(HttpConnector<Resolver>);
 
@@ -97,28 +96,28 @@ impl Service<Uri> for Tcp {
     type Future = BoxFuture<Self::Response, ConnectError>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        self.0.poll_ready(cx).map_err(|error| of_tcp(error.into(), false))
+        self.0.poll_ready(cx).map_err(|error| tcp_error(error.into(), false))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let is_ipv6 = uri.host().is_some_and(|host| host.starts_with('['));
         let connecting = self.0.call(uri);
-        Box::pin(async move { connecting.await.map_err(|error| of_tcp(error.into(), is_ipv6)) })
+        Box::pin(async move { connecting.await.map_err(|error| tcp_error(error.into(), is_ipv6)) })
     }
 }
 
-/// Finds the error that the connector of the HTTP client wraps.
-fn of_tcp(error: BoxError, is_ipv6_literal: bool) -> ConnectError {
+/// Finds the error that the HTTP client's connector wraps.
+fn tcp_error(error: BoxError, is_ipv6_literal: bool) -> ConnectError {
     let mut cause: &(dyn Error + 'static) = &*error;
     loop {
         if let Some(lookup) = cause.downcast_ref::<LookupError>() {
             return match lookup {
-                // The system's resolver does not always say that it could open no socket.
+                // The system's resolver may hide that it could not open a socket.
                 LookupError::NotFound(found) => match exhausted(found, false).or_else(cannot_open) {
                     Some(what) => ConnectError::Exhausted(what),
                     None => ConnectError::Lookup(LookupError::NotFound(copy(found))),
                 },
-                LookupError::TooMany => ConnectError::Exhausted("free lookups of host names"),
+                LookupError::TooMany => ConnectError::Exhausted("DNS lookup capacity"),
                 LookupError::NotAllowed(fault) => ConnectError::Lookup(LookupError::NotAllowed(*fault)),
                 LookupError::NoRoute => ConnectError::Lookup(LookupError::NoRoute),
             };
@@ -136,18 +135,18 @@ fn of_tcp(error: BoxError, is_ipv6_literal: bool) -> ConnectError {
     }
 }
 
-/// What this server has run out of, if an error says so.
+/// The resource that this server is out of, if the error says so.
 fn exhausted(error: &io::Error, is_ipv6_literal: bool) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::MFILE | Errno::NFILE => Some("file descriptors"),
         Errno::NOMEM | Errno::NOBUFS => Some("memory"),
-        // Of a written-out IPv6 address it also says that this machine has none; names do not lead to such ones.
+        // For a literal IPv6 address it may mean that this machine has no IPv6; the resolver drops such addresses of names.
         Errno::ADDRNOTAVAIL if !is_ipv6_literal => Some("local ports"),
         _ => None,
     }
 }
 
-/// What a socket that is opened now would lack.
+/// The resource that a new socket would lack.
 fn cannot_open() -> Option<&'static str> {
     exhausted(&UdpSocket::bind(("127.0.0.1", 0)).err()?, false)
 }
@@ -163,26 +162,26 @@ fn copy(error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    fn of_number(number: Errno, is_ipv6_literal: bool) -> ConnectError {
-        of_tcp(Box::new(io::Error::from(number)), is_ipv6_literal)
+    fn tcp_error_of(number: Errno, is_ipv6_literal: bool) -> ConnectError {
+        tcp_error(Box::new(io::Error::from(number)), is_ipv6_literal)
     }
 
     #[test]
-    fn what_this_server_lacks_is_told_from_what_the_endpoint_does() {
+    fn errors_of_this_server_are_distinguished_from_errors_of_the_endpoint() {
         for ours in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL] {
-            assert!(matches!(of_number(ours, false), ConnectError::Exhausted(_)), "{ours}");
+            assert!(matches!(tcp_error_of(ours, false), ConnectError::Exhausted(_)), "{ours}");
         }
         for theirs in [Errno::CONNREFUSED, Errno::CONNRESET, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
-            assert!(matches!(of_number(theirs, false), ConnectError::Tcp(_)), "{theirs}");
+            assert!(matches!(tcp_error_of(theirs, false), ConnectError::Tcp(_)), "{theirs}");
         }
-        assert!(matches!(of_number(Errno::ADDRNOTAVAIL, true), ConnectError::Tcp(_)), "this machine has no IPv6");
+        assert!(matches!(tcp_error_of(Errno::ADDRNOTAVAIL, true), ConnectError::Tcp(_)), "this machine has no IPv6");
     }
 
     #[test]
-    fn a_lookup_that_found_no_descriptor_is_no_wrong_name() {
-        let lookup = |number: Errno| of_tcp(Box::new(LookupError::NotFound(number.into())), false);
+    fn a_lookup_without_a_free_descriptor_is_not_an_unknown_name() {
+        let lookup = |number: Errno| tcp_error(Box::new(LookupError::NotFound(number.into())), false);
         assert!(matches!(lookup(Errno::MFILE), ConnectError::Exhausted(_)));
         assert!(matches!(lookup(Errno::NOENT), ConnectError::Lookup(LookupError::NotFound(_))));
-        assert!(matches!(of_tcp(Box::new(LookupError::TooMany), false), ConnectError::Exhausted(_)));
+        assert!(matches!(tcp_error(Box::new(LookupError::TooMany), false), ConnectError::Exhausted(_)));
     }
 }

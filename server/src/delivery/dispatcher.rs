@@ -1,9 +1,9 @@
 //! The dispatcher: reads the outbox and calls the endpoints.
 //!
-//! Each endpoint has a [lane](super::lane) of its own, so one that is slow or dead delays nobody else's events. A server
-//! works on a lane under a claim, so no other server works on it, and it polls for lanes that nobody has. A delivery
-//! is one request of at most 8 seconds, not repeated (API specification, "Delivery"); its outcome is logged and it leaves
-//! the outbox in one commit. What was in flight at a crash is still in the outbox and is sent again.
+//! Each endpoint has its own [lane](super::lane), so a slow or dead endpoint delays no other. A server claims a lane before
+//! it works on it, and polls for unclaimed lanes. A delivery is one request of at most 8 seconds, not retried (API
+//! specification, "Delivery"). One commit logs its outcome and removes it from the outbox. A delivery in flight at a crash
+//! is still in the outbox and is sent again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,8 +18,8 @@ use super::{
     Sender, fault,
     lane::Lane,
     lanes::Lanes,
-    places::{Place, Places},
-    sender::ATTEMPT,
+    sender::ATTEMPT_TIMEOUT,
+    slots::{Slot, Slots},
 };
 use crate::{
     ambient::Ambient,
@@ -28,14 +28,14 @@ use crate::{
     store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, Work, Write},
 };
 
-/// How often the store is asked for lanes that nobody works on. A new delivery of this process is begun at once.
+/// How often the dispatcher polls for unclaimed lanes. A new delivery of this process starts its lane at once.
 const POLL: Duration = Duration::from_secs(1);
-/// How many lanes are claimed at a time.
+/// How many lanes one poll claims.
 const LANES_PER_POLL: usize = 1024;
-/// How long a lane stays claimed by a server that is gone. Far longer than an attempt takes.
+/// How long the claim of a crashed server lasts. Far longer than a delivery attempt.
 const LEASE_SECONDS: u32 = 60;
-/// How long to wait after the store failed.
-const REST: Duration = Duration::from_secs(1);
+/// How long to wait after a store error.
+const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Calls the endpoints whose outboxes are not empty.
 pub(crate) struct Dispatcher {
@@ -45,29 +45,29 @@ pub(crate) struct Dispatcher {
     sender: Arc<Sender>,
     metrics: Deliveries,
     pub(super) lanes: Arc<Lanes>,
-    pub(super) places: Arc<Places>,
-    /// The lanes' tasks.
+    pub(super) slots: Arc<Slots>,
+    /// One task for each lane.
     tasks: TaskTracker,
-    /// Cancelled when no further request may begin.
+    /// Cancelled when the server shuts down: no further request may start.
     pub(super) closing: CancellationToken,
-    complaints: Complaints,
+    log_limit: LogLimit,
 }
 
-/// Waits, without a place, until a delivery that was not sent may be tried again.
-async fn rest(place: Place) -> Ended {
-    drop(place);
-    sleep(REST).await;
-    Ended::NotSent
+/// Frees the slot and waits before the delivery is tried again.
+async fn retry_later(slot: Slot) -> AttemptOutcome {
+    drop(slot);
+    sleep(STORE_RETRY).await;
+    AttemptOutcome::NotSent
 }
 
-/// Lets one of many like complaints through in [`EVERY`](Self::EVERY).
+/// Allows one log message in [`EVERY`](Self::EVERY).
 #[derive(Default)]
-struct Complaints(Mutex<Option<Instant>>);
+struct LogLimit(Mutex<Option<Instant>>);
 
-impl Complaints {
+impl LogLimit {
     const EVERY: Duration = Duration::from_secs(10);
 
-    fn is_due(&self) -> bool {
+    fn allows(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| last.elapsed() >= Self::EVERY);
         if is_due {
@@ -77,36 +77,36 @@ impl Complaints {
     }
 }
 
-/// What came of a delivery that was to be made.
+/// The outcome of a delivery, as its lane needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// The endpoint answered.
+pub(super) enum AttemptOutcome {
+    /// The endpoint responded in time.
     Answered,
-    /// It did not.
+    /// The endpoint did not respond, or its response did not end in time.
     Unanswered,
-    /// There is no endpoint any more.
-    GivenUp,
-    /// It was not sent, for a reason of our own. It is still in the outbox.
+    /// The endpoint is inactive or removed.
+    Withdrawn,
+    /// This server could not send it. It is still in the outbox.
     NotSent,
 }
 
 impl Dispatcher {
-    /// A dispatcher that has at most `places` requests in flight.
+    /// A dispatcher that has at most `slots` requests in flight.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
         server: ServerId,
         sender: Arc<Sender>,
         metrics: Deliveries,
-        places: usize,
+        slots: usize,
     ) -> Arc<Self> {
-        let places = Places::new(places, metrics.places.clone());
+        let slots = Slots::new(slots, metrics.places.clone());
         let (lanes, tasks, closing) = (Arc::new(Lanes::new()), TaskTracker::new(), CancellationToken::new());
-        let complaints = Complaints::default();
-        Arc::new(Self { store, ambient, server, sender, metrics, lanes, places, tasks, closing, complaints })
+        let log_limit = LogLimit::default();
+        Arc::new(Self { store, ambient, server, sender, metrics, lanes, slots, tasks, closing, log_limit })
     }
 
-    /// Works on every lane that has deliveries and that nobody works on, for as long as it is polled.
+    /// Polls for unclaimed lanes with pending deliveries and runs them. Never returns.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut ticks = interval(POLL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,50 +115,50 @@ impl Dispatcher {
             match self.store.claim(Queue::Lanes, &self.lease(), LANES_PER_POLL).await {
                 Ok(claims) => {
                     for claim in claims {
-                        self.begin(claim).await;
+                        self.start_claimed(claim).await;
                     }
                 }
-                Err(error) => tracing::error!(%error, "the outbox cannot be read; it is read again"),
+                Err(error) => tracing::error!(%error, "cannot read the outbox; retrying"),
             }
         }
     }
 
-    /// There is a new delivery to an endpoint.
-    pub(super) async fn wake(self: &Arc<Self>, endpoint: &WebhookId) {
-        let Some(at_work) = self.lanes.wake(endpoint) else { return };
-        // Where it fails, or another server has the lane, the lane is found by polling.
+    /// Starts an endpoint's lane for a new delivery, or tells the running one.
+    pub(super) async fn start_lane(self: &Arc<Self>, endpoint: &WebhookId) {
+        let Some(entry) = self.lanes.notify(endpoint) else { return };
+        // If the claim fails, the poll finds the lane later.
         if let Some(claim) = self.claim(endpoint).await {
-            self.tasks.spawn(Lane::new(Arc::clone(self), at_work, claim).work());
+            self.tasks.spawn(Lane::new(Arc::clone(self), entry, claim).run());
         }
     }
 
-    async fn begin(self: &Arc<Self>, claim: Claim) {
+    async fn start_claimed(self: &Arc<Self>, claim: Claim) {
         let Work::Lane(endpoint) = &claim.work else { return };
-        match self.lanes.wake(endpoint) {
-            Some(at_work) => drop(self.tasks.spawn(Lane::new(Arc::clone(self), at_work, claim).work())),
-            // The lane at work has lost its claim and ends soon.
+        match self.lanes.notify(endpoint) {
+            Some(entry) => drop(self.tasks.spawn(Lane::new(Arc::clone(self), entry, claim).run())),
+            // The running lane has lost its claim and stops soon.
             None => self.release(&claim).await,
         }
     }
 
-    /// Claims an endpoint's lane, if it has deliveries and nobody works on it.
+    /// Claims an endpoint's lane if it has pending deliveries and no other claim.
     pub(super) async fn claim(&self, endpoint: &WebhookId) -> Option<Claim> {
         let claim = self.store.claim_one(Work::Lane(endpoint.clone()), &self.lease()).await;
-        claim.inspect_err(|error| tracing::error!(%error, %endpoint, "the outbox cannot be read")).ok().flatten()
+        claim.inspect_err(|error| tracing::error!(%error, %endpoint, "cannot read the outbox")).ok().flatten()
     }
 
-    /// Ends a claim. One that cannot be ended now ends with its lease.
+    /// Releases a claim. If that fails, the claim ends with its lease.
     pub(super) async fn release(&self, claim: &Claim) {
         if let Err(error) = self.store.release(claim).await {
-            tracing::warn!(%error, "a lane stays claimed until its lease is over");
+            tracing::warn!(%error, "cannot release a lane; it stays claimed until its lease expires");
         }
     }
 
-    /// Makes a claim last longer. False if another server has taken the lane over.
+    /// Renews a claim. False if another server has claimed the lane.
     pub(super) async fn renew(&self, claim: &Claim) -> bool {
         let renewed = self.store.renew(claim, &self.lease()).await;
         renewed
-            .inspect_err(|error| tracing::warn!(%error, "a claim on a lane could not be renewed yet"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot renew the claim on a lane; retrying"))
             .unwrap_or(true)
     }
 
@@ -166,51 +166,51 @@ impl Dispatcher {
         Lease::new(self.server, self.ambient.now(), LEASE_SECONDS)
     }
 
-    /// Begins no further request, and waits until those in flight have ended. What does not end stays in the outbox.
+    /// Starts no further request and waits for those in flight. Unfinished deliveries stay in the outbox.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Makes one attempt and logs it. The place is held until then: what cannot be logged is not to be called further.
-    pub(super) async fn deliver(&self, mut outgoing: Outgoing, place: Place, claim: Claim) -> Ended {
-        let (outcome, ended) = match self.store.endpoint(&outgoing.delivery.webhook_id).await {
+    /// Makes one delivery attempt and logs it. Holds the slot until then: while the log fails, no further request starts.
+    pub(super) async fn deliver(&self, mut outgoing: Outgoing, slot: Slot, claim: Claim) -> AttemptOutcome {
+        let (outcome, result) = match self.store.endpoint(&outgoing.delivery.webhook_id).await {
             Ok(Some(found)) if found.endpoint.is_active => {
                 if let Err(exhausted) = self.sender.attempt(&found.endpoint, &mut outgoing.delivery).await {
                     self.metrics.not_sent.inc();
-                    if self.complaints.is_due() {
-                        tracing::error!(error = %exhausted, "webhooks stay in the outbox until there is more");
+                    if self.log_limit.allows() {
+                        tracing::error!(error = %exhausted, "webhooks stay in the outbox; retrying");
                     }
-                    return rest(place).await;
+                    return retry_later(slot).await;
                 }
-                // An answer that did not end took the place for as long as none.
-                let has_ended = outgoing.delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT.as_millis());
-                let answered = if has_ended { Ended::Answered } else { Ended::Unanswered };
+                // A response that did not end in time held the slot as long as no response.
+                let in_time =
+                    outgoing.delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT_TIMEOUT.as_millis());
+                let answered = if in_time { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered };
                 match (&outgoing.delivery.status, outgoing.delivery.response_status) {
                     (DeliveryStatus::Success, _) => (DeliveryOutcome::Success, answered),
                     (_, Some(_)) => (DeliveryOutcome::Refused, answered),
-                    (_, None) => (DeliveryOutcome::Unanswered, Ended::Unanswered),
+                    (_, None) => (DeliveryOutcome::Unanswered, AttemptOutcome::Unanswered),
                 }
             }
             Ok(_) => {
                 outgoing.delivery.status = DeliveryStatus::Failed;
                 outgoing.delivery.error = Some(fault::endpoint_removed());
-                (DeliveryOutcome::Withdrawn, Ended::GivenUp)
+                (DeliveryOutcome::Withdrawn, AttemptOutcome::Withdrawn)
             }
             Err(error) => {
-                tracing::error!(%error, delivery = %outgoing.delivery.id, "a delivery stays in the outbox");
-                return rest(place).await;
+                tracing::error!(%error, delivery = %outgoing.delivery.id, "cannot read the endpoint; the delivery stays in the outbox");
+                return retry_later(slot).await;
             }
         };
         outgoing.version += 1;
         self.metrics.made.get_or_create(&DeliveryLabels { outcome }).inc();
         self.log(&outgoing, claim).await;
-        ended
+        result
     }
 
-    /// Logs an attempt, and tries to until it is logged: the endpoint has been called, and is not to be called again
-    /// because our disk is full.
+    /// Logs a delivery attempt, and retries until that succeeds: a full disk must not make the endpoint receive it twice.
     async fn log(&self, outgoing: &Outgoing, claim: Claim) {
         loop {
             let under = vec![claim.clone()];
@@ -219,15 +219,15 @@ impl Dispatcher {
             match self.store.commit(change).await {
                 Ok(()) => return,
                 Err(CommitError::Conflict(conflict)) => {
-                    tracing::warn!(%conflict, delivery = %id, "an attempt is not logged; another server makes its own");
+                    tracing::warn!(%conflict, delivery = %id, "delivery attempt not logged; another server makes its own");
                     return;
                 }
-                Err(error) => tracing::error!(%error, delivery = %id, "an attempt could not be logged yet"),
+                Err(error) => tracing::error!(%error, delivery = %id, "cannot log a delivery attempt; retrying"),
             }
             if self.closing.is_cancelled() {
                 return;
             }
-            sleep(REST).await;
+            sleep(STORE_RETRY).await;
         }
     }
 }

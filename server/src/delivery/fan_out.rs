@@ -1,8 +1,8 @@
 //! Fan-out: turns events into deliveries, one for each subscribed endpoint.
 //!
-//! A payment's event is committed with the payment, as pending, and its deliveries are made afterwards. So a payment does not
-//! wait for its deliveries, however many endpoints its developer has. What is pending at a crash is claimed again. The
-//! worker polls for pending events; [`Bell`] only makes it prompt.
+//! A payment is committed with its event, which is then pending; the deliveries follow in later commits. So a payment does
+//! not wait for its deliveries, however many endpoints it has. Events that are pending at a crash are claimed again. The
+//! worker polls for pending events; [`Bell`] makes it start at once.
 
 use std::{
     sync::{
@@ -26,45 +26,45 @@ use crate::{
     store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
-/// How many events, and about how many endpoints, one round looks at. Everybody's next event waits for a round.
+/// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
 const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
-/// How long the worker waits for the bell before it polls.
+/// How long the worker waits between polls without a [`Bell`].
 const POLL: Duration = Duration::from_secs(1);
-/// How long a server may take for a round before another one takes over.
+/// How long a crashed server holds its claims before another server takes over.
 const LEASE_SECONDS: u32 = 30;
-/// How long [`Bell::settled`] waits.
+/// The longest wait of [`Bell::settled`].
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Rings for the worker when there is a new event, and tells when all events so far have their deliveries.
+/// Starts a round of the fan-out when there is a new event, and waits until events are fanned out.
 pub(crate) struct Bell {
     rung: Notify,
-    /// How many have asked in [`settled`](Self::settled).
-    asked: AtomicU64,
-    /// How many of them had asked before a round that found no event.
+    /// How many calls of [`settled`](Self::settled) have begun.
+    calls: AtomicU64,
+    /// How many of them had begun before a round that found no pending event.
     settled: watch::Sender<u64>,
 }
 
 impl Bell {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { rung: Notify::new(), asked: AtomicU64::new(0), settled: watch::Sender::new(0) })
+        Arc::new(Self { rung: Notify::new(), calls: AtomicU64::new(0), settled: watch::Sender::new(0) })
     }
 
-    /// There is a new event.
+    /// Starts a round of the fan-out.
     pub(crate) fn ring(&self) {
         self.rung.notify_one();
     }
 
-    /// Waits until the events committed before this moment have their deliveries, for a second at most.
+    /// Waits, at most a second, until the events committed so far have their deliveries.
     pub(crate) async fn settled(&self) {
-        let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let mut settled = self.settled.subscribe();
         self.ring();
-        let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled >= asked)).await;
+        let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled >= call)).await;
     }
 }
 
-/// The worker.
+/// The fan-out worker.
 pub(crate) struct FanOut {
     store: Arc<dyn Store>,
     ambient: Arc<dyn Ambient>,
@@ -73,8 +73,8 @@ pub(crate) struct FanOut {
     bell: Arc<Bell>,
 }
 
-/// What a round writes for one payment: its events in their order.
-struct OfPayment {
+/// One round's change for one payment, its events in order.
+struct PaymentBatch {
     payment: PaymentId,
     change: Change,
     /// The endpoints of the new deliveries.
@@ -92,25 +92,25 @@ impl FanOut {
         Self { store, ambient, dispatcher, server, bell }
     }
 
-    /// Fans events out for as long as it is polled.
+    /// Fans events out. Never returns.
     pub(crate) async fn run(self) {
         loop {
-            let asked = self.bell.asked.load(Ordering::SeqCst);
+            let calls = self.bell.calls.load(Ordering::SeqCst);
             match self.round().await {
                 Ok(0) => {
-                    self.bell.settled.send_replace(asked);
+                    self.bell.settled.send_replace(calls);
                     let _ = timeout(POLL, self.bell.rung.notified()).await;
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::error!(%error, "events could not be fanned out; it is tried again");
+                    tracing::error!(%error, "cannot fan events out; retrying");
                     sleep(error.retry_after()).await;
                 }
             }
         }
     }
 
-    /// Looks at the oldest pending events; how many it claimed.
+    /// Fans out the oldest pending events. Returns how many it claimed.
     async fn round(&self) -> Result<usize, StoreError> {
         let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
         let mut claims = self.store.claim(Queue::FanOut, &lease, EVENTS_PER_ROUND).await?;
@@ -122,66 +122,66 @@ impl FanOut {
         outcome.map(|()| claimed)
     }
 
-    /// Makes the next deliveries of claimed events. A claim on an unreadable event is taken out of `claims`: it is not
-    /// released, and the event is tried again when its lease is over.
+    /// Makes the next deliveries of the claimed events. Removes unreadable events from `claims`: they are not released,
+    /// so they are tried again only after their lease.
     async fn fan_out(&self, claims: &mut Vec<Claim>) -> Result<(), StoreError> {
-        let mut of_payments: Vec<OfPayment> = Vec::new();
-        let mut left = ENDPOINTS_PER_ROUND;
+        let mut batches: Vec<PaymentBatch> = Vec::new();
+        let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
-        for claim in claims.iter().take_while(|_| left > 0).collect::<Vec<_>>() {
+        for claim in claims.iter().take_while(|_| endpoints_left > 0).collect::<Vec<_>>() {
             let Work::FanOut(id) = &claim.work else { continue };
-            let (event, endpoints) = match self.store.pending_event(id, left).await {
+            let (event, endpoints) = match self.store.pending_event(id, endpoints_left).await {
                 Ok(Some(event)) => event,
                 Ok(None) => continue,
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(%error, event = %id, "an event cannot be fanned out; run check");
+                    tracing::error!(%error, event = %id, "cannot read a pending event; run check");
                     unreadable.push(claim.clone());
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            self.add(&event, claim, &endpoints, endpoints.len() < left, &mut of_payments);
-            // An event costs something too, even if it has no endpoints.
-            left = left.saturating_sub(endpoints.len().max(1));
+            self.add(&event, claim, &endpoints, endpoints.len() < endpoints_left, &mut batches);
+            // An event without endpoints counts as one endpoint.
+            endpoints_left = endpoints_left.saturating_sub(endpoints.len().max(1));
         }
         claims.retain(|claim| !unreadable.contains(claim));
-        let commits = of_payments.into_iter().map(|of_payment| self.commit(of_payment));
+        let commits = batches.into_iter().map(|batch| self.commit(batch));
         join_all(commits).await.into_iter().collect()
     }
 
-    /// Adds an event's deliveries to its next endpoints, which may be its last.
+    /// Adds the deliveries of an event to `endpoints`, the next of its endpoints.
     fn add(
         &self,
         event: &PendingEvent,
         claim: &Claim,
         endpoints: &[Endpoint],
-        are_last: bool,
-        of_payments: &mut Vec<OfPayment>,
+        is_last: bool,
+        batches: &mut Vec<PaymentBatch>,
     ) {
-        let at = of_payments.iter().position(|other| other.payment == event.payment).unwrap_or_else(|| {
+        let at = batches.iter().position(|other| other.payment == event.payment).unwrap_or_else(|| {
             let (payment, change) = (event.payment.clone(), Change::default());
-            of_payments.push(OfPayment { payment, change, endpoints: Vec::new() });
-            of_payments.len() - 1
+            batches.push(PaymentBatch { payment, change, endpoints: Vec::new() });
+            batches.len() - 1
         });
-        let OfPayment { change, endpoints: woken, .. } = &mut of_payments[at];
-        let after = endpoints.last().filter(|_| !are_last).map(|endpoint| endpoint.endpoint.id.clone());
+        let PaymentBatch { change, endpoints: lanes, .. } = &mut batches[at];
+        let after = endpoints.last().filter(|_| !is_last).map(|endpoint| endpoint.endpoint.id.clone());
         change.under.push(claim.clone());
         change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
         for delivery in fan_out(event, endpoints, || self.ambient.id_bytes()) {
-            woken.push(delivery.delivery.webhook_id.clone());
+            lanes.push(delivery.delivery.webhook_id.clone());
             change.writes.push(Write::Delivery(Box::new(delivery)));
         }
     }
 
-    async fn commit(&self, of_payment: OfPayment) -> Result<(), StoreError> {
-        match self.store.commit(of_payment.change).await {
+    async fn commit(&self, batch: PaymentBatch) -> Result<(), StoreError> {
+        match self.store.commit(batch.change).await {
             Ok(()) => {
-                for endpoint in &of_payment.endpoints {
-                    self.dispatcher.wake(endpoint).await;
+                for endpoint in &batch.endpoints {
+                    self.dispatcher.start_lane(endpoint).await;
                 }
                 Ok(())
             }
-            // Another server took over, and makes the deliveries.
+            // Another server has claimed the event and makes the deliveries.
             Err(CommitError::Conflict(_)) => Ok(()),
             Err(CommitError::Store(error)) => Err(error),
         }

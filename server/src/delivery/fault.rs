@@ -1,4 +1,4 @@
-//! Why an attempt got no answer: a stable word and a sentence for the merchant.
+//! Why a delivery attempt got no response: a stable code and a message for the merchant.
 
 use std::{error::Error, io};
 
@@ -6,35 +6,35 @@ use payments_core::{DeliveryError, DeliveryErrorCode};
 
 use super::{client::SendError, connector::ConnectError, lookups::LookupError, target::TargetFault};
 
-/// Why an attempt got no answer.
+/// Why a delivery attempt got no response.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// As it is logged with the delivery.
+    /// The error that is logged with the delivery.
     Delivery(DeliveryError),
-    /// This server had not enough of something, so nothing was sent.
+    /// This server is out of a resource and sent nothing.
     Exhausted(&'static str),
 }
 
 impl Fault {
     pub(super) fn timeout() -> Self {
-        says(DeliveryErrorCode::Timeout, "the endpoint did not answer within 8 seconds")
+        failed(DeliveryErrorCode::Timeout, "the endpoint did not answer within 8 seconds")
     }
 
     pub(super) fn not_allowed(fault: TargetFault) -> Self {
-        says(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {fault}"))
+        failed(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {fault}"))
     }
 
     pub(super) fn not_sent(why: &dyn Error) -> Self {
-        says(DeliveryErrorCode::NotSent, format!("the request could not be made: {why}"))
+        failed(DeliveryErrorCode::NotSent, format!("the request could not be made: {why}"))
     }
 }
 
-/// The endpoint was removed while the delivery waited.
+/// The error of a delivery whose endpoint was removed before it was sent.
 pub(super) fn endpoint_removed() -> DeliveryError {
     DeliveryError::new(DeliveryErrorCode::EndpointRemoved, "the endpoint was removed before this delivery was sent")
 }
 
-fn says(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
+fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
     Fault::Delivery(DeliveryError::new(code, message))
 }
 
@@ -42,47 +42,47 @@ impl From<SendError> for Fault {
     fn from(error: SendError) -> Self {
         match &error {
             SendError::Request(error) => Self::not_sent(error),
-            SendError::Client(error) => of_client(error),
+            SendError::Client(error) => client_fault(error),
         }
     }
 }
 
-fn of_client(error: &(dyn Error + 'static)) -> Fault {
+fn client_fault(error: &(dyn Error + 'static)) -> Fault {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(error) = cause.downcast_ref::<ConnectError>() {
-            return of_connecting(error);
+            return connect_fault(error);
         }
         if let Some(error) = cause.downcast_ref::<hyper::Error>()
             && error.is_parse()
         {
-            return says(DeliveryErrorCode::InvalidResponse, "the endpoint's answer was not a valid HTTP response");
+            return failed(DeliveryErrorCode::InvalidResponse, "the endpoint's response was not valid HTTP");
         }
         next = cause.source();
     }
-    says(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
+    failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
 }
 
-fn of_connecting(error: &ConnectError) -> Fault {
+fn connect_fault(error: &ConnectError) -> Fault {
     use DeliveryErrorCode::{ConnectionClosed, ConnectionFailed, ConnectionRefused, DnsFailed, TlsFailed};
 
     match error {
         ConnectError::Exhausted(what) => Fault::Exhausted(what),
         ConnectError::Lookup(LookupError::NotAllowed(fault)) => Fault::not_allowed(*fault),
         ConnectError::Lookup(LookupError::NotFound(_)) => {
-            says(DnsFailed, "the endpoint's host name could not be resolved")
+            failed(DnsFailed, "the endpoint's host name could not be resolved")
         }
         ConnectError::Lookup(error @ (LookupError::NoRoute | LookupError::TooMany)) => {
-            says(ConnectionFailed, format!("the endpoint could not be reached: {error}"))
+            failed(ConnectionFailed, format!("the endpoint could not be reached: {error}"))
         }
         ConnectError::Tcp(error) => match error.kind() {
-            io::ErrorKind::ConnectionRefused => says(ConnectionRefused, "the endpoint refused the connection"),
+            io::ErrorKind::ConnectionRefused => failed(ConnectionRefused, "the endpoint refused the connection"),
             io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
-                says(ConnectionClosed, "the endpoint closed the connection before it answered")
+                failed(ConnectionClosed, "the endpoint closed the connection before it answered")
             }
-            kind => says(ConnectionFailed, format!("the endpoint could not be reached: {kind}")),
+            kind => failed(ConnectionFailed, format!("the endpoint could not be reached: {kind}")),
         },
-        ConnectError::Tls(error) => says(TlsFailed, format!("the TLS handshake with the endpoint failed: {error}")),
+        ConnectError::Tls(error) => failed(TlsFailed, format!("the TLS handshake with the endpoint failed: {error}")),
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     fn code(error: ConnectError) -> String {
-        match of_connecting(&error) {
+        match connect_fault(&error) {
             Fault::Delivery(error) => error.code.to_string(),
             Fault::Exhausted(what) => what.to_owned(),
         }
     }
 
     #[test]
-    fn each_way_of_having_no_connection_has_its_word() {
+    fn each_connection_error_has_its_code() {
         let tcp = |kind: io::ErrorKind| ConnectError::Tcp(kind.into());
         assert_eq!(code(tcp(io::ErrorKind::ConnectionRefused)), "connection_refused");
         assert_eq!(code(tcp(io::ErrorKind::ConnectionReset)), "connection_closed");

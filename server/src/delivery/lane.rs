@@ -1,7 +1,7 @@
-//! A lane: delivers what one endpoint's outbox holds, as many requests at once as the endpoint takes.
+//! A lane: sends the deliveries of one endpoint, several requests at a time.
 //!
-//! It asks for a place, reads names and loads one delivery only once it has the place, and asks for the next place
-//! whatever the requests in flight do. So it waits for none of them, and a lane that waits for a place holds no delivery.
+//! A lane acquires a slot before it loads a delivery, so a lane that waits for a slot holds no delivery in memory. It
+//! acquires the next slot while other requests are in flight, so it waits for none of them.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use tokio::time::{Instant, interval_at, sleep};
 
 use super::{
     backlog::Backlog,
-    dispatcher::{Dispatcher, Ended},
-    lanes::AtWork,
-    places::{Holder, Place, Places},
+    dispatcher::{AttemptOutcome, Dispatcher},
+    lanes::LaneEntry,
+    slots::{Holder, Slot, Slots},
     width::Width,
 };
 use crate::{
@@ -21,118 +21,118 @@ use crate::{
     store::{Claim, StoreError},
 };
 
-/// How long a lane rests after the store failed it.
-const REST: Duration = Duration::from_secs(1);
-/// How often a lane's claim is renewed: several times in a lease.
+/// How long a lane waits after a store error.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// How often a lane renews its claim: several times in a lease.
 const RENEWAL: Duration = Duration::from_secs(15);
 
-/// A lane at work.
+/// A running lane.
 pub(super) struct Lane {
     dispatcher: Arc<Dispatcher>,
     claim: Claim,
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Last, so that it is dropped last: when the endpoint may have another lane, this one has nothing in flight.
-    at_work: AtWork,
+    /// Last, so that it is dropped last: once another lane can start, this one has no request in flight.
+    entry: LaneEntry,
 }
 
-/// What came of something that took time.
+/// A finished future of the lane.
 enum Done {
-    Delivery(DeliveryId, Ended),
-    /// The store failed a moment ago and may be asked again.
-    Rest,
+    Delivery(DeliveryId, AttemptOutcome),
+    /// The wait after a store error is over.
+    StoreRetry,
 }
 
 impl Lane {
-    pub(super) fn new(dispatcher: Arc<Dispatcher>, at_work: AtWork, claim: Claim) -> Self {
+    pub(super) fn new(dispatcher: Arc<Dispatcher>, entry: LaneEntry, claim: Claim) -> Self {
         let (backlog, width, in_flight) = (Backlog::new(), Width::new(), FuturesUnordered::new());
-        Self { dispatcher, claim, backlog, width, in_flight, at_work }
+        Self { dispatcher, claim, backlog, width, in_flight, entry }
     }
 
-    /// Delivers until the outbox is empty, the server closes, or another server has the lane.
-    pub(super) async fn work(mut self) {
-        let (dispatcher, bell) = (Arc::clone(&self.dispatcher), self.at_work.bell());
-        let holder = holder(&dispatcher, self.at_work.endpoint()).await;
+    /// Sends deliveries until the outbox is empty, the server shuts down, or another server has claimed the lane.
+    pub(super) async fn run(mut self) {
+        let (dispatcher, notify) = (Arc::clone(&self.dispatcher), self.entry.signal());
+        let holder = holder(&dispatcher, self.entry.endpoint()).await;
         let mut renewal = interval_at(Instant::now() + RENEWAL, RENEWAL);
-        let mut is_ours = true;
-        let mut place: Option<Pin<Box<dyn Future<Output = Place> + Send>>> = None;
+        let mut is_claimed = true;
+        let mut slot: Option<Pin<Box<dyn Future<Output = Slot> + Send>>> = None;
         loop {
-            let is_closing = dispatcher.closing.is_cancelled() || !is_ours;
-            if self.at_work.look_again() {
-                self.backlog.fall_behind();
+            let is_closing = dispatcher.closing.is_cancelled() || !is_claimed;
+            if self.entry.take_notification() {
+                self.backlog.request_refill();
             }
-            if is_closing || !self.has_room() {
-                place = None;
-            } else if place.is_none() {
-                place = Some(Box::pin(Places::take(Arc::clone(&dispatcher.places), holder.clone())));
+            if is_closing || !self.can_send() {
+                slot = None;
+            } else if slot.is_none() {
+                slot = Some(Box::pin(Slots::acquire(Arc::clone(&dispatcher.slots), holder.clone())));
             }
-            if place.is_none() && self.in_flight.is_empty() {
-                // In this order: whoever finds no lane at work finds it unclaimed.
+            if slot.is_none() && self.in_flight.is_empty() {
+                // Release the claim first: a lane that starts once this entry is gone must find the endpoint unclaimed.
                 dispatcher.release(&self.claim).await;
                 if is_closing {
                     return;
                 }
-                let Some(at_work) = self.at_work.end_unless_woken() else { return };
-                let Some(claim) = dispatcher.claim(at_work.endpoint()).await else { return };
-                (self.at_work, self.claim) = (at_work, claim);
-                self.backlog.fall_behind();
+                let Some(entry) = self.entry.remove_unless_notified() else { return };
+                let Some(claim) = dispatcher.claim(entry.endpoint()).await else { return };
+                (self.entry, self.claim) = (entry, claim);
+                self.backlog.request_refill();
                 continue;
             }
             tokio::select! {
                 Some(done) = self.in_flight.next() => self.done(done),
-                taken = async { place.as_mut()?.await.into() }, if place.is_some() => {
-                    place = None;
-                    if let Some(taken) = taken {
-                        self.fill(taken).await;
+                acquired = async { slot.as_mut()?.await.into() }, if slot.is_some() => {
+                    slot = None;
+                    if let Some(acquired) = acquired {
+                        self.send_next(acquired).await;
                     }
                 }
-                () = bell.notified() => {}
-                _ = renewal.tick() => is_ours = is_ours && dispatcher.renew(&self.claim).await,
+                () = notify.notified() => {}
+                _ = renewal.tick() => is_claimed = is_claimed && dispatcher.renew(&self.claim).await,
                 () = dispatcher.closing.cancelled(), if !is_closing => {}
             }
         }
     }
 
-    /// Whether one more request can be sent, as far as is known without looking.
-    fn has_room(&self) -> bool {
-        self.in_flight.len() < self.width.get() && (self.backlog.is_behind() || self.backlog.next().is_some())
+    /// Whether one more request may be sent, before a refill.
+    fn can_send(&self) -> bool {
+        self.in_flight.len() < self.width.get() && (self.backlog.needs_refill() || self.backlog.next().is_some())
     }
 
-    /// Loads the next delivery that may be sent into a place, and sends it.
-    async fn fill(&mut self, mut place: Place) {
+    /// Loads the next delivery and sends it in `slot`.
+    async fn send_next(&mut self, mut slot: Slot) {
         match self.load().await {
             Ok(Some(outgoing)) => {
-                // It is in memory as it is stored and as it is sent.
-                place.loaded(2 * outgoing.delivery.payload.as_str().len());
+                // The payload is in memory twice: as stored and as sent.
+                slot.shrink_to(2 * outgoing.delivery.payload.as_str().len());
                 let (dispatcher, claim) = (Arc::clone(&self.dispatcher), self.claim.clone());
                 let id = outgoing.delivery.id.clone();
                 self.in_flight.push(Box::pin(async move {
-                    let ended = dispatcher.deliver(outgoing, place, claim).await;
-                    Done::Delivery(id, ended)
+                    let outcome = dispatcher.deliver(outgoing, slot, claim).await;
+                    Done::Delivery(id, outcome)
                 }));
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(%error, endpoint = %self.at_work.endpoint(), "the outbox cannot be read; it is read again");
-                self.backlog.fall_behind();
+                tracing::error!(%error, endpoint = %self.entry.endpoint(), "cannot read the outbox; retrying");
+                self.backlog.request_refill();
                 self.in_flight.push(Box::pin(async {
-                    sleep(REST).await;
-                    Done::Rest
+                    sleep(STORE_RETRY).await;
+                    Done::StoreRetry
                 }));
             }
         }
     }
 
-    /// The next delivery that may be sent; `None` if there is none.
+    /// Loads the next delivery that may be sent; `None` if there is none.
     async fn load(&mut self) -> Result<Option<Outgoing>, StoreError> {
         let store = Arc::clone(&self.dispatcher.store);
         loop {
             let Some(id) = self.backlog.next().cloned() else {
-                if !self.backlog.is_behind() {
+                if !self.backlog.needs_refill() {
                     return Ok(None);
                 }
-                self.backlog.refill(store.outbox(self.at_work.endpoint(), self.backlog.reach()).await?);
+                self.backlog.refill(store.outbox(self.entry.endpoint(), self.backlog.refill_limit()).await?);
                 continue;
             };
             match store.outgoing(&id).await {
@@ -141,31 +141,31 @@ impl Lane {
                         return Ok(Some(outgoing));
                     }
                 }
-                Ok(None) => self.pass_over(&id, "its record is not there"),
-                Err(error @ StoreError::Corrupt { .. }) => self.pass_over(&id, &error.to_string()),
+                Ok(None) => self.skip(&id, "its record is missing"),
+                Err(error @ StoreError::Corrupt { .. }) => self.skip(&id, &error.to_string()),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn pass_over(&mut self, id: &DeliveryId, why: &str) {
-        tracing::error!(delivery = %id, why, "a delivery stays in the outbox and is not sent; run check");
+    fn skip(&mut self, id: &DeliveryId, why: &str) {
+        tracing::error!(delivery = %id, why, "cannot load a delivery; it stays in the outbox unsent; run check");
         self.backlog.unreadable(id);
     }
 
     fn done(&mut self, done: Done) {
-        let Done::Delivery(id, ended) = done else { return };
-        match ended {
-            Ended::Answered => self.width.answered(),
-            Ended::Unanswered => self.width.unanswered(),
-            Ended::NotSent => return self.backlog.not_sent(&id),
-            Ended::GivenUp => {}
+        let Done::Delivery(id, outcome) = done else { return };
+        match outcome {
+            AttemptOutcome::Answered => self.width.answered(),
+            AttemptOutcome::Unanswered => self.width.unanswered(),
+            AttemptOutcome::NotSent => return self.backlog.put_back(&id),
+            AttemptOutcome::Withdrawn => {}
         }
-        self.backlog.ended(&id);
+        self.backlog.finished(&id);
     }
 }
 
-/// Whose share of the places an endpoint's lane uses.
+/// The developer whose share of the slots this endpoint's lane uses.
 async fn holder(dispatcher: &Dispatcher, endpoint: &WebhookId) -> Holder {
     let found = dispatcher.store.endpoint(endpoint).await;
     found.ok().flatten().map(|endpoint| endpoint.endpoint.developer_id)

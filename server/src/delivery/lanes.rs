@@ -1,4 +1,4 @@
-//! Which endpoints have a lane at work: one at most for each, and one for each that is owed something.
+//! The running lanes of this server: at most one for each endpoint.
 
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,98 +8,96 @@ use std::{
 };
 
 use payments_core::WebhookId;
-// In tests, so that every order of the threads can be tried.
+// In tests, shuttle tries many orders of the threads.
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(test)]
 use std::sync::PoisonError;
 use tokio::sync::Notify;
 
-/// The lanes that are at work.
+/// The running lanes.
 pub(super) struct Lanes {
-    at_work: Mutex<HashMap<WebhookId, Lane>>,
+    running: Mutex<HashMap<WebhookId, Lane>>,
 }
 
-/// A lane that is at work.
+/// A running lane.
 struct Lane {
-    /// Whether something was put into the outbox since it last looked.
-    is_woken: bool,
-    bell: Bell,
+    /// Whether the outbox has new deliveries since [`LaneEntry::take_notification`].
+    is_notified: bool,
+    notify: Arc<Notify>,
 }
-
-/// Rings when [`AtWork::look_again`] may have something to say.
-pub(super) type Bell = Arc<Notify>;
 
 impl Lanes {
     pub(super) fn new() -> Self {
-        Self { at_work: Mutex::new(HashMap::new()) }
+        Self { running: Mutex::new(HashMap::new()) }
     }
 
-    /// Something was put into an endpoint's outbox. The entry of a lane that must be set to work; `None` where the one at
-    /// work will look again.
+    /// Tells an endpoint's lane that the outbox has new deliveries. If no lane is running, returns the entry with which
+    /// the caller must start one.
     #[must_use]
-    pub(super) fn wake(self: &Arc<Self>, endpoint: &WebhookId) -> Option<AtWork> {
+    pub(super) fn notify(self: &Arc<Self>, endpoint: &WebhookId) -> Option<LaneEntry> {
         match self.lock().entry(endpoint.clone()) {
             Entry::Occupied(mut lane) => {
-                lane.get_mut().is_woken = true;
-                lane.get().bell.notify_one();
+                lane.get_mut().is_notified = true;
+                lane.get().notify.notify_one();
                 None
             }
             Entry::Vacant(lane) => {
-                let bell = Bell::default();
-                lane.insert(Lane { is_woken: false, bell: Arc::clone(&bell) });
-                Some(AtWork { lanes: Arc::clone(self), endpoint: endpoint.clone(), bell, has_ended: false })
+                let notify = Arc::new(Notify::new());
+                lane.insert(Lane { is_notified: false, notify: Arc::clone(&notify) });
+                Some(LaneEntry { lanes: Arc::clone(self), endpoint: endpoint.clone(), notify, is_removed: false })
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WebhookId, Lane>> {
-        // No code panics while it holds the lock, and the map is whole between any two of its lines.
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+        // No code panics while it holds the lock, and each statement leaves the map consistent.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A lane's entry among those at work. However the lane ends, by a panic too, the endpoint may have another one then.
-pub(super) struct AtWork {
+/// A lane's entry among the running ones. It is removed when the lane ends, even by a panic.
+pub(super) struct LaneEntry {
     lanes: Arc<Lanes>,
     endpoint: WebhookId,
-    bell: Bell,
-    has_ended: bool,
+    notify: Arc<Notify>,
+    is_removed: bool,
 }
 
-impl AtWork {
+impl LaneEntry {
     pub(super) fn endpoint(&self) -> &WebhookId {
         &self.endpoint
     }
 
-    pub(super) fn bell(&self) -> Bell {
-        Arc::clone(&self.bell)
+    /// Signals that [`take_notification`](Self::take_notification) may return true.
+    pub(super) fn signal(&self) -> Arc<Notify> {
+        Arc::clone(&self.notify)
     }
 
-    /// The lane is about to look into its outbox. True if something was put into it since it last looked.
+    /// Whether the outbox has new deliveries since the last call. Call it before reading the outbox.
     #[must_use]
-    pub(super) fn look_again(&self) -> bool {
-        self.lanes.lock().get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_woken))
+    pub(super) fn take_notification(&self) -> bool {
+        self.lanes.lock().get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_notified))
     }
 
-    /// The lane found its outbox empty, and ends. If something came since it looked, it is given back and must look again.
-    pub(super) fn end_unless_woken(mut self) -> Option<Self> {
-        // Under one lock, so that whoever wakes the lane now either is seen or sets a new one to work.
+    /// Removes the entry of a lane whose outbox is empty. Returns it instead if there are new deliveries since the last read.
+    pub(super) fn remove_unless_notified(mut self) -> Option<Self> {
+        // Under one lock, so that a concurrent `notify` either is seen here or starts a new lane.
         let lanes = Arc::clone(&self.lanes);
-        let mut at_work = lanes.lock();
-        if at_work.get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_woken)) {
+        let mut running = lanes.lock();
+        if running.get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_notified)) {
             return Some(self);
         }
-        // From here on the entry may be another lane's.
-        self.has_ended = true;
-        at_work.remove(&self.endpoint);
+        // From here on the entry may belong to another lane.
+        self.is_removed = true;
+        running.remove(&self.endpoint);
         None
     }
 }
 
-impl Drop for AtWork {
+impl Drop for LaneEntry {
     fn drop(&mut self) {
-        if !self.has_ended {
+        if !self.is_removed {
             self.lanes.lock().remove(&self.endpoint);
         }
     }
@@ -117,25 +115,25 @@ mod tests {
 
     use super::*;
 
-    /// Two committers put two deliveries each into the outbox; whoever is told to sets a lane to work.
-    fn nothing_is_left_behind() {
+    /// Two committers add two deliveries each, and start a lane where none is running.
+    fn deliver_from_two_committers() {
         let endpoint: WebhookId = "wh_1".parse().unwrap();
         let lanes = Arc::new(Lanes::new());
-        let (owed, working, delivered) =
+        let (pending, working, delivered) =
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = {
-            let (owed, delivered) = (Arc::clone(&owed), Arc::clone(&delivered));
-            move |mut lane: AtWork| {
+            let (pending, delivered) = (Arc::clone(&pending), Arc::clone(&delivered));
+            move |mut lane: LaneEntry| {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "two lanes for one endpoint");
                 loop {
-                    // As a lane does while it has requests in flight.
-                    let _ = lane.look_again();
-                    match owed.swap(0, Ordering::SeqCst) {
+                    // A lane also does this while it has requests in flight.
+                    let _ = lane.take_notification();
+                    match pending.swap(0, Ordering::SeqCst) {
                         0 => {
-                            // The new lane may begin before this one returns, but not before it has ended.
+                            // The new lane may start before this one returns, but not before its entry is removed.
                             working.fetch_sub(1, Ordering::SeqCst);
-                            let Some(woken) = lane.end_unless_woken() else { return };
-                            lane = woken;
+                            let Some(notified) = lane.remove_unless_notified() else { return };
+                            lane = notified;
                             working.fetch_add(1, Ordering::SeqCst);
                         }
                         some => drop(delivered.fetch_add(some, Ordering::SeqCst)),
@@ -145,15 +143,15 @@ mod tests {
         };
         let committers: Vec<_> = (0..2)
             .map(|_| {
-                let (lanes, owed, endpoint, work) =
-                    (Arc::clone(&lanes), Arc::clone(&owed), endpoint.clone(), work.clone());
+                let (lanes, pending, endpoint, work) =
+                    (Arc::clone(&lanes), Arc::clone(&pending), endpoint.clone(), work.clone());
                 thread::spawn(move || {
                     let mut lane = Vec::new();
                     for _ in 0..2 {
-                        owed.fetch_add(1, Ordering::SeqCst);
-                        if let Some(at_work) = lanes.wake(&endpoint) {
+                        pending.fetch_add(1, Ordering::SeqCst);
+                        if let Some(entry) = lanes.notify(&endpoint) {
                             let work = work.clone();
-                            lane.push(thread::spawn(move || work(at_work)));
+                            lane.push(thread::spawn(move || work(entry)));
                         }
                     }
                     lane.into_iter().for_each(|lane| lane.join().unwrap());
@@ -166,24 +164,24 @@ mod tests {
     }
 
     #[test]
-    fn in_whatever_order_threads_run_nothing_stays_in_the_outbox_and_no_endpoint_has_two_lanes() {
-        shuttle::check_random(nothing_is_left_behind, 20_000);
-        shuttle::check_pct(nothing_is_left_behind, 5_000, 3);
+    fn no_delivery_stays_in_the_outbox_and_no_endpoint_has_two_lanes_in_any_order_of_threads() {
+        shuttle::check_random(deliver_from_two_committers, 20_000);
+        shuttle::check_pct(deliver_from_two_committers, 5_000, 3);
     }
 
     #[test]
-    fn an_endpoint_whose_lane_panicked_gets_another_one() {
+    fn an_endpoint_whose_lane_panicked_gets_another_lane() {
         shuttle::check_random(
             || {
                 let (lanes, endpoint) = (Arc::new(Lanes::new()), "wh_1".parse().unwrap());
-                let lane = lanes.wake(&endpoint).unwrap();
-                assert!(lanes.wake(&endpoint).is_none());
+                let lane = lanes.notify(&endpoint).unwrap();
+                assert!(lanes.notify(&endpoint).is_none());
                 let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     let _lane = lane;
                     std::panic::resume_unwind(Box::new("a fault in a lane"));
                 }));
                 assert!(panicked.is_err() && lanes.lock().is_empty());
-                assert!(lanes.wake(&endpoint).is_some());
+                assert!(lanes.notify(&endpoint).is_some());
             },
             1,
         );

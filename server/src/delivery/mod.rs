@@ -1,4 +1,4 @@
-//! Sending events to the merchants' endpoints, apart from any request.
+//! Sends events to the merchants' endpoints, in the background.
 
 mod backlog;
 mod client;
@@ -10,10 +10,10 @@ mod fault;
 mod lane;
 mod lanes;
 mod lookups;
-mod places;
 mod resolver;
 mod sender;
 mod shares;
+mod slots;
 mod target;
 mod width;
 

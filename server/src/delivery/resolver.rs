@@ -1,4 +1,4 @@
-//! Looks an endpoint's host name up, at the moment it is called.
+//! Looks up an endpoint's host name, for each new connection.
 
 use std::{
     future::Future,
@@ -18,7 +18,7 @@ use super::{
     target::TargetFault,
 };
 
-/// Gives the HTTP client none of a name's addresses if one of them may not be called.
+/// Looks up names for the HTTP client. If any address of a name may not be called, returns none of them.
 #[derive(Clone)]
 pub(super) struct Resolver {
     pub(super) targets: TargetPolicy,
@@ -47,15 +47,15 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Whether this machine has an address to call another from. Nothing is sent. Without this, calling an IPv6 address from a
-/// machine that has none fails as if all local ports were taken.
+/// Whether this machine has a route to an address. Sends nothing. Without this check, calling an IPv6 address from a machine
+/// without IPv6 looks like a lack of local ports.
 fn has_route(address: IpAddr) -> bool {
     let from: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let Err(error) = UdpSocket::bind((from, 0)).and_then(|socket| socket.connect((address, 443))) else { return true };
-    // Any other error, such as no descriptor being left, says nothing of the route.
+    // Any other error says nothing about the route: there may be no free descriptor.
     !matches!(
         error.kind(),
         io::ErrorKind::AddrNotAvailable
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_judged_by_the_addresses_it_leads_to_when_it_is_called() {
+    async fn a_name_is_allowed_by_the_addresses_it_resolves_to() {
         assert!(lookup("localhost", true).await.unwrap().iter().all(|address| address.ip().is_loopback()));
         assert!(matches!(lookup("localhost", false).await, Err(LookupError::NotAllowed(TargetFault::NotPublic))));
     }
 
     #[test]
-    fn loopback_has_a_route_and_a_family_that_this_machine_lacks_has_none() {
+    fn loopback_has_a_route() {
         assert!(has_route(Ipv4Addr::LOCALHOST.into()));
     }
 }

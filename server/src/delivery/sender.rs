@@ -1,4 +1,4 @@
-//! One request to a merchant's endpoint (API specification, "Delivery").
+//! One delivery attempt: a request to a merchant's endpoint (API specification, "Delivery").
 
 use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 
@@ -13,39 +13,39 @@ use super::{
     TargetPolicy,
     client::{Body, HttpClient},
     fault::Fault,
-    lookups::{ATTEMPT_OF, AttemptOf, Lookups},
-    places::Places,
+    lookups::{ATTEMPT, DeliveryAttempt, Lookups},
+    slots::Slots,
 };
 use crate::{ambient::Ambient, descriptors::Shares, metrics::PlaceGauges};
 
-/// All of an attempt: looking the name up, connecting, TLS, sending, and the answer as far as it is kept.
-pub(crate) const ATTEMPT: Duration = Duration::from_secs(8);
-/// The same with what it waits until this server begins a lookup, of which it may need two.
+/// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
+/// The same with the waits for a free DNS lookup, at most two.
 pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
-/// How long a test ping waits for a place.
-const PING_WAIT: Duration = Duration::from_secs(2);
-/// All of a test ping.
-pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_WAIT);
-/// How much of an answer's body is read and kept; the rest is left on the wire.
-const KEPT_BODY_BYTES: usize = 1024;
+/// How long a test ping waits for a free slot.
+const PING_SLOT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Limits a test ping.
+pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_SLOT_TIMEOUT);
+/// How much of a response body is read and stored.
+const STORED_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
-/// Calls endpoints.
+/// Makes delivery attempts.
 pub(crate) struct Sender {
     ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
     client: HttpClient,
     header_names: HeaderNames,
-    /// Pings need descriptors too. They have places of their own, so that deliveries to endpoints that hang delay none.
-    pings: Arc<Places>,
+    /// Test pings have their own slots, so endpoints that hang do not delay them.
+    pings: Arc<Slots>,
 }
 
-/// Nothing was sent, because this server has not enough of something. The delivery is as it was.
+/// This server ran out of a resource and sent nothing. The delivery is unchanged.
 #[derive(Debug, thiserror::Error)]
-#[error("this server has not enough {0} to send webhooks")]
+#[error("this server is out of {0} and cannot send webhooks")]
 pub(crate) struct Exhausted(pub(crate) &'static str);
 
-/// `X-Service-Signature` and its like, with the operator's word.
+/// `X-Service-Signature`, `-Event` and `-Delivery`, with the operator's word for `Service`.
 struct HeaderNames {
     signature: String,
     event: String,
@@ -65,22 +65,22 @@ impl Sender {
             event: format!("X-{header_word}-Event"),
             delivery: format!("X-{header_word}-Delivery"),
         };
-        let pings = Places::new(shares.pings, PlaceGauges::default());
+        let pings = Slots::new(shares.pings, PlaceGauges::default());
         Ok(Self { ambient, targets, client, header_names, pings })
     }
 
-    /// Makes the attempt of a test ping, once there is a place for it.
+    /// Sends a test ping once a slot is free.
     pub(crate) async fn ping(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let place = Places::take(Arc::clone(&self.pings), Some(endpoint.developer_id.clone()));
-        let mut place = timeout(PING_WAIT, place).await.map_err(|_| Exhausted("places for test pings"))?;
-        place.loaded(2 * delivery.payload.as_str().len());
+        let slot = Slots::acquire(Arc::clone(&self.pings), Some(endpoint.developer_id.clone()));
+        let mut slot = timeout(PING_SLOT_TIMEOUT, slot).await.map_err(|_| Exhausted("slots for test pings"))?;
+        slot.shrink_to(2 * delivery.payload.as_str().len());
         self.attempt(endpoint, delivery).await
     }
 
-    /// Makes the one attempt of a delivery and writes its outcome into it.
+    /// Makes a delivery attempt and writes its outcome into the delivery.
     pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let attempt = AttemptOf::new(endpoint.developer_id.clone());
-        let called = ATTEMPT_OF.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await;
+        let attempt = DeliveryAttempt::new(endpoint.developer_id.clone());
+        let called = ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await;
         let outcome = match called {
             Ok(outcome) => outcome,
             Err(Fault::Delivery(error)) => Outcome { error: Some(error), ..Outcome::default() },
@@ -91,7 +91,7 @@ impl Sender {
         delivery.response_status = outcome.response_status;
         delivery.response_body = outcome.response_body;
         delivery.delivered_at = outcome.response_status.map(|_| self.ambient.now());
-        delivery.duration_ms = Some(u64::try_from(attempt.begun().elapsed().as_millis()).unwrap_or(u64::MAX));
+        delivery.duration_ms = Some(u64::try_from(attempt.started_at().elapsed().as_millis()).unwrap_or(u64::MAX));
         delivery.error = outcome.error;
         tracing::info!(delivery = %delivery.id, endpoint = %delivery.webhook_id, event = %delivery.event,
             status = %delivery.status, response = delivery.response_status, took_ms = delivery.duration_ms,
@@ -101,11 +101,11 @@ impl Sender {
 
     async fn call(
         &self,
-        attempt: &AttemptOf,
+        attempt: &DeliveryAttempt,
         endpoint: &WebhookEndpoint,
         delivery: &Delivery,
     ) -> Result<Outcome, Fault> {
-        // Names are judged when they are looked up; an address written out is not looked up.
+        // Checks a literal address here. The resolver checks the addresses of a name.
         let url = self.targets.check_url(&endpoint.url).map_err(Fault::not_allowed)?;
         let secret = Secret::new(endpoint.secret.reveal()).map_err(|error| Fault::not_sent(&error))?;
         let (signer, body) = (Signer::new(secret), Bytes::copy_from_slice(delivery.payload.as_str().as_bytes()));
@@ -121,30 +121,30 @@ impl Sender {
                 .body(Body::new(body.clone()))
         };
         let response = in_time(attempt, self.client.send(request)).await.ok_or_else(Fault::timeout)??;
-        Ok(Outcome::answered(response, attempt.begun() + ATTEMPT).await)
+        Ok(Outcome::of_response(response, attempt.started_at() + ATTEMPT_TIMEOUT).await)
     }
 }
 
-/// Waits for the head of the answer, unless the attempt's time is over before.
-async fn in_time<T>(attempt: &AttemptOf, part: impl Future<Output = T>) -> Option<T> {
+/// Waits for the head of the response, until the attempt times out.
+async fn in_time<T>(attempt: &DeliveryAttempt, part: impl Future<Output = T>) -> Option<T> {
     let mut part = pin!(part);
     loop {
-        let ends = attempt.begun() + ATTEMPT;
+        let ends = attempt.started_at() + ATTEMPT_TIMEOUT;
         match timeout_at(ends, &mut part).await {
             Ok(outcome) => return Some(outcome),
-            // It waited for a lookup meanwhile, which is not the endpoint's time.
-            Err(_) if attempt.begun() + ATTEMPT > ends => {}
+            // The attempt has waited for a lookup meanwhile, which does not count.
+            Err(_) if attempt.started_at() + ATTEMPT_TIMEOUT > ends => {}
             Err(_) => return None,
         }
     }
 }
 
-/// What came of an attempt.
+/// The outcome of a delivery attempt.
 #[derive(Default)]
 struct Outcome {
     response_status: Option<u16>,
     response_body: Option<String>,
-    /// Why there is no answer.
+    /// Why there is no response.
     error: Option<DeliveryError>,
 }
 
@@ -156,24 +156,24 @@ impl Outcome {
         }
     }
 
-    /// Keeps the beginning of the answer and drops the connection with the rest: a receiver may send gigabytes. Whatever
-    /// becomes of the body, the status has come.
-    async fn answered(response: Response<Incoming>, until: Instant) -> Self {
+    /// Stores the first bytes of the response and drops the connection: a receiver may send gigabytes. The status counts
+    /// even if the body fails.
+    async fn of_response(response: Response<Incoming>, until: Instant) -> Self {
         let response_status = Some(response.status().as_u16());
-        let (mut body, mut kept) = (response.into_body(), Vec::new());
-        while kept.len() < KEPT_BODY_BYTES {
+        let (mut body, mut stored) = (response.into_body(), Vec::new());
+        while stored.len() < STORED_BODY_BYTES {
             match timeout_at(until, body.frame()).await {
-                Ok(Some(Ok(frame))) => kept.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Ok(Some(Ok(frame))) => stored.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
                 Ok(Some(Err(_)) | None) | Err(_) => break,
             }
         }
-        kept.truncate(KEPT_BODY_BYTES);
-        Self { response_status, response_body: Some(utf8_beginning(&kept)), error: None }
+        stored.truncate(STORED_BODY_BYTES);
+        Self { response_status, response_body: Some(utf8_prefix(&stored)), error: None }
     }
 }
 
-/// Bytes as text: a character that the cut went through is dropped, other bytes that are no UTF-8 are marked.
-fn utf8_beginning(bytes: &[u8]) -> String {
+/// Bytes as text. Drops a character cut at the end; replaces other invalid UTF-8.
+fn utf8_prefix(bytes: &[u8]) -> String {
     let whole = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn a_body_cut_inside_a_character_ends_before_it() {
         let text = "অ".repeat(400);
-        let cut = utf8_beginning(&text.as_bytes()[..1024]);
+        let cut = utf8_prefix(&text.as_bytes()[..1024]);
         assert_eq!(cut, "অ".repeat(341));
-        assert_eq!(utf8_beginning(b"ok\xffok"), "ok\u{fffd}ok");
+        assert_eq!(utf8_prefix(b"ok\xffok"), "ok\u{fffd}ok");
     }
 }

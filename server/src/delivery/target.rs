@@ -1,23 +1,23 @@
 //! Which addresses a webhook may be sent to.
 //!
-//! A merchant names the address and this server calls it, from inside its operator's network. So an address must be a
-//! public one, or the server would be a way into that network. A name is looked up when it is called and the
-//! connection goes to the very addresses that were judged, so a name cannot change its mind in between.
+//! This server calls addresses that merchants choose, from inside its operator's network. It calls only public addresses,
+//! or it would open a way into that network. It checks the addresses of a name when it connects, and connects to exactly
+//! those, so the name cannot change in between.
 //!
-//! Public means: not in IANA's IPv4 and IPv6 Special-Purpose Address Registries as something that is not globally reachable
-//! (both of 2025-10-09), not multicast, and in IPv6 within 2000::/3, all that is assigned as global unicast. An address that
-//! carries an IPv4 one (mapped, NAT64, 6to4) is judged by that. Two entries that the registries call reachable in part are
-//! refused whole: 192.0.0.0/24 and 2001::/23.
+//! An address is public unless it is multicast or IANA's IPv4 and IPv6 Special-Purpose Address Registries (both of
+//! 2025-10-09) list it as not globally reachable. An IPv6 address must also be in 2000::/3, the assigned global unicast
+//! range. An address that embeds an IPv4 address (mapped, NAT64, 6to4) is as public as that one. Two ranges that the
+//! registries list as reachable in part are refused whole: 192.0.0.0/24 and 2001::/23.
 //!
-//! Beyond the registries, addresses that are public by number and that a cloud answers to its own machines:
+//! Also refused are addresses outside those registries at which clouds serve their own machines:
 //!
-//! | Cloud | What | Address |
+//! | Cloud | Service | Address |
 //! |---|---|---|
-//! | Azure | platform services, the wire server among them | 168.63.129.16 |
+//! | Azure | platform services such as the wire server | 168.63.129.16 |
 //! | IBM Cloud | infrastructure and private service endpoints | 161.26.0.0/16, 166.8.0.0/14 |
 //! | Equinix Metal | metadata | 192.80.8.124 |
 //!
-//! The others' lie in special ranges: 169.254.0.0/16 (AWS, Google, Azure, DigitalOcean, OpenStack and most), 100.64.0.0/10
+//! Other clouds use special ranges: 169.254.0.0/16 (AWS, Google, Azure, DigitalOcean, OpenStack and most), 100.64.0.0/10
 //! (100.100.100.200, Alibaba), 192.0.0.0/24 (192.0.0.192, Oracle), fc00::/7 (fd00:ec2::254, AWS; fd20:ce::254, Google;
 //! fd00:c1::a9fe:a9fe, Oracle; fd00:42::42, Scaleway) and fe80::/10.
 
@@ -27,15 +27,14 @@ use url::{Host, Url};
 
 use crate::reach::is_local_name;
 
-/// Which addresses a webhook may be sent to: public ones by `https`, and where the operator allows it this machine's
-/// own, also by `http`.
+/// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback ones, and `http`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TargetPolicy {
-    /// Whether `http` and loopback addresses are allowed: for development, on a server that is itself local.
+    /// Whether `http` and loopback addresses are allowed, for development.
     pub(crate) allow_local: bool,
 }
 
-/// Why an address may not be called; follows the field's name in a sentence.
+/// Why an address is refused. The text continues a sentence that begins with the field's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TargetFault {
     #[error("must be an absolute URL")]
@@ -49,7 +48,7 @@ pub(crate) enum TargetFault {
 }
 
 impl TargetPolicy {
-    /// Judges what can be judged without looking a name up.
+    /// Checks a URL, except the addresses of its host name.
     pub(crate) fn check_url(self, text: &str) -> Result<Url, TargetFault> {
         let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
         match url.scheme() {
@@ -68,13 +67,13 @@ impl TargetPolicy {
         if allowed { Ok(url) } else { Err(TargetFault::NotPublic) }
     }
 
-    /// Whether this address may be called.
+    /// Whether webhooks may be sent to this address.
     pub(super) fn allows(self, address: IpAddr) -> bool {
         is_public(address) || (self.allow_local && address.is_loopback())
     }
 }
 
-/// Whether an address is reachable from the internet at large, and is no cloud's own.
+/// Whether an address is public, and no cloud serves its own machines there.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -93,7 +92,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
             | (10, _, _)                // private
             | (100, 64..=127, _)        // carrier-grade NAT
             | (127, _, _)               // loopback
-            | (169, 254, _)             // link-local, the clouds' metadata among it
+            | (169, 254, _)             // link-local, with the clouds' metadata
             | (172, 16..=31, _)         // private
             | (192, 0, 0)               // protocol assignments
             | (192, 0, 2)               // documentation
@@ -106,7 +105,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     )
 }
 
-/// Only 2000::/3 is global unicast, and of that not everything. An address that carries an IPv4 one is as good as that.
+/// Only part of 2000::/3 is public. An address that embeds an IPv4 address is as public as that one.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = address.to_ipv4_mapped() {
         return is_public_v4(inner);
@@ -121,7 +120,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
             let [[w, x], [y, z]] = [high.to_be_bytes(), low.to_be_bytes()]; // 6to4
             is_public_v4(Ipv4Addr::new(w, x, y, z))
         }
-        (0x2001, 0..=0x1ff, _) => false,  // protocol assignments, Teredo among them
+        (0x2001, 0..=0x1ff, _) => false,  // protocol assignments, with Teredo
         (0x2001, 0xdb8, _) => false,      // documentation
         (0x3fff, 0..=0x0fff, _) => false, // documentation
         (0x2000..=0x3fff, _, _) => true,
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_development_server_may_call_this_machine_and_nothing_else_inside() {
+    fn a_development_server_may_call_loopback_but_no_other_private_address() {
         for url in ["http://127.0.0.1:9000/hook", "http://localhost:9000/", "http://[::1]/", "https://shop.example/"] {
             assert!(LOCAL.check_url(url).is_ok(), "{url}");
         }

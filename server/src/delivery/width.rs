@@ -1,28 +1,28 @@
-//! How many requests one endpoint gets at once.
+//! How many requests one lane may have in flight.
 
-/// The width of a lane. It doubles with each round of answers until the endpoint first leaves a request unanswered,
-/// which halves it; from then on it grows by one in [`ROUNDS`](Width::ROUNDS) rounds. TCP finds out what a path carries in
-/// the same way (RFC 5681), but may lose more on the way: a delivery is sent once.
+/// The width of a lane. It doubles with each round of responses until the endpoint first leaves a request unanswered.
+/// Then it halves, and grows by one in [`ROUNDS`](Width::ROUNDS) rounds. TCP finds the capacity of a path the same way
+/// (RFC 5681), but may lose more: a delivery is sent once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Width {
     width: usize,
-    /// From here on the width grows slowly.
+    /// At this width and above, growth is slow.
     steady_from: usize,
-    /// Answers since it last grew that way.
+    /// Responses since the last slow growth.
     answers: usize,
 }
 
 impl Width {
-    /// A new lane's. One endpoint of four thousand that hang holds four places for 8 seconds, and one place from then on.
+    /// The width of a new lane. An endpoint that hangs holds four slots for 8 seconds, then one.
     const FIRST: usize = 4;
-    /// A request of 5 ms, and 10 ms to log it, make 32 requests in flight 2,000 deliveries a second.
-    pub(super) const MOST: usize = 32;
+    /// With 5 ms for a request and 10 ms to log it, 32 requests in flight make 2,000 deliveries a second.
+    pub(super) const MAX: usize = 32;
 
-    /// How many rounds of answers a width must have had before one more is tried, once a wider one has failed.
+    /// After a failure, how many rounds of responses the width needs to grow by one.
     const ROUNDS: usize = 16;
 
     pub(super) const fn new() -> Self {
-        Self { width: Self::FIRST, steady_from: Self::MOST, answers: 0 }
+        Self { width: Self::FIRST, steady_from: Self::MAX, answers: 0 }
     }
 
     /// How many requests may be in flight.
@@ -30,16 +30,16 @@ impl Width {
         self.width
     }
 
-    /// The endpoint answered.
+    /// The endpoint responded in time.
     pub(super) fn answered(&mut self) {
         self.answers += 1;
         if self.width < self.steady_from || self.answers >= self.width * Self::ROUNDS {
-            self.width = Self::MOST.min(self.width + 1);
+            self.width = Self::MAX.min(self.width + 1);
             self.answers = 0;
         }
     }
 
-    /// It did not.
+    /// The endpoint did not respond in time.
     pub(super) fn unanswered(&mut self) {
         *self = Self { width: 1.max(self.width / 2), steady_from: 1.max(self.width / 2), answers: 0 };
     }
@@ -60,8 +60,8 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_answers_gets_the_most_within_28_requests() {
-        assert_eq!(after([true; Width::MOST - Width::FIRST]).get(), Width::MOST);
+    fn an_endpoint_that_answers_reaches_the_full_width_within_28_requests() {
+        assert_eq!(after([true; Width::MAX - Width::FIRST]).get(), Width::MAX);
     }
 
     #[test]
@@ -70,9 +70,9 @@ mod tests {
         assert_eq!(after([false; 2]).get(), 1);
     }
 
-    /// An endpoint that takes 10 at once and drops what is beyond.
+    /// An endpoint that serves 10 requests at once and drops the others.
     #[test]
-    fn an_endpoint_that_takes_only_some_at_once_loses_few_while_its_width_is_found() {
+    fn few_requests_are_lost_while_the_width_of_a_limited_endpoint_is_found() {
         let (mut width, mut lost, mut sent) = (Width::new(), 0, 0);
         while sent < 10_000 {
             sent += 1;
@@ -88,11 +88,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_answered_there_is_room_for_one_request_and_never_for_more_than_the_most(
+        fn the_width_is_between_one_and_the_maximum_after_any_responses(
             answers in prop::collection::vec(any::<bool>(), 0..200),
         ) {
             let width = after(answers).get();
-            prop_assert!((1..=Width::MOST).contains(&width), "{}", width);
+            prop_assert!((1..=Width::MAX).contains(&width), "{}", width);
         }
     }
 }
