@@ -1,8 +1,8 @@
 //! Mobile money: bKash tokenized checkout, mode 0011, version 1.2.0-beta.
 //!
-//! The customer approves on bKash's page, and the money moves when the server then says `execute`. What the browser
-//! brings back is unsigned and only a hint. Whatever is not a clear answer to `execute` leaves open whether the money
-//! moved, so the payment's status is asked for instead; bKash executes one `paymentID` once, however often it is told.
+//! The customer approves on bKash's page, and `execute` captures the money. What the browser brings back is unsigned, so it
+//! is only a hint. If the response to `execute` is unclear, the server queries the payment's status. bKash executes a
+//! `paymentID` once, however often it is called.
 
 mod token;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    call::{Line, sensitive},
+    call::{GatewayClient, sensitive},
     contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
     credentials::BkashCredentials,
     error::{GatewayError, GatewaySetupError},
@@ -28,21 +28,21 @@ use crate::{
 use token::Tokens;
 
 pub(super) struct Bkash {
-    line: Line,
+    client: GatewayClient,
     credentials: BkashCredentials,
     tokens: Tokens,
 }
 
-/// Codes that say the payment was executed before; the status then tells how.
-const ALREADY_DONE: [&str; 3] = ["2062", "2068", "2117"];
-/// The customer has not entered the PIN, or the payment is in no state to be executed: a hint was wrong.
-const NOT_YET: [&str; 2] = ["2060", "2056"];
-/// The customer gave up.
+/// Codes that say the payment was executed before; its status tells the outcome.
+const EXECUTED: [&str; 3] = ["2062", "2068", "2117"];
+/// Codes that say the payment cannot be executed now; for example, the customer has not entered the PIN.
+const NOT_READY: [&str; 2] = ["2060", "2056"];
+/// The customer cancelled.
 const CANCELLED: &str = "2069";
-/// The gateway is closed for a while.
+/// The gateway is under maintenance.
 const MAINTENANCE: &str = "503";
 
-/// What any call answers: bKash has one shape for success and four for failure, most of them with status 200.
+/// Any bKash response. It has one shape for success and four for failure, most of them with status 200.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Reply {
@@ -65,27 +65,27 @@ struct Reply {
     amount: Option<String>,
     currency: Option<String>,
     merchant_invoice_number: Option<String>,
-    /// How the status calls the invoice.
+    /// The invoice in a status response.
     merchant_invoice: Option<String>,
 }
 
 impl Reply {
-    /// The reply of a success, or which failure it is.
-    fn judged(self, line: &Line) -> Result<Self, GatewayError> {
+    /// The reply itself if it is a success, or its error.
+    fn into_result(self, client: &GatewayClient) -> Result<Self, GatewayError> {
         let failure = match &self {
             Self { status_code: Some(code), .. } if code == "0000" => return Ok(self),
             Self { status_code: Some(code), status_message, .. } => (code, status_message),
             Self { error_code: Some(code), error_message, .. } => (code, error_message),
             Self { external_code: Some(code), error_message_en, .. } => (code, error_message_en),
             Self { internal_code: Some(code), error_message_en, .. } => (code, error_message_en),
-            // `{message}` comes from what stands before the gateway, and says nothing of what the gateway did.
-            _ => return Err(line.unanswered_because(self.message.as_deref().unwrap_or("an answer of no known shape"))),
+            // `{message}` comes from a server in front of the gateway, so the effect is unknown.
+            _ => return Err(client.unanswered(self.message.as_deref().unwrap_or("unknown response shape"))),
         };
         let (code, message) = failure;
         let message = message.as_deref().unwrap_or("no reason given");
         Err(match code.as_str() {
-            MAINTENANCE => line.unanswered_because(message),
-            code => line.refused(code, message),
+            MAINTENANCE => client.unanswered(message),
+            code => client.refused(code, message),
         })
     }
 }
@@ -93,31 +93,31 @@ impl Reply {
 impl Bkash {
     pub(super) fn new(
         credentials: BkashCredentials,
-        line: Line,
+        client: GatewayClient,
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
     ) -> Result<Self, GatewaySetupError> {
         let tokens = Tokens::new(&credentials, store, ambient).ok_or(GatewaySetupError::Seal)?;
-        Ok(Self { line, credentials, tokens })
+        Ok(Self { client, credentials, tokens })
     }
 
     async fn call(&self, what: &'static str, path: &str, body: &impl Serialize) -> Result<Reply, GatewayError> {
-        let token = self.tokens.current(&self.line, &self.credentials).await?;
+        let token = self.tokens.current(&self.client, &self.credentials).await?;
         let url = format!("{}/tokenized/checkout{path}", self.credentials.base_url);
         let request = self
-            .line
             .client
+            .http
             .post(url)
             .header("accept", "application/json")
-            // The token alone: bKash has no scheme here.
+            // The token alone: bKash has no authorization scheme.
             .header("authorization", sensitive(token.expose_secret()))
             .header("x-app-key", sensitive(self.credentials.app_key.expose_secret()))
             .json(body);
-        let answer = self.line.call(what, request).await?;
-        if answer.status == reqwest::StatusCode::UNAUTHORIZED {
-            self.tokens.distrust(&token).await;
+        let response = self.client.call(what, request).await?;
+        if response.status == reqwest::StatusCode::UNAUTHORIZED {
+            self.tokens.invalidate(&token).await;
         }
-        parse(&self.line, &answer.body)?.judged(&self.line)
+        parse(&self.client, &response.body)?.into_result(&self.client)
     }
 
     async fn status(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
@@ -153,7 +153,7 @@ impl Gateway for Bkash {
         let reply = self.call("create", "/create", &body).await?;
         match (reply.payment_id, reply.bkash_url) {
             (Some(external_id), Some(customer_url)) => Ok(Begun::SendTo { external_id, customer_url }),
-            _ => Err(self.line.unanswered_because("a payment without paymentID or bkashURL")),
+            _ => Err(self.client.unanswered("the new payment has no paymentID or no bkashURL")),
         }
     }
 
@@ -169,7 +169,7 @@ impl Gateway for Bkash {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
             Ok(reply) => Ok(Captured::Stands(standing(&reply, payment, attempt))),
-            Err(GatewayError::Refused { code, .. }) if ALREADY_DONE.contains(&&*code) || NOT_YET.contains(&&*code) => {
+            Err(GatewayError::Refused { code, .. }) if EXECUTED.contains(&&*code) || NOT_READY.contains(&&*code) => {
                 Ok(Captured::Unclear)
             }
             Err(GatewayError::Refused { code, message, .. }) => {
@@ -180,7 +180,7 @@ impl Gateway for Bkash {
         }
     }
 
-    /// Nothing moves without an `execute`, and the caller sends none from here on.
+    /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
     async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
         match self.status(payment, attempt).await? {
             Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
@@ -193,11 +193,11 @@ impl Gateway for Bkash {
     }
 
     async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
-        Err(self.line.refused("by_hand", "refunds of mobile money are settled by hand"))
+        Err(self.client.refused("by_hand", "a mobile-money refund is sent by hand"))
     }
 }
 
-/// How a payment stands by a reply that tells of it.
+/// The state that a reply reports.
 fn standing(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
     match reply.transaction_status.as_deref() {
         Some("Completed") => completed(reply, payment, attempt),
@@ -209,7 +209,7 @@ fn standing(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
     }
 }
 
-/// Money moved. It is this payment's only if all that names it agrees.
+/// Money moved. The payment is paid only if the reply's ids, amount and currency all match it.
 fn completed(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
     let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
     let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
@@ -220,7 +220,7 @@ fn completed(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
         Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
         transaction => Standing::Disputed {
             what: format!(
-                "bKash completed paymentID {:?} as transaction {:?} over {} {} for invoice {:?}; expected {} {} for {}",
+                "bKash completed paymentID {:?} as transaction {:?}: {} {} for invoice {:?}; expected {} {} for {}",
                 reply.payment_id.as_deref().unwrap_or_default(),
                 transaction.as_deref().unwrap_or_default(),
                 reply.amount.as_deref().unwrap_or("?"),
@@ -234,7 +234,7 @@ fn completed(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
     }
 }
 
-/// `15`, `15.5` and `15.00` are amounts; `15.000` is the same sum with a digit to spare.
+/// Parses `15`, `15.5` and `15.00`, and also `15.000`.
 fn decimal(text: &str) -> Option<Amount> {
     let text = match text.split_once('.') {
         Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
@@ -247,28 +247,28 @@ fn with_two_decimals(amount: Amount) -> String {
     format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }
 
-fn parse(line: &Line, body: &[u8]) -> Result<Reply, GatewayError> {
-    serde_json::from_slice(body).map_err(|_| line.unanswered_because("an answer that is not the JSON it should be"))
+fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
+    serde_json::from_slice(body).map_err(|_| client.unanswered("the response is not the expected JSON"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(json: &str) -> Result<Reply, GatewayError> {
+    fn parse_reply(json: &str) -> Result<Reply, GatewayError> {
         let calls = crate::metrics::Metrics::new().gateways;
-        let line = Line::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
-        parse(&line, json.as_bytes()).and_then(|reply| reply.judged(&line))
+        let client = GatewayClient::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
+        parse(&client, json.as_bytes()).and_then(|reply| reply.into_result(&client))
     }
 
     #[test]
-    fn four_shapes_of_failure_are_told_apart_from_no_answer() {
+    fn refusals_of_every_shape_are_distinguished_from_unusable_responses() {
         for (json, code) in [
             (r#"{"statusCode":"2023","statusMessage":"Insufficient Balance"}"#, "2023"),
             (r#"{"errorCode":"2056","errorMessage":"Invalid Payment State"}"#, "2056"),
             (r#"{"internalCode":"x","externalCode":"2069","errorMessageEn":"no","errorMessageBn":"না"}"#, "2069"),
         ] {
-            match judged(json) {
+            match parse_reply(json) {
                 Err(GatewayError::Refused { code: found, .. }) => assert_eq!(found, code),
                 other => panic!("{json}: {other:?}"),
             }
@@ -282,9 +282,9 @@ mod tests {
             "<html>",
             "[]",
         ] {
-            assert!(matches!(judged(json), Err(GatewayError::Unanswered { .. })), "{json}");
+            assert!(matches!(parse_reply(json), Err(GatewayError::Unanswered { .. })), "{json}");
         }
-        assert!(judged(r#"{"statusCode":"0000"}"#).is_ok());
+        assert!(parse_reply(r#"{"statusCode":"0000"}"#).is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Leaving a gateway alone that does not answer: after some failures in a row nobody asks for a while, then one does.
+//! A circuit breaker: after consecutive failures, calls are refused for a while, then one call may try.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,10 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
-/// So many unanswered calls in a row open the circuit.
-const FAILURES: u32 = 8;
-/// How long nobody asks. Then one call may, and its outcome decides for the rest.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Consecutive failures that open the circuit.
+const FAILURE_THRESHOLD: u32 = 8;
+/// How long the circuit stays open before one call may try.
+const OPEN_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Circuit(Mutex<State>);
@@ -18,40 +18,40 @@ pub(super) struct Circuit(Mutex<State>);
 #[derive(Default)]
 struct State {
     failures: u32,
-    closed_until: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
 impl Circuit {
-    /// Whether a call may be made now. Whoever is let through after a pause is alone for another.
+    /// Whether a call may be made now. After `OPEN_FOR`, allows one call in each further `OPEN_FOR`.
     pub(super) fn may_call(&self, now: Instant) -> bool {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.closed_until {
+        match state.open_until {
             Some(until) if now < until => false,
             Some(_) => {
-                state.closed_until = Some(now + PAUSE);
+                state.open_until = Some(now + OPEN_FOR);
                 true
             }
             None => true,
         }
     }
 
-    /// A call was answered, with whatever.
+    /// Records a response, whatever it says.
     pub(super) fn answered(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
-    /// A call was not.
+    /// Records a call without a usable response.
     pub(super) fn unanswered(&self, now: Instant) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.failures = state.failures.saturating_add(1);
-        if state.failures >= FAILURES {
-            state.closed_until = Some(now + PAUSE);
+        if state.failures >= FAILURE_THRESHOLD {
+            state.open_until = Some(now + OPEN_FOR);
         }
     }
 
-    /// Whether calls are being held back.
+    /// Whether calls are refused.
     pub(super) fn is_open(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).closed_until.is_some()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).open_until.is_some()
     }
 }
 
@@ -60,28 +60,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_failures_in_a_row_one_call_a_pause_is_let_through_until_one_is_answered() {
+    fn an_open_circuit_allows_one_call_per_interval_until_one_is_answered() {
         let circuit = Circuit::default();
-        let begun = Instant::now();
-        for _ in 0..FAILURES {
-            assert!(circuit.may_call(begun));
-            circuit.unanswered(begun);
+        let start = Instant::now();
+        for _ in 0..FAILURE_THRESHOLD {
+            assert!(circuit.may_call(start));
+            circuit.unanswered(start);
         }
-        assert!(!circuit.may_call(begun + PAUSE / 2));
-        assert!(circuit.may_call(begun + PAUSE));
-        assert!(!circuit.may_call(begun + PAUSE), "only one is let through");
-        circuit.unanswered(begun + PAUSE);
-        assert!(!circuit.may_call(begun + PAUSE + PAUSE / 2));
-        assert!(circuit.may_call(begun + PAUSE * 2));
+        assert!(!circuit.may_call(start + OPEN_FOR / 2));
+        assert!(circuit.may_call(start + OPEN_FOR));
+        assert!(!circuit.may_call(start + OPEN_FOR), "only one call is allowed");
+        circuit.unanswered(start + OPEN_FOR);
+        assert!(!circuit.may_call(start + OPEN_FOR + OPEN_FOR / 2));
+        assert!(circuit.may_call(start + OPEN_FOR * 2));
         circuit.answered();
-        assert!(circuit.may_call(begun + PAUSE * 2) && circuit.may_call(begun + PAUSE * 2));
+        assert!(circuit.may_call(start + OPEN_FOR * 2) && circuit.may_call(start + OPEN_FOR * 2));
     }
 
     #[test]
-    fn an_answer_in_between_keeps_the_circuit_closed() {
+    fn a_response_between_failures_keeps_the_circuit_closed() {
         let circuit = Circuit::default();
         let now = Instant::now();
-        for _ in 0..3 * FAILURES {
+        for _ in 0..3 * FAILURE_THRESHOLD {
             circuit.unanswered(now);
             circuit.answered();
         }

@@ -1,4 +1,4 @@
-//! What every gateway does.
+//! The interface of all gateways.
 
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
@@ -6,95 +6,95 @@ use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 use super::error::GatewayError;
 use crate::domain::{Attempt, GatewayName};
 
-/// Where the customer of a new attempt goes.
+/// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    /// To the gateway's page.
+    /// The customer goes to the gateway's page.
     SendTo { external_id: String, customer_url: String },
-    /// Nowhere: no money is to move, and the payment ends so.
+    /// The payment ends with this outcome. No money moves.
     Simulated(SimulateOutcome),
 }
 
-/// What an attempt is begun with.
+/// The parameters of a new gateway attempt.
 #[derive(Debug)]
 pub(crate) struct Order<'o> {
     pub(crate) payment: &'o Payment,
-    /// Unique among all attempts.
+    /// Unique among all gateway attempts.
     pub(crate) invoice: &'o str,
-    /// Who is paid, as the customer reads it.
+    /// The merchant's name, as the customer reads it.
     pub(crate) merchant_name: &'o str,
-    /// Where the gateway sends the customer back to.
+    /// Where the gateway sends the customer back.
     pub(crate) return_url: &'o str,
-    /// The wallet's number, if the customer gave it.
+    /// The customer's wallet number, if known.
     pub(crate) phone: Option<&'o str>,
-    /// When the checkout session's life ends.
+    /// When the checkout session expires.
     pub(crate) expires_at: Timestamp,
-    /// The present time.
+    /// The current time.
     pub(crate) now: Timestamp,
 }
 
-/// How an attempt stands, as the gateway itself says.
+/// The state of a gateway attempt, as the gateway itself reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The customer has not approved it yet.
     Open,
-    /// The customer has approved it; the money moves once it is taken.
+    /// The customer has approved it; the money moves with the capture.
     Approved,
-    /// The gateway has yet to decide.
+    /// The gateway has not decided yet.
     Pending,
-    /// The money was taken: this payment's, in its amount and currency.
+    /// The money is taken, in the payment's amount and currency.
     Paid { transaction: String },
-    /// It came to nothing.
+    /// The gateway attempt failed.
     Failed,
-    /// The customer gave up, or the attempt was closed unpaid.
+    /// The customer or this server cancelled it unpaid.
     Cancelled,
-    /// The gateway tells of money that does not fit this payment. A person must look.
+    /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
     Disputed { what: String },
 }
 
-/// What came of telling a gateway to take the money.
+/// The outcome of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Captured {
-    /// It says how the attempt stands now.
+    /// The gateway reports this state.
     Stands(Standing),
-    /// It says something of which only a look tells what it means.
+    /// The response says nothing definite: query the gateway.
     Unclear,
-    /// It did not take the money this time. The attempt ended so, unless a look tells of an earlier time that it did.
+    /// The gateway refused, and the attempt ends in this state unless a query shows that an earlier capture took the money.
     Refused(Standing),
 }
 
-/// How a gateway's payments are refunded.
+/// How a gateway refunds payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefundWay {
     /// The gateway sends the money back.
     Gateway,
-    /// A person does, and records it.
+    /// A person sends it back and records that: a manual settlement.
     ByHand,
 }
 
-/// Takes customers' money.
+/// A payment gateway.
 #[async_trait]
 pub(crate) trait Gateway: Send + Sync {
     fn name(&self) -> GatewayName;
-    /// The way to pay that leads here.
+    /// The payment method it offers.
     fn method(&self) -> PaymentMethod;
-    /// Opens an attempt. Until its answer was kept, no customer is sent to it.
+    /// Creates a gateway attempt. The caller must store it before it sends the customer there.
     async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError>;
-    /// Asks how an attempt stands. Moves nothing.
+    /// Queries the state of a gateway attempt. Moves no money.
     async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
-    /// Whether the money moves only when it is [captured](Self::capture) after the customer's approval.
+    /// Whether an approved payment needs a [capture](Self::capture).
     fn captures(&self) -> bool;
-    /// Takes the money of an attempt that the customer approved.
+    /// Captures the money of an approved gateway attempt.
     async fn capture(&self, payment: &Payment, attempt: &Attempt) -> Result<Captured, GatewayError>;
-    /// Sees to it that an open attempt can no longer be paid, and says how it stands then.
+    /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
     async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
-    /// How refunds go.
+    /// How it refunds payments.
     fn refund_way(&self) -> RefundWay;
-    /// Sends the money back, once, however often it is asked under the refund's id.
+    /// Sends the money back. Idempotent by the refund's id.
     async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError>;
 }
 
-/// What a refund is asked for with.
+/// The parameters of a refund.
 #[derive(Debug)]
 pub(crate) struct RefundOrder<'r> {
     /// The refund's id: the idempotency key at the gateway.
@@ -102,7 +102,7 @@ pub(crate) struct RefundOrder<'r> {
     pub(crate) reason: Option<&'r str>,
 }
 
-/// Whether what a gateway calls the amount is the amount of this payment.
+/// Whether an amount and currency reported by a gateway are the payment's.
 pub(super) fn is_amount(payment: &Payment, currency: &str, amount: Option<Amount>) -> bool {
     amount == Some(payment.amount) && currency.eq_ignore_ascii_case(payment.currency.code())
 }

@@ -1,17 +1,16 @@
-//! What the gateways know this server by: from the environment or a file, never from the command line, whose history
-//! others can read.
+//! The gateways' credentials: from the environment or a file, never from the command line, whose history others can read.
 
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-/// What there are credentials for.
+/// The credentials of each gateway that has some.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials {
     pub(crate) bkash: Option<BkashCredentials>,
     pub(crate) stripe: Option<StripeCredentials>,
 }
 
-/// A merchant account for tokenized checkout.
+/// A bKash merchant account for tokenized checkout.
 #[derive(Debug, Clone)]
 pub(crate) struct BkashCredentials {
     pub(super) base_url: String,
@@ -21,12 +20,12 @@ pub(crate) struct BkashCredentials {
     pub(super) password: SecretString,
 }
 
-/// An account of the card processor.
+/// A Stripe account.
 #[derive(Debug, Clone)]
 pub(crate) struct StripeCredentials {
     pub(super) base_url: String,
     pub(super) secret_key: SecretString,
-    /// Without it the processor's events are not taken, and payments are settled by asking alone.
+    /// Without it, Stripe's events are refused, and payments are confirmed by queries alone.
     pub(super) webhook_secret: Option<SecretString>,
 }
 
@@ -43,17 +42,16 @@ const STRIPE_LIVE: &str = "https://api.stripe.com";
 /// A gateway's credentials cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CredentialError {
-    #[error("{missing} is not set but other credentials of {gateway} are; set all of them, or none to do without")]
+    #[error("{missing} is not set, but other credentials of {gateway} are; set all of them, or none")]
     Missing { gateway: &'static str, missing: &'static str },
-    #[error("{name} must be an absolute https address; http goes to this machine's own addresses only")]
+    #[error("{name} must be an absolute https URL; http is allowed only for this machine's own addresses")]
     BaseUrl { name: &'static str },
-    #[error("{name} must be visible ASCII characters")]
+    #[error("{name} must be visible ASCII characters without spaces")]
     Unwritable { name: &'static str },
 }
 
 impl Credentials {
-    /// Checks the credentials. `find` returns the value of each by the name of its environment variable, wherever it was
-    /// set.
+    /// Checks the credentials. `find` returns each value by the name of its environment variable.
     pub(crate) fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
         let one = |name: &'static str| match find(name) {
             Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError::Unwritable { name }),
@@ -84,7 +82,7 @@ impl Credentials {
     }
 }
 
-/// Whether a value can stand in a request's head.
+/// Whether a value can be sent in a request header.
 fn is_writable(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -108,7 +106,7 @@ fn all_or_none<const N: usize>(
     }
 }
 
-/// Secrets travel to this address, so it is https, or this very machine.
+/// Checks the base URL. Secrets are sent there, so it must be https or this machine.
 fn base_url(name: &'static str, given: Option<SecretString>, live: &str) -> Result<String, CredentialError> {
     let text = given.map_or_else(|| live.to_owned(), |given| given.expose_secret().to_owned());
     let url = Url::parse(&text).map_err(|_| CredentialError::BaseUrl { name })?;
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_of_the_file_is_read() {
+    fn each_key_of_the_configuration_file_is_read() {
         let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
         let none = Credentials::read(|name| {
             asked.borrow_mut().insert(name.to_owned());
@@ -154,7 +152,7 @@ mod tests {
     ];
 
     #[test]
-    fn all_credentials_of_a_gateway_are_there_or_none() {
+    fn a_gateway_has_all_of_its_credentials_or_none() {
         let none = read(&[]).unwrap();
         assert!(none.bkash.is_none() && none.stripe.is_none());
         let both = read(&[BKASH.as_slice(), &[("PAYMENTS_STRIPE_SECRET_KEY", "sk_live_x")]].concat()).unwrap();
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_go_by_https_or_to_this_machine() {
+    fn secrets_are_sent_over_https_or_to_this_machine() {
         for (url, fits) in [
             ("https://gateway.example/v1/", true),
             ("http://127.0.0.1:8000", true),

@@ -1,31 +1,31 @@
-//! Why a gateway did not do its part.
+//! Why a gateway request failed.
 
 use super::proxy::ProxyAddressError;
 use crate::domain::GatewayName;
 
-/// A gateway did not do what was asked.
+/// A gateway request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// Nobody knows whether it was done: no answer, half an answer, a server error. It must be asked again.
-    #[error("{gateway} did not answer: {what}", gateway = gateway.title())]
+    /// The effect is unknown: no response, an incomplete one, or a server error. The caller must query again.
+    #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
     Unanswered { gateway: GatewayName, what: String },
-    /// It was not done, and the gateway says why.
+    /// The gateway refused the request.
     #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
     Refused { gateway: GatewayName, code: String, message: String },
-    /// It was not even asked, because it has not answered for a while.
-    #[error("{gateway} has not answered for a while; it is asked again in a moment", gateway = gateway.title())]
+    /// The request was not sent, because recent ones got no response.
+    #[error("{gateway} is not responding; retry in a few seconds", gateway = gateway.title())]
     CircuitOpen { gateway: GatewayName },
 }
 
-/// A gateway cannot be set up with what it was given.
+/// The gateways cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewaySetupError {
-    #[error("the connection to the gateways cannot be prepared: {0}")]
+    #[error("cannot set up the HTTP client for the gateways: {0}")]
     Client(#[from] reqwest::Error),
     #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]
     WebhookSecret(#[from] webhook_verify::SecretError),
     #[error(transparent)]
     Proxy(#[from] ProxyAddressError),
-    #[error("PAYMENTS_BKASH_APP_SECRET cannot be made a key")]
+    #[error("cannot derive a key from PAYMENTS_BKASH_APP_SECRET")]
     Seal,
 }

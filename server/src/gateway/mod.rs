@@ -1,8 +1,8 @@
-//! Whoever takes a customer's money: the sandbox, a mobile-money gateway, a card processor.
+//! The payment gateways: the sandbox, a mobile-money gateway, a card processor.
 //!
-//! A gateway is asked, never believed by hearsay: what a browser or a webhook brings back is a hint to look. Each
-//! implementation turns what its gateway says into one [`Standing`], and into [`Standing::Disputed`] whatever does not
-//! fit the payment; the service moves payments by that alone.
+//! What a browser or a webhook reports is only a reason to query the gateway. Each implementation maps its gateway's
+//! response to one [`Standing`], and to [`Standing::Disputed`] if it contradicts the payment. The service changes payments
+//! by that alone.
 
 mod bkash;
 mod call;
@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::{Currency, Environment};
 use secrecy::SecretString;
 
-use self::{call::Line, proxy::GatewayProxy};
+use self::{call::GatewayClient, proxy::GatewayProxy};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
 pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
@@ -28,7 +28,7 @@ pub(crate) use credentials::{CREDENTIALS, CredentialError, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
 
-/// The gateways that this server was given.
+/// The gateways of this server.
 pub(crate) struct Gateways {
     sandbox: Arc<dyn Gateway>,
     bkash: Option<Arc<dyn Gateway>>,
@@ -36,7 +36,7 @@ pub(crate) struct Gateways {
 }
 
 impl Gateways {
-    /// Those that there are credentials for; the sandbox needs none.
+    /// The gateways with credentials, and the sandbox, which needs none.
     pub(crate) fn new(
         credentials: Credentials,
         store: &Arc<dyn Store>,
@@ -46,13 +46,13 @@ impl Gateways {
         calls: &GatewayCalls,
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;
-        let line = |name| Line::new(name, timeout, proxy.as_ref(), calls.clone());
+        let client = |name| GatewayClient::new(name, timeout, proxy.as_ref(), calls.clone());
         let bkash = credentials.bkash.map(|bkash| -> Result<_, GatewaySetupError> {
-            bkash::Bkash::new(bkash, line(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))
+            bkash::Bkash::new(bkash, client(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))
         });
         let stripe = credentials
             .stripe
-            .map(|stripe| -> Result<_, GatewaySetupError> { Stripe::new(stripe, line(GatewayName::Stripe)?) });
+            .map(|stripe| -> Result<_, GatewaySetupError> { Stripe::new(stripe, client(GatewayName::Stripe)?) });
         let stripe = stripe.transpose()?;
         Ok(Self {
             sandbox: Arc::new(sandbox::Sandbox),
@@ -61,12 +61,12 @@ impl Gateways {
         })
     }
 
-    /// Only the sandbox: for a command line that takes no payments.
+    /// Only the sandbox, for commands that take no payments.
     pub(crate) fn none() -> Self {
         Self { sandbox: Arc::new(sandbox::Sandbox), bkash: None, stripe: None }
     }
 
-    /// Who takes the money of a payment in this environment and currency.
+    /// The gateway for payments of this environment and currency.
     pub(crate) fn of(&self, environment: Environment, currency: Currency) -> Option<Arc<dyn Gateway>> {
         match (environment, currency) {
             (Environment::Test, _) => Some(Arc::clone(&self.sandbox)),
@@ -75,7 +75,7 @@ impl Gateways {
         }
     }
 
-    /// Where an attempt was made. `None` if this server is no longer given that gateway.
+    /// The gateway of that name. `None` if this server has no credentials for it.
     pub(crate) fn named(&self, name: GatewayName) -> Option<Arc<dyn Gateway>> {
         match name {
             GatewayName::Sandbox => Some(Arc::clone(&self.sandbox)),
@@ -84,7 +84,7 @@ impl Gateways {
         }
     }
 
-    /// The card processor, which judges its own events.
+    /// The card processor, which verifies its own events.
     pub(crate) fn card_processor(&self) -> Result<&Stripe, EventFault> {
         self.stripe.as_deref().ok_or(EventFault::NoProcessor)
     }

@@ -1,16 +1,16 @@
-//! The way to the gateways where they cannot be reached directly.
+//! The proxy to the gateways, for networks that cannot reach them directly.
 
 use reqwest::{ClientBuilder, Proxy};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-/// A proxy that the operator has named. It may hold a password, so no error and no log shows it.
+/// A proxy's address. It may hold a password, so no error and no log shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct GatewayProxy(SecretString);
 
-/// An address that no proxy can have.
+/// The proxy's address is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("--gateway-proxy is not an address such as http://proxy.internal:3128")]
+#[error("--gateway-proxy must be an address like http://proxy.internal:3128")]
 pub(crate) struct ProxyAddressError;
 
 impl GatewayProxy {
@@ -21,8 +21,8 @@ impl GatewayProxy {
     }
 }
 
-/// Has a client go by the named proxy, or directly. What the environment says of proxies counts for neither: a variable
-/// that was set for another program must not decide which way customers' payments go.
+/// Makes a client use the proxy, or no proxy at all. Ignores proxies from the environment: a variable set for another
+/// program must not route customers' payments.
 pub(super) fn by(client: ClientBuilder, proxy: Option<&GatewayProxy>) -> Result<ClientBuilder, reqwest::Error> {
     let client = client.no_proxy();
     match proxy {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_has_an_http_address_and_its_password_is_never_shown() {
+    fn a_proxy_has_an_http_address_and_its_password_is_not_shown() {
         for (address, fits) in [
             ("http://proxy.internal:3128", true),
             ("https://user:hush@proxy.internal", true),

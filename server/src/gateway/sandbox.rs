@@ -1,4 +1,4 @@
-//! Test payments: no money, no outside. The simulator of the checkout page ends them.
+//! The gateway of test payments. It moves no money; the checkout page's simulator ends its payments.
 
 use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
@@ -25,7 +25,7 @@ impl Gateway for Sandbox {
         Ok(Begun::Simulated(SimulateOutcome::Completed))
     }
 
-    /// There is nothing to look at: a test payment ends when it is told to.
+    /// Always open: the simulator ends a test payment.
     async fn query(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Open)
     }
@@ -47,7 +47,7 @@ impl Gateway for Sandbox {
     }
 
     async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
-        // The table of states refuses it first.
+        // The state machine refuses refunds of test payments before this.
         Err(GatewayError::Refused {
             gateway: GatewayName::Sandbox,
             code: "test_payment".into(),

@@ -1,7 +1,7 @@
 //! Cards: Stripe Checkout Sessions.
 //!
-//! A session is paid when Stripe, asked for it, says `payment_status: paid` with this payment's amount and currency.
-//! Its events are signed, and still only a reason to ask.
+//! A session is paid if Stripe's API reports `payment_status: paid` with the payment's amount and currency. Stripe's signed
+//! events are only a reason to query it.
 
 mod event;
 mod refund;
@@ -16,26 +16,26 @@ use webhook_verify::{
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
 };
 
-use self::refund::{RefundStanding, StripeRefund};
+use self::refund::{RefundState, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
-    call::{Answer, Line},
+    call::{GatewayClient, Response},
     contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
 use crate::domain::{Attempt, GatewayName};
 
-/// The version whose shapes these are; Stripe keeps answering in them.
+/// The API version of these types.
 const VERSION: &str = "2025-03-31.basil";
-/// Stripe's sessions live at least half an hour and at most a day from when they are made.
-const SHORTEST_SECONDS: u64 = 31 * 60;
-const LONGEST_SECONDS: u64 = 24 * 60 * 60 - 60;
-/// How many events are remembered, so that one delivered twice is looked at once.
+/// A Stripe session expires between half an hour and a day after its creation.
+const MIN_SESSION_SECONDS: u64 = 31 * 60;
+const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
+/// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
 
 pub(crate) struct Stripe {
-    line: Line,
+    client: GatewayClient,
     credentials: StripeCredentials,
     events: Option<Verifier>,
     seen: ReplayGuard<MemoryClaims>,
@@ -59,7 +59,7 @@ struct PaymentIntent {
 }
 
 #[derive(Debug, Deserialize)]
-struct ErrorAnswer {
+struct ErrorResponse {
     error: ErrorDetail,
 }
 
@@ -72,11 +72,11 @@ struct ErrorDetail {
 }
 
 impl Stripe {
-    pub(super) fn new(credentials: StripeCredentials, line: Line) -> Result<Self, GatewaySetupError> {
+    pub(super) fn new(credentials: StripeCredentials, client: GatewayClient) -> Result<Self, GatewaySetupError> {
         let secret =
             credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.expose_secret())).transpose()?;
         Ok(Self {
-            line,
+            client,
             credentials,
             events: secret.map(Verifier::new),
             seen: ReplayGuard::new(MemoryClaims::new(REMEMBERED_EVENTS)),
@@ -88,13 +88,13 @@ impl Stripe {
     }
 
     fn get(&self, path: &str) -> RequestBuilder {
-        self.line.client.get(self.url(path))
+        self.client.http.get(self.url(path))
     }
 
     fn post(&self, path: &str, idempotency_key: &str, form: &[(&str, &str)]) -> RequestBuilder {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        self.line
-            .client
+        self.client
+            .http
             .post(self.url(path))
             .header("content-type", "application/x-www-form-urlencoded")
             .header("idempotency-key", idempotency_key)
@@ -104,25 +104,25 @@ impl Stripe {
     async fn call<T: DeserializeOwned>(&self, what: &'static str, request: RequestBuilder) -> Result<T, GatewayError> {
         let request =
             request.bearer_auth(self.credentials.secret_key.expose_secret()).header("stripe-version", VERSION);
-        let Answer { status, body } = self.line.call(what, request).await?;
+        let Response { status, body } = self.client.call(what, request).await?;
         if status.is_success() {
             return serde_json::from_slice(&body)
-                .map_err(|_| self.line.unanswered_because("an answer that is not the JSON it should be"));
+                .map_err(|_| self.client.unanswered("the response is not the expected JSON"));
         }
-        let detail = serde_json::from_slice::<ErrorAnswer>(&body).map(|answer| answer.error);
+        let detail = serde_json::from_slice::<ErrorResponse>(&body).map(|response| response.error);
         match (status, detail) {
-            // Too many requests, or this very one is under way elsewhere: it is worth asking again.
+            // Too many requests, or the same request is in progress: the caller may retry.
             (StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT, _) | (_, Err(_)) => {
-                Err(self.line.unanswered_because(&format!("status {}", status.as_u16())))
+                Err(self.client.unanswered(&format!("status {}", status.as_u16())))
             }
             (_, Ok(ErrorDetail { kind, code, message })) => {
-                Err(self.line.refused(code.unwrap_or(kind), message.unwrap_or_default()))
+                Err(self.client.refused(code.unwrap_or(kind), message.unwrap_or_default()))
             }
         }
     }
 
     async fn session(&self, id: &str) -> Result<Session, GatewayError> {
-        self.call("retrieve session", self.get(&format!("/checkout/sessions/{}", segment(id)))).await
+        self.call("retrieve session", self.get(&format!("/checkout/sessions/{}", path_segment(id)))).await
     }
 
     async fn standing(&self, session: Session, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
@@ -130,10 +130,10 @@ impl Stripe {
             (_, Some("paid")) => Ok(paid(&session, payment, attempt)),
             (Some("open"), _) => Ok(Standing::Open),
             (Some("expired"), _) => Ok(Standing::Cancelled),
-            // The customer is through, the money is not: some ways to pay take days.
+            // The customer has finished, the money has not arrived: some payment methods take days.
             _ => match &session.payment_intent {
                 Some(intent) => {
-                    let request = self.get(&format!("/payment_intents/{}", segment(intent)));
+                    let request = self.get(&format!("/payment_intents/{}", path_segment(intent)));
                     let intent: PaymentIntent = self.call("retrieve payment intent", request).await?;
                     Ok(match intent.status.as_str() {
                         "requires_payment_method" | "canceled" => Standing::Failed,
@@ -145,14 +145,14 @@ impl Stripe {
         }
     }
 
-    /// What went wrong with a refund that was made, if anything did.
+    /// Queries a refund; returns its fault if it failed.
     pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
-        let request = self.get(&format!("/refunds/{}", segment(id)));
+        let request = self.get(&format!("/refunds/{}", path_segment(id)));
         let refund: StripeRefund = self.call("retrieve refund", request).await?;
         Ok(refund.fault())
     }
 
-    /// Judges an event by its signature and says which payment to look at.
+    /// Verifies an event's signature and returns the payment it is about.
     pub(crate) fn event<'s>(
         &'s self,
         signature: &[u8],
@@ -162,39 +162,39 @@ impl Stripe {
         let verifier = self.events.as_ref().ok_or(EventFault::NoSecret)?;
         let verified = verifier.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(about) = EventAbout::read(verified.body()) else {
-            tracing::debug!("an event of Stripe's is not about a payment of this server");
+            tracing::debug!("a Stripe event is not about a payment of this server");
             return Ok(StripeEvent::NotOurs);
         };
         let claim = self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds());
         Ok(match claim {
             Ok(Claim::New(claimed)) => StripeEvent::New { about, claimed },
             Ok(Claim::Done | Claim::InProgress) => StripeEvent::Seen,
-            // Looking once too often harms nobody.
+            // An extra query does no harm.
             Err(_) => StripeEvent::Unremembered { about },
         })
     }
 }
 
-/// A genuine event.
+/// A verified event.
 pub(crate) enum StripeEvent<'s> {
-    /// Look at this payment; then commit the claim, or drop it and the event may come again.
+    /// Query this payment, then commit the claim. If the claim is dropped, the event may be processed again.
     New { about: EventAbout, claimed: Claimed<'s, MemoryClaims> },
-    /// The same, but too many events are remembered to remember this one.
+    /// The same, but the event cannot be remembered: there are too many.
     Unremembered { about: EventAbout },
-    /// It was looked at before, or is being looked at.
+    /// The event was processed before, or is being processed.
     Seen,
     /// It is not about a payment of this server.
     NotOurs,
 }
 
-/// Why an event was not taken.
+/// Why an event was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EventFault {
-    #[error("this server has no card processor")]
+    #[error("this server has no card processor configured")]
     NoProcessor,
-    #[error("this server has no secret for these events; set PAYMENTS_STRIPE_WEBHOOK_SECRET")]
+    #[error("this server has no secret to verify these events; set PAYMENTS_STRIPE_WEBHOOK_SECRET")]
     NoSecret,
-    #[error("the signature does not hold: {0}")]
+    #[error("invalid signature: {0}")]
     Signature(#[from] Failure),
 }
 
@@ -211,9 +211,9 @@ impl Gateway for Stripe {
     async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError> {
         let payment = order.payment;
         let now = order.now.as_unix_seconds();
-        let expires_at = order.expires_at.as_unix_seconds().clamp(now + SHORTEST_SECONDS, now + LONGEST_SECONDS);
+        let expires_at = order.expires_at.as_unix_seconds().clamp(now + MIN_SESSION_SECONDS, now + MAX_SESSION_SECONDS);
         let name = payment.description.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(order.merchant_name);
-        // Stripe takes 250 characters of a product's name.
+        // Stripe limits a product's name to 250 characters.
         let name: String = name.chars().take(250).collect();
         let form = [
             ("mode", "payment"),
@@ -227,15 +227,15 @@ impl Gateway for Stripe {
             ("success_url", &format!("{}?outcome=success", order.return_url)),
             ("cancel_url", &format!("{}?outcome=cancel", order.return_url)),
         ];
-        let begin = || self.call::<Session>("create session", self.post("/checkout/sessions", order.invoice, &form));
-        let session = match begin().await {
-            // Under the same key this asks for the answer that was lost.
-            Err(GatewayError::Unanswered { .. }) => begin().await?,
+        let create = || self.call::<Session>("create session", self.post("/checkout/sessions", order.invoice, &form));
+        let session = match create().await {
+            // The same idempotency key returns the lost response.
+            Err(GatewayError::Unanswered { .. }) => create().await?,
             outcome => outcome?,
         };
         match session.url {
             Some(customer_url) => Ok(Begun::SendTo { external_id: session.id, customer_url }),
-            None => Err(self.line.unanswered_because("a session without url")),
+            None => Err(self.client.unanswered("the session has no url")),
         }
     }
 
@@ -248,17 +248,17 @@ impl Gateway for Stripe {
         false
     }
 
-    /// Stripe takes the money itself.
+    /// Does nothing: Stripe captures the money itself.
     async fn capture(&self, _: &Payment, _: &Attempt) -> Result<Captured, GatewayError> {
         Ok(Captured::Unclear)
     }
 
     async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
-        let path = format!("/checkout/sessions/{}/expire", segment(&attempt.external_id));
+        let path = format!("/checkout/sessions/{}/expire", path_segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await {
             Ok(session) => self.standing(session, payment, attempt).await,
-            // It is not open any more; then it tells how it ended.
+            // The session is no longer open; its state tells how it ended.
             Err(GatewayError::Refused { .. }) => self.query(payment, attempt).await,
             Err(error) => Err(error),
         }
@@ -270,37 +270,37 @@ impl Gateway for Stripe {
 
     async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError> {
         let Some(intent) = attempt.transaction.as_deref() else {
-            return Err(self.line.refused("no_payment_intent", "the payment has no payment intent to refund"));
+            return Err(self.client.refused("no_payment_intent", "the payment has no payment intent to refund"));
         };
         let mut form = vec![
             ("payment_intent", intent),
             ("metadata[payment_id]", payment.id.as_str()),
             ("metadata[refund_id]", refund.id),
         ];
-        // Stripe's own reasons are three fixed words; a merchant's is free text of at most 500 characters there.
+        // Stripe's own `reason` has three fixed values; metadata takes free text of at most 500 characters.
         let reason: String = refund.reason.unwrap_or_default().chars().take(500).collect();
         if !reason.is_empty() {
             form.push(("metadata[reason]", &reason));
         }
         match self.call::<StripeRefund>("refund", self.post("/refunds", refund.id, &form)).await {
-            Ok(refund) => match refund.standing() {
-                RefundStanding::TakenOn => Ok(()),
-                RefundStanding::CameToNothing => {
+            Ok(refund) => match refund.state() {
+                RefundState::Accepted => Ok(()),
+                RefundState::Failed => {
                     let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
-                    Err(self.line.refused("refund_failed", what))
+                    Err(self.client.refused("refund_failed", what))
                 }
-                RefundStanding::Unknown => {
-                    Err(self.line.unanswered_because(&format!("refund {} is {}", refund.id, refund.status())))
+                RefundState::Unknown => {
+                    Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
                 }
             },
-            // The money is back, by this refund's first call or by a person's hand.
+            // The money was sent back before, by an earlier call of this refund or manually.
             Err(GatewayError::Refused { code, .. }) if code == "charge_already_refunded" => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Money moved. It is this payment's only if all that names it agrees.
+/// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
 fn paid(session: &Session, payment: &Payment, attempt: &Attempt) -> Standing {
     let amount = session.amount_total.map(Amount::from_minor);
     let fits = session.id == attempt.external_id
@@ -310,7 +310,7 @@ fn paid(session: &Session, payment: &Payment, attempt: &Attempt) -> Standing {
         Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
         transaction => Standing::Disputed {
             what: format!(
-                "Stripe's session {} is paid by {:?} over {} {} for {:?}; expected {} {} for {}",
+                "Stripe reports session {} paid by {:?}: {} {} for {:?}; expected {} {} for {}",
                 session.id,
                 transaction.as_deref().unwrap_or_default(),
                 amount.map(|amount| amount.to_string()).unwrap_or_default(),
@@ -324,7 +324,7 @@ fn paid(session: &Session, payment: &Payment, attempt: &Attempt) -> Standing {
     }
 }
 
-/// An id of Stripe's as one segment of a path.
-fn segment(id: &str) -> String {
+/// Encodes a Stripe id as one segment of a path.
+fn path_segment(id: &str) -> String {
     url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

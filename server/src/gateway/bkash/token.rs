@@ -1,5 +1,5 @@
-//! The token that every call needs. bKash grants two an hour and blocks a credential that asks for more, so one is
-//! shared by all calls, renewed before it ends, and kept over restarts, with the times at which tokens were asked for.
+//! The bKash token, which every call needs. bKash grants two an hour and blocks a credential that requests more. So all calls
+//! share one token, renewed before it expires and stored across restarts with the times of its requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     ambient::Ambient,
     domain::KeptToken,
     gateway::{
-        call::{Line, sensitive},
+        call::{GatewayClient, sensitive},
         credentials::BkashCredentials,
         error::GatewayError,
         sealed::Seal,
@@ -21,29 +21,29 @@ use crate::{
     store::{Change, CommitError, Conflict, Store, Write},
 };
 
-/// Under this name the token is kept.
+/// The token's name in the store.
 const NAME: &str = "bkash";
 /// bKash tokens live for an hour; they are renewed at minute 50.
 const RENEW_BEFORE_SECONDS: u32 = 600;
-/// How many times an hour bKash may be asked for a token.
-const CALLS_AN_HOUR: usize = 2;
+/// How many tokens may be requested in an hour.
+const MAX_REQUESTS_PER_HOUR: usize = 2;
 const HOUR_MILLIS: i64 = 60 * 60 * 1000;
-/// How long a server may take to get a token before another one may ask.
-const ASKING_SECONDS: u32 = 30;
-/// How often, and after how long, it is looked whether another server has got the token that it asks for.
-const LOOKS: usize = 20;
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How long a server may take to get a token before another server may request one.
+const REQUEST_LEASE_SECONDS: u32 = 30;
+/// How often, and at which interval, to check whether another server has got its token.
+const MAX_POLLS: usize = 20;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 pub(super) struct Tokens {
-    /// Held while a token is asked for, so that it is asked for once.
-    held: Mutex<Option<Held>>,
+    /// Locked during a request, so that only one is sent.
+    cached: Mutex<Option<CachedToken>>,
     seal: Seal,
     store: Arc<dyn Store>,
     ambient: Arc<dyn Ambient>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct CachedToken {
     token: SecretString,
     refresh: Option<SecretString>,
     expires_at: Timestamp,
@@ -51,7 +51,7 @@ struct Held {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Granted {
+struct TokenResponse {
     #[serde(rename = "statusCode")]
     status_code: Option<String>,
     #[serde(rename = "statusMessage")]
@@ -67,129 +67,129 @@ impl Tokens {
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
     ) -> Option<Self> {
-        let seal = Seal::under(&credentials.app_secret)?;
-        Some(Self { held: Mutex::default(), seal, store, ambient })
+        let seal = Seal::new(&credentials.app_secret)?;
+        Some(Self { cached: Mutex::default(), seal, store, ambient })
     }
 
-    /// A token that is good now, asked for only if there is none.
+    /// A valid token, renewed if necessary.
     pub(super) async fn current(
         &self,
-        line: &Line,
+        client: &GatewayClient,
         credentials: &BkashCredentials,
     ) -> Result<SecretString, GatewayError> {
-        let mut held = self.held.lock().await;
-        for _ in 0..LOOKS {
+        let mut cached = self.cached.lock().await;
+        for _ in 0..MAX_POLLS {
             let now = self.ambient.now();
-            if let Some(held) = held.as_ref().filter(|held| !held.is_due(now)) {
-                return Ok(held.token.clone());
+            if let Some(cached) = cached.as_ref().filter(|cached| !cached.is_due(now)) {
+                return Ok(cached.token.clone());
             }
-            let kept = self.kept(line).await?;
+            let stored = self.stored(client).await?;
             // Another server may have renewed it.
-            let other = kept.as_ref().and_then(|kept| self.opened(kept));
-            if let Some(other) = other.filter(|other| held.as_ref().is_none_or(|held| !held.is(&other.token))) {
+            let other = stored.as_ref().and_then(|stored| self.open(stored));
+            if let Some(other) = other.filter(|other| cached.as_ref().is_none_or(|cached| !cached.has(&other.token))) {
                 let is_due = other.is_due(now);
-                let token = held.insert(other).token.clone();
+                let token = cached.insert(other).token.clone();
                 if !is_due {
                     return Ok(token);
                 }
             }
-            match self.renew(line, credentials, held.as_ref(), kept, now).await {
-                Ok(Some(fresh)) => return Ok(held.insert(fresh).token.clone()),
-                // Another server asks for one at this moment.
-                Ok(None) => sleep(LOOK_AGAIN).await,
-                // The old one may still have its last minutes.
+            match self.renew(client, credentials, cached.as_ref(), stored, now).await {
+                Ok(Some(fresh)) => return Ok(cached.insert(fresh).token.clone()),
+                // Another server is requesting one now.
+                Ok(None) => sleep(POLL_INTERVAL).await,
+                // The old token may still be valid.
                 Err(error) => {
-                    return match held.as_ref().filter(|held| now < held.expires_at) {
-                        Some(held) => Ok(held.token.clone()),
+                    return match cached.as_ref().filter(|cached| now < cached.expires_at) {
+                        Some(cached) => Ok(cached.token.clone()),
                         None => Err(error),
                     };
                 }
             }
         }
-        Err(line.unanswered_because("another server asks for a token and has not got it yet"))
+        Err(client.unanswered("another server is requesting a token"))
     }
 
-    /// Forgets a token that the gateway did not take.
-    pub(super) async fn distrust(&self, token: &SecretString) {
-        let mut held = self.held.lock().await;
-        if let Some(held) = held.as_mut().filter(|held| held.is(token)) {
-            held.expires_at = self.ambient.now();
-            held.refresh = None;
+    /// Drops a token that bKash refused.
+    pub(super) async fn invalidate(&self, token: &SecretString) {
+        let mut cached = self.cached.lock().await;
+        if let Some(cached) = cached.as_mut().filter(|cached| cached.has(token)) {
+            cached.expires_at = self.ambient.now();
+            cached.refresh = None;
         }
     }
 
-    /// Asks for a token; `None` where another server was faster.
+    /// Requests a token; `None` if another server is already doing so.
     async fn renew(
         &self,
-        line: &Line,
+        client: &GatewayClient,
         credentials: &BkashCredentials,
-        old: Option<&Held>,
-        kept: Option<KeptToken>,
+        old: Option<&CachedToken>,
+        stored: Option<KeptToken>,
         now: Timestamp,
-    ) -> Result<Option<Held>, GatewayError> {
-        let next = |kept: KeptToken| KeptToken { version: kept.version + 1, ..kept };
-        let mut kept = kept.map_or_else(KeptToken::default, next);
-        kept.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
-        if kept.asked_at.len() >= CALLS_AN_HOUR {
-            let why = "two tokens were asked for within the hour, and bKash blocks who asks for more";
-            return Err(line.unanswered_because(why));
+    ) -> Result<Option<CachedToken>, GatewayError> {
+        let next = |stored: KeptToken| KeptToken { version: stored.version + 1, ..stored };
+        let mut stored = stored.map_or_else(KeptToken::default, next);
+        stored.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
+        if stored.asked_at.len() >= MAX_REQUESTS_PER_HOUR {
+            let why = "two tokens were requested within the hour, and bKash blocks a credential that requests more";
+            return Err(client.unanswered(why));
         }
-        if kept.asking_until.is_some_and(|until| now < until) {
+        if stored.asking_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
-        // Counted before it is asked: a crash must not forget it, and of two servers only one may ask.
-        kept.asked_at.push(now);
-        kept.asking_until = Some(now.plus_seconds(ASKING_SECONDS));
-        if !self.keep(line, kept.clone()).await? {
+        // Store the request before it is sent: it counts even after a crash, and only one server may send it.
+        stored.asked_at.push(now);
+        stored.asking_until = Some(now.plus_seconds(REQUEST_LEASE_SECONDS));
+        if !self.save(client, stored.clone()).await? {
             return Ok(None);
         }
-        let granted = ask(line, credentials, old.and_then(|old| old.refresh.as_ref())).await;
-        kept = next(kept);
-        kept.asking_until = None;
+        let granted = request_token(client, credentials, old.and_then(|old| old.refresh.as_ref())).await;
+        stored = next(stored);
+        stored.asking_until = None;
         let fresh = granted.map(|granted| {
             let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
-            kept.token = self.seal.seal(&granted.token);
-            kept.refresh = granted.refresh.as_ref().and_then(|refresh| self.seal.seal(refresh));
-            kept.expires_at = Some(expires_at);
-            Held { token: granted.token, refresh: granted.refresh, expires_at }
+            stored.token = self.seal.seal(&granted.token);
+            stored.refresh = granted.refresh.as_ref().and_then(|refresh| self.seal.seal(refresh));
+            stored.expires_at = Some(expires_at);
+            CachedToken { token: granted.token, refresh: granted.refresh, expires_at }
         });
-        self.keep(line, kept).await?;
+        self.save(client, stored).await?;
         fresh.map(Some)
     }
 
-    async fn kept(&self, line: &Line) -> Result<Option<KeptToken>, GatewayError> {
-        self.store.gateway_token(NAME).await.map_err(|error| line.unanswered_because(&error.to_string()))
+    async fn stored(&self, client: &GatewayClient) -> Result<Option<KeptToken>, GatewayError> {
+        self.store.gateway_token(NAME).await.map_err(|error| client.unanswered(&error.to_string()))
     }
 
-    /// Stores a token's record; false where another server has changed it.
-    async fn keep(&self, line: &Line, kept: KeptToken) -> Result<bool, GatewayError> {
-        match self.store.commit(Change::of(Write::GatewayToken(NAME, kept))).await {
+    /// Stores the token's record; false if another server has changed it.
+    async fn save(&self, client: &GatewayClient, stored: KeptToken) -> Result<bool, GatewayError> {
+        match self.store.commit(Change::of(Write::GatewayToken(NAME, stored))).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict(Conflict::Stale)) => Ok(false),
-            Err(error) => Err(line.unanswered_because(&error.to_string())),
+            Err(error) => Err(client.unanswered(&error.to_string())),
         }
     }
 
-    fn opened(&self, kept: &KeptToken) -> Option<Held> {
-        let token = self.seal.open(kept.token.as_deref()?)?;
-        let refresh = kept.refresh.as_deref().and_then(|sealed| self.seal.open(sealed));
-        Some(Held { token, refresh, expires_at: kept.expires_at? })
+    fn open(&self, stored: &KeptToken) -> Option<CachedToken> {
+        let token = self.seal.open(stored.token.as_deref()?)?;
+        let refresh = stored.refresh.as_deref().and_then(|sealed| self.seal.open(sealed));
+        Some(CachedToken { token, refresh, expires_at: stored.expires_at? })
     }
 }
 
-/// A token as bKash grants it.
-struct Fresh {
+/// A token granted by bKash.
+struct NewToken {
     token: SecretString,
     refresh: Option<SecretString>,
     expires_in: Option<u32>,
 }
 
-/// Asks bKash for a token, by an old one's refresh token where there is one.
-async fn ask(
-    line: &Line,
+/// Requests a token from bKash, with the old refresh token if there is one.
+async fn request_token(
+    client: &GatewayClient,
     credentials: &BkashCredentials,
     refresh: Option<&SecretString>,
-) -> Result<Fresh, GatewayError> {
+) -> Result<NewToken, GatewayError> {
     let app_key = credentials.app_key.expose_secret();
     let app_secret = credentials.app_secret.expose_secret();
     let (path, body) = match refresh {
@@ -199,27 +199,27 @@ async fn ask(
         }
         None => ("grant", json!({"app_key": app_key, "app_secret": app_secret})),
     };
-    let request = line
-        .client
+    let request = client
+        .http
         .post(format!("{}/tokenized/checkout/token/{path}", credentials.base_url))
         .header("accept", "application/json")
         .header("username", sensitive(credentials.username.expose_secret()))
         .header("password", sensitive(credentials.password.expose_secret()))
         .json(&body);
-    let answer = line.call("token", request).await?;
-    let granted: Granted = serde_json::from_slice(&answer.body)
-        .map_err(|_| line.unanswered_because("a token answer that is not the JSON it should be"))?;
+    let response = client.call("token", request).await?;
+    let granted: TokenResponse = serde_json::from_slice(&response.body)
+        .map_err(|_| client.unanswered("the token response is not the expected JSON"))?;
     let (Some("0000"), Some(token)) = (granted.status_code.as_deref(), granted.id_token) else {
-        let code = granted.status_code.unwrap_or_else(|| answer.status.as_u16().to_string());
+        let code = granted.status_code.unwrap_or_else(|| response.status.as_u16().to_string());
         let message = granted.status_message.unwrap_or_else(|| "no token".into());
-        tracing::error!(code, message, "bKash gives no token; check its credentials");
-        return Err(line.unanswered_because("it gives no token"));
+        tracing::error!(code, message, "bKash granted no token; check its credentials");
+        return Err(client.unanswered("no token was granted"));
     };
-    Ok(Fresh { token, refresh: granted.refresh_token, expires_in: granted.expires_in })
+    Ok(NewToken { token, refresh: granted.refresh_token, expires_in: granted.expires_in })
 }
 
-impl Held {
-    fn is(&self, token: &SecretString) -> bool {
+impl CachedToken {
+    fn has(&self, token: &SecretString) -> bool {
         self.token.expose_secret() == token.expose_secret()
     }
 

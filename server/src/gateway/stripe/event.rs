@@ -1,13 +1,13 @@
-//! What a signed event of Stripe's is a reason to look at.
+//! Signed Stripe events: which payment or refund each one is about.
 //!
-//! Stripe sends an event again for days unless it is taken. So every genuine one is taken, also one of a kind or a shape
-//! that this server does not know: it is about nothing of ours.
+//! Stripe repeats an event for days until it is accepted. So every verified event is accepted, even one of an unknown kind
+//! or shape: it is about no payment of this server.
 
 use payments_core::PaymentId;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The events that are a reason to look.
+/// The event types that this server handles.
 const WATCHED: [&str; 6] = [
     "checkout.session.completed",
     "checkout.session.async_payment_succeeded",
@@ -17,16 +17,16 @@ const WATCHED: [&str; 6] = [
     "refund.failed",
 ];
 
-/// What an event is a reason to look at.
+/// The payment or refund that an event is about.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EventAbout {
     pub(crate) payment: PaymentId,
-    /// Stripe's id of the refund, if the event is about one.
+    /// Stripe's id of the refund, if the event is about a refund.
     pub(crate) refund: Option<String>,
 }
 
 impl EventAbout {
-    /// Reads the body of an event. None if it is not about a payment of this server.
+    /// Reads an event's body. `None` if it is not about a payment of this server.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let event: Value = serde_json::from_slice(body).ok()?;
         let kind = event.get("type")?.as_str().filter(|kind| WATCHED.contains(kind))?;
@@ -40,7 +40,7 @@ impl EventAbout {
     }
 }
 
-/// The id of the event in a body: what it is remembered by.
+/// The id of an event, by which duplicates are detected.
 pub(super) fn id_of(body: &[u8]) -> Option<&str> {
     #[derive(Deserialize)]
     struct Identified<'e> {
@@ -54,13 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_about_a_payment_or_its_refund_or_about_nothing_of_ours() {
+    fn an_event_is_about_a_payment_a_refund_or_nothing_of_this_server() {
         for (body, expected) in [
             (
                 r#"{"type":"checkout.session.completed","data":{"object":{"id":"cs_1","metadata":{"payment_id":"pay_1"}}}}"#,
                 Some(None),
             ),
-            // A session's id is not needed: the payment has it.
+            // The session's id is not needed: the payment has it.
             (
                 r#"{"type":"checkout.session.expired","data":{"object":{"metadata":{"payment_id":"pay_1"}}}}"#,
                 Some(None),

@@ -1,14 +1,14 @@
-//! What Stripe's word on a refund means.
+//! The meaning of a Stripe refund's status.
 //!
-//! | status | what it says | what follows |
+//! | status | meaning | consequence |
 //! |---|---|---|
 //! | `succeeded` | the money is on its way back | the payment is refunded |
-//! | `pending` | Stripe has taken it on and waits: for its own processing, for funds in the account, for the charge to settle | the payment is refunded |
-//! | `requires_action` | Stripe has taken it on and waits for the customer, to say where the money goes; cards have no such refunds | the payment is refunded |
-//! | `failed`, `canceled` | the money stays where it is | the payment is not refunded; if it was called so before, a person must look |
-//! | none, or another | nothing that is known | it is asked again |
+//! | `pending` | Stripe waits for its own processing, for funds in the account, or for the charge to settle | the payment is refunded |
+//! | `requires_action` | Stripe waits for the customer to say where the money goes; not for cards | the payment is refunded |
+//! | `failed`, `canceled` | the money was not sent back | the payment is not refunded; if it was before, it needs manual review |
+//! | none, or another | unknown | the refund is retried |
 //!
-//! What Stripe has taken on happens without another call, or ends as `failed` or `canceled`, of which an event tells.
+//! An accepted refund completes without another call, or an event reports that it `failed` or was `canceled`.
 
 use serde::Deserialize;
 
@@ -24,45 +24,45 @@ struct RefundMetadata {
     refund_id: Option<String>,
 }
 
-/// A refund came to nothing, maybe after it counted as made.
+/// A refund failed, perhaps after the payment counted as refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefundFault {
-    /// This server's id of the refund. Stripe has it of each that this server asked for.
+    /// This server's id of the refund, which is in the metadata of each refund that it requested.
     pub(crate) refund: Option<String>,
     pub(crate) what: String,
 }
 
-/// What becomes of a refund's money.
+/// The state of a refund.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RefundStanding {
-    /// It goes back, now or later.
-    TakenOn,
-    /// It does not go back by this refund.
-    CameToNothing,
-    /// Nobody can say.
+pub(super) enum RefundState {
+    /// The money goes back, now or later.
+    Accepted,
+    /// This refund sends no money back.
+    Failed,
+    /// Stripe's status is unknown to this server.
     Unknown,
 }
 
 impl StripeRefund {
-    pub(super) fn standing(&self) -> RefundStanding {
+    pub(super) fn state(&self) -> RefundState {
         match self.status.as_deref() {
-            Some("succeeded" | "pending" | "requires_action") => RefundStanding::TakenOn,
-            Some("failed" | "canceled") => RefundStanding::CameToNothing,
-            _ => RefundStanding::Unknown,
+            Some("succeeded" | "pending" | "requires_action") => RefundState::Accepted,
+            Some("failed" | "canceled") => RefundState::Failed,
+            _ => RefundState::Unknown,
         }
     }
 
-    /// What went wrong with it, if anything did.
+    /// The fault of a refund that failed.
     pub(super) fn fault(self) -> Option<RefundFault> {
-        if self.standing() != RefundStanding::CameToNothing {
+        if self.state() != RefundState::Failed {
             return None;
         }
-        let what = format!("Stripe says that refund {} is {}", self.id, self.status());
+        let what = format!("Stripe reports that refund {} is {}", self.id, self.status());
         Some(RefundFault { refund: self.metadata.and_then(|metadata| metadata.refund_id), what })
     }
 
     pub(super) fn status(&self) -> &str {
-        self.status.as_deref().unwrap_or("of no status")
+        self.status.as_deref().unwrap_or("without a status")
     }
 }
 
@@ -71,23 +71,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_refund_that_stripe_has_taken_on_counts_as_made() {
+    fn only_a_refund_that_stripe_accepted_counts_as_made() {
         for (status, standing) in [
-            (Some("succeeded"), RefundStanding::TakenOn),
-            (Some("pending"), RefundStanding::TakenOn),
-            (Some("requires_action"), RefundStanding::TakenOn),
-            (Some("failed"), RefundStanding::CameToNothing),
-            (Some("canceled"), RefundStanding::CameToNothing),
-            (Some("Succeeded"), RefundStanding::Unknown),
-            (Some("reversed"), RefundStanding::Unknown),
-            (Some(""), RefundStanding::Unknown),
-            (None, RefundStanding::Unknown),
+            (Some("succeeded"), RefundState::Accepted),
+            (Some("pending"), RefundState::Accepted),
+            (Some("requires_action"), RefundState::Accepted),
+            (Some("failed"), RefundState::Failed),
+            (Some("canceled"), RefundState::Failed),
+            (Some("Succeeded"), RefundState::Unknown),
+            (Some("reversed"), RefundState::Unknown),
+            (Some(""), RefundState::Unknown),
+            (None, RefundState::Unknown),
         ] {
             let metadata = Some(RefundMetadata { refund_id: Some("ref_1".into()) });
             let refund = StripeRefund { id: "re_1".into(), status: status.map(str::to_owned), metadata };
-            assert_eq!(refund.standing(), standing, "{status:?}");
+            assert_eq!(refund.state(), standing, "{status:?}");
             let fault = refund.fault().map(|fault| fault.refund.unwrap());
-            assert_eq!(fault, (standing == RefundStanding::CameToNothing).then(|| "ref_1".into()), "{status:?}");
+            assert_eq!(fault, (standing == RefundState::Failed).then(|| "ref_1".into()), "{status:?}");
         }
     }
 }
