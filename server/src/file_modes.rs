@@ -1,8 +1,7 @@
-//! Who may read what the server writes: nobody but its own user.
+//! File permissions: only the server's own user may read what it writes.
 //!
-//! A store holds webhook secrets in clear. Its files are made by several hands (the journal, the tree, backups, copies), so the
-//! process itself leaves out the bits of others from whatever it creates; and what is readable all the same, since an
-//! earlier version or somebody else made it so, is said at start.
+//! A store holds webhook secrets in clear. Several parts create its files (journal, tree, backups, copies), so the umask
+//! of the process restricts them all. Files that are readable anyway, from an earlier version or a copy, are logged at start.
 
 use std::{
     fs, io,
@@ -12,15 +11,15 @@ use std::{
 
 use rustix::{fs::Mode, process::umask};
 
-/// The bits of a mode that let others in.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// From now on every file that this process creates is 0600 at most, and every directory 0700.
+/// Restricts every file that this process creates to mode 0600, and every directory to 0700.
 pub(crate) fn keep_to_owner() {
     umask(Mode::from_raw_mode(OTHERS));
 }
 
-/// The files of a data directory that others can read, with the directories that let them through.
+/// The files below a directory that other users can read. A directory they cannot enter is skipped.
 pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mode = fs::metadata(directory)?.permissions().mode();
     let mut found = Vec::new();
@@ -39,7 +38,7 @@ pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Says which files of a data directory others can read, and what to do.
+/// Logs a warning if other users can read files of a data directory.
 pub(crate) fn warn_of_readable(directory: &Path) {
     match readable_by_others(directory) {
         Ok(found) => {
@@ -48,7 +47,7 @@ pub(crate) fn warn_of_readable(directory: &Path) {
                     the store, which holds webhook secrets; chmod -R go= the data directory, and rotate the secrets");
             }
         }
-        Err(error) => tracing::warn!(%error, "it cannot be told who may read the data directory"),
+        Err(error) => tracing::warn!(%error, "cannot check who may read the data directory"),
     }
 }
 
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_can_read_is_found_behind_directories_that_let_them_through() {
+    fn readable_files_are_found_only_in_directories_that_others_can_enter() {
         let directory = tempfile::tempdir().unwrap();
         let open = directory.path().join("open");
         let closed = directory.path().join("closed");

@@ -1,10 +1,10 @@
-//! What a starting server prints: its address for programs, and the first steps for whoever sees it for the first time.
+//! What the server prints at start: its address, for programs, and the first steps, for people.
 
-/// The first line is for programs, the rest for a person. `sandbox_key` is the sandbox's, where that may be used.
+/// The first line is for programs, the rest for people. `sandbox_key` is the sandbox's key, if the sandbox is on.
 pub(crate) fn greeting(base_url: &str, address: std::net::SocketAddr, sandbox_key: Option<&str>) -> String {
     let steps = match sandbox_key {
         Some(key) => format!(
-            "The sandbox is ready; its key moves no money. Make a payment, open its checkoutUrl, and read it again:
+            "The sandbox is ready; its key moves no money. Create a payment, open its checkoutUrl, and list it:
 
   curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' \\
@@ -13,7 +13,7 @@ pub(crate) fn greeting(base_url: &str, address: std::net::SocketAddr, sandbox_ke
   curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}'
 "
         ),
-        None => "The sandbox is off: nobody gets in without a key of their own. Make a workspace and a key for it:
+        None => "The sandbox is off: every caller needs a key. Create a workspace and a key for it:
 
   payments-server workspaces create --name NAME
   payments-server keys create --workspace WORKSPACE --environment test
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sandbox_key_is_printed_only_where_it_may_be_used() {
+    fn the_sandbox_key_is_printed_only_if_the_sandbox_is_on() {
         let address = "127.0.0.1:8080".parse().unwrap();
         let with = greeting("http://127.0.0.1:8080", address, Some("sk_test_demo"));
         let without = greeting("https://pay.example", address, None);

@@ -1,23 +1,23 @@
-//! Whom the server is for: programs of this machine, or others.
+//! Whether the server is reachable from other machines.
 //!
-//! A proxy on the same host serves the world from a listener on loopback, so the listener alone does not tell. A server is
-//! local only if customers are given an address of this machine, too.
+//! A proxy on the same host may serve the internet from a loopback listener, so the listener alone does not decide. A server
+//! is local only if its base URL is loopback, too.
 
 use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-/// Who reaches the server.
+/// Who can reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Programs of this machine: the base URL and the listener are both loopback.
     Local,
-    /// Others, perhaps by way of a proxy.
+    /// Other machines, perhaps through a proxy.
     Public,
 }
 
 impl Reach {
-    /// Judges the address that customers are given and the one that the server listens on.
+    /// Decides by the URL that customers are given and the address that the server listens on.
     pub(crate) fn of(base_url: &str, listen: SocketAddr) -> Self {
         let is_local_url = Url::parse(base_url).is_ok_and(|url| match url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -29,7 +29,7 @@ impl Reach {
     }
 }
 
-/// `localhost` and what is under it always mean this machine (RFC 6761, section 6.3).
+/// Whether a name is `localhost` or below it, which always means this machine (RFC 6761, section 6.3).
 pub(crate) fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_local_only_if_its_address_and_its_listener_are() {
+    fn a_server_is_local_only_if_its_base_url_and_its_listener_are_loopback() {
         for (base_url, listen, reach) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080", Reach::Local),
             ("http://localhost:8080", "[::1]:8080", Reach::Local),

@@ -59,7 +59,7 @@ impl Sender {
         header_word: &str,
         shares: Shares,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let client = HttpClient::new(targets, Lookups::system(), shares.kept)?;
+        let client = HttpClient::new(targets, Lookups::system(), shares.reusable)?;
         let header_names = HeaderNames {
             signature: format!("X-{header_word}-Signature"),
             event: format!("X-{header_word}-Event"),

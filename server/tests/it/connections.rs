@@ -151,7 +151,7 @@ async fn a_trusted_proxy_may_have_as_many_connections_as_there_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_connections_than_there_are_descriptors_for_are_cut_down_with_a_warning() {
     let server = Server::start_limited_with(1024, &["--max-connections", "5000"]);
-    assert!(server.log().contains("--max-connections is cut down"), "{}", server.log());
+    assert!(server.log().contains("--max-connections is lowered"), "{}", server.log());
     assert_eq!(metric(&neighbour(), &server, "payments_connections_at_most").await, 488);
 }
 
