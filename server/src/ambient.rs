@@ -1,14 +1,14 @@
-//! Time and randomness: the only place from which the server takes either, so that a test can decide both.
+//! The clock and the random source. The server uses no others, so tests can control both.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use payments_core::{RANDOM_BYTES, Timestamp};
 
-/// Where the present time and fresh random bytes come from.
+/// A clock and a random source.
 pub(crate) trait Ambient: Send + Sync + 'static {
-    /// The present time.
+    /// The current time.
     fn now(&self) -> Timestamp;
-    /// Fills the bytes with what nobody can guess.
+    /// Fills `bytes` with cryptographically secure random bytes.
     fn fill_random(&self, bytes: &mut [u8]);
 }
 
@@ -18,7 +18,7 @@ impl dyn Ambient {
         self.random()
     }
 
-    /// So many random bytes.
+    /// `N` random bytes.
     pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill_random(&mut bytes);
@@ -34,7 +34,7 @@ impl Ambient for OperatingSystem {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(millis).unwrap_or_else(|_| {
-            tracing::error!(millis, "the system's clock is beyond the year 9999; set it and start again");
+            tracing::error!(millis, "the system clock is beyond the year 9999; set it and restart the server");
             std::process::abort()
         })
     }
@@ -42,7 +42,7 @@ impl Ambient for OperatingSystem {
     fn fill_random(&self, bytes: &mut [u8]) {
         if let Err(error) = getrandom::fill(bytes) {
             // A guessable key or id is worse than no server.
-            tracing::error!(%error, "the operating system gives no random bytes");
+            tracing::error!(%error, "the operating system returned no random bytes; the server stops");
             std::process::abort();
         }
     }

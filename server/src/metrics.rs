@@ -1,6 +1,6 @@
-//! What the server counts, for Prometheus.
+//! The server's metrics, for Prometheus.
 //!
-//! Labels come from short lists only: a route's template, never a path; a gateway's name, never a payment's id.
+//! Label values come from short lists: a route's template, never a path; a gateway's name, never a payment's id.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// Everything that is counted. Cloning is cheap and counts into the same.
+/// All metrics. Clones share their counters.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
@@ -47,7 +47,7 @@ pub(crate) struct Commits {
     pub(crate) outbox: Gauge,
 }
 
-/// Deliveries of webhooks.
+/// Webhook deliveries.
 #[derive(Clone, Default)]
 pub(crate) struct Deliveries {
     pub(crate) made: Family<DeliveryLabels, Counter>,
@@ -55,7 +55,7 @@ pub(crate) struct Deliveries {
     pub(crate) places: PlaceGauges,
 }
 
-/// The dispatcher's places.
+/// The dispatcher's slots.
 #[derive(Clone, Default)]
 pub(crate) struct PlaceGauges {
     pub(crate) held: Gauge,
@@ -63,7 +63,7 @@ pub(crate) struct PlaceGauges {
     pub(crate) kib: Gauge,
 }
 
-/// The sandbox's own store, on a server that others reach.
+/// The sandbox's own store, which a public server has.
 #[derive(Clone, Default)]
 pub(crate) struct SandboxGauges {
     pub(crate) bytes: Gauge,
@@ -93,14 +93,14 @@ struct RouteLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct PaymentLabels {
     environment: &'static str,
-    status: Word,
+    status: Text,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
     gateway: &'static str,
     call: &'static str,
-    answered: Word,
+    answered: Text,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -108,35 +108,35 @@ struct GatewayLabels {
     gateway: &'static str,
 }
 
-/// How a delivery ended.
+/// The label of a delivery's outcome.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(crate) struct DeliveryLabels {
     pub(crate) outcome: DeliveryOutcome,
 }
 
-/// How a delivery can end.
+/// The outcome of a delivery attempt.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
 pub(crate) enum DeliveryOutcome {
     /// The endpoint answered 2xx.
     Success,
-    /// It answered something else.
+    /// The endpoint answered with another status.
     Refused,
-    /// It did not answer.
+    /// The endpoint did not answer.
     Unanswered,
-    /// It was removed meanwhile.
+    /// The endpoint was removed.
     Withdrawn,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
-struct Word(String);
+struct Text(String);
 
-impl prometheus_client::encoding::EncodeLabelValue for Word {
+impl prometheus_client::encoding::EncodeLabelValue for Text {
     fn encode(&self, encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
         self.0.as_str().encode(encoder)
     }
 }
 
-/// From half a millisecond to half a minute, each bound double the one before.
+/// A histogram of durations, with bounds that double from 0.5 ms to 33 s.
 fn seconds() -> Histogram {
     Histogram::new(std::iter::successors(Some(0.0005), |bound| Some(bound * 2.0)).take(17))
 }
@@ -170,82 +170,77 @@ impl Metrics {
         let unit = Unit::Seconds;
         registry.register("requests", "HTTP requests answered", requests.answered.clone());
         registry.register_with_unit("request_duration", "Time to answer", unit.clone(), requests.seconds.clone());
-        registry.register("panics", "Handlers that panicked; each was answered with 500", requests.panics.clone());
-        registry.register("connections", "Connections open", requests.connections.clone());
+        registry.register("panics", "Handlers that panicked; answered with status 500", requests.panics.clone());
+        registry.register("connections", "Open connections", requests.connections.clone());
         registry.register(
             "connections_at_most",
-            "Connections that may be open; the next one waits",
+            "Maximum open connections; further connections wait",
             requests.connections_at_most.clone(),
         );
         registry.register(
             "connections_closed",
-            "Connections closed at once because their address had as many as it may",
+            "Connections closed because their address had reached its limit",
             requests.connections_closed.clone(),
         );
         registry.register(
             "unreadable_requests",
-            "Requests that were no HTTP, or whose head was too long to read; answered without a body",
+            "Requests that were not HTTP or had too long a head; answered without a body",
             requests.unreadable.clone(),
         );
         registry.register(
             "rate_windows_evicted",
-            "Rate windows dropped early because their table was full; their keys or addresses began anew",
+            "Rate limit windows dropped early because their table was full; their keys or addresses start a new window",
             requests.rate_windows_evicted.clone(),
         );
-        registry.register("commit_batch_changes", "Changes made durable by one sync", commits.changes.clone());
+        registry.register("commit_batch_changes", "Changes per group commit", commits.changes.clone());
         registry.register_with_unit(
             "commit_sync",
-            "Time to make a batch durable",
+            "Time to make a group commit durable",
             unit.clone(),
             commits.seconds.clone(),
         );
-        registry.register("outbox_deliveries", "Deliveries owed", commits.outbox.clone());
+        registry.register("outbox_deliveries", "Pending deliveries", commits.outbox.clone());
         registry.register_with_unit(
             "outbox_oldest",
-            "Age of the oldest delivery owed",
+            "Age of the oldest pending delivery",
             unit.clone(),
             oldest_in_outbox.clone(),
         );
-        registry.register("deliveries", "Deliveries made, by outcome", deliveries.made.clone());
+        registry.register("deliveries", "Delivery attempts, by outcome", deliveries.made.clone());
         registry.register(
             "deliveries_not_sent",
-            "Times a delivery stayed in the outbox because this server had no descriptor, port, memory or lookup for it",
+            "Times a delivery stayed pending because this server had no descriptor, port, memory or lookup for it",
             deliveries.not_sent.clone(),
         );
         let places = &deliveries.places;
-        registry.register("delivery_places_held", "Deliveries that hold a place to be sent", places.held.clone());
-        registry.register("delivery_places_waiting", "Endpoints that wait for a place", places.waiting.clone());
-        registry.register("delivery_loaded_kibibytes", "Memory set aside for deliveries in flight", places.kib.clone());
+        registry.register("delivery_places_held", "Delivery slots in use", places.held.clone());
+        registry.register("delivery_places_waiting", "Endpoints that wait for a delivery slot", places.waiting.clone());
+        registry.register("delivery_loaded_kibibytes", "Memory reserved for attempts in flight", places.kib.clone());
         let outside_effects = Gauge::default();
         registry.register(
             "outside_effects",
-            "Test pings and refunds at gateways under way for requests",
+            "Test pings and gateway refunds in progress for requests",
             outside_effects.clone(),
         );
         let sandbox = SandboxGauges::default();
-        registry.register("sandbox_bytes", "How long the files of the sandbox's own store are", sandbox.bytes.clone());
-        registry.register("sandbox_renewals", "Times the sandbox's own store began anew", sandbox.renewals.clone());
+        registry.register("sandbox_bytes", "Size of the sandbox's own store on disk", sandbox.bytes.clone());
+        registry.register("sandbox_renewals", "Times the sandbox's own store was replaced", sandbox.renewals.clone());
         registry.register("payments", "Payments by public status", payments.clone());
         registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
-        registry.register_with_unit(
-            "gateway_call_duration",
-            "Time of a gateway's call",
-            unit,
-            gateways.seconds.clone(),
-        );
+        registry.register_with_unit("gateway_call_duration", "Time of a gateway call", unit, gateways.seconds.clone());
         registry.register(
             "gateway_held_back",
-            "1 while a gateway is not asked because it does not answer",
+            "1 while the circuit breaker of a gateway is open",
             gateways.held_back.clone(),
         );
         registry.register(
             "reviews_open",
-            "Payments whose gateway says what does not fit: reconcile list",
+            "Payments whose gateway state contradicts ours and needs a manual decision; see reconcile list",
             reviews.clone(),
         );
         registry.register(
             "refunds_unsettled",
-            "Refunds that wait to be sent by hand: refunds list",
+            "Refunds that need manual settlement; see refunds list",
             unsettled_refunds.clone(),
         );
         Self {
@@ -263,10 +258,10 @@ impl Metrics {
         }
     }
 
-    /// All of it as Prometheus reads it.
+    /// All metrics in the text format of Prometheus.
     pub(crate) fn text(&self, observed: &Observed) -> Result<String, fmt::Error> {
         for (environment, status, count) in &observed.payments {
-            let labels = PaymentLabels { environment, status: Word(status.clone()) };
+            let labels = PaymentLabels { environment, status: Text(status.clone()) };
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
@@ -278,10 +273,10 @@ impl Metrics {
     }
 }
 
-/// What is read from the store when somebody asks, because nobody has to count it all the time.
+/// Metrics that the server reads from the store only on request.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    /// Environment, public status, how many.
+    /// Environment, public status, number of payments.
     pub(crate) payments: Vec<(&'static str, String, u64)>,
     pub(crate) oldest_in_outbox_seconds: i64,
     pub(crate) reviews: i64,
@@ -308,7 +303,7 @@ impl Commits {
 
 impl GatewayCalls {
     pub(crate) fn called(&self, gateway: &'static str, call: &'static str, is_answered: bool, took: Duration) {
-        let answered = Word(is_answered.to_string());
+        let answered = Text(is_answered.to_string());
         self.calls.get_or_create(&CallLabels { gateway, call, answered }).inc();
         self.seconds.get_or_create(&GatewayLabels { gateway }).observe(took.as_secs_f64());
     }
