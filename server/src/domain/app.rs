@@ -4,15 +4,15 @@ use payments_core::DeveloperApp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
-/// A developer's app and how often it has changed.
+/// A developer app and the version of its record.
 #[derive(Debug, Clone)]
 pub(crate) struct App {
-    /// A change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     pub(crate) version: u64,
     pub(crate) app: DeveloperApp,
 }
 
-/// An app that has changed. One that never did is stored as the resource alone.
+/// The stored form of an app that has changed. An app at version 0 is stored as the plain resource.
 #[derive(Serialize, Deserialize)]
 struct Changed<A> {
     version: u64,
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_app_is_read_as_it_was_stored_with_and_without_a_version() {
+    fn apps_with_and_without_a_version_survive_a_round_trip() {
         let json = r#"{"id":"app_1","developerId":"dev_1","name":"Shop","description":null,"redirectUris":[],
             "webhookUrl":null,"status":"active","isActive":true,"createdAt":"2026-03-01T03:30:00.000Z",
             "updatedAt":"2026-03-01T03:30:00.000Z"}"#;

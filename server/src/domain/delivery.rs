@@ -12,13 +12,12 @@ use super::{Scope, version::is_first};
 /// A webhook endpoint and the environment whose events it gets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Endpoint {
-    /// How often it has changed: a change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) environment: Environment,
     pub(crate) endpoint: WebhookEndpoint,
-    /// Whether other apps' payments are not for it. Endpoints stored by versions that did not know the rule lack the mark and
-    /// get every event, as they did.
+    /// Whether the endpoint ignores other apps' payments. Records of older servers lack this flag and get every event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) only_its_app: bool,
 }
@@ -29,18 +28,17 @@ impl Endpoint {
     }
 }
 
-/// A delivery and the environment it belongs to.
+/// A delivery with its environment and its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
-    /// How often it has changed: a change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) environment: Environment,
-    /// The payment whose event it is. A ping has none; nor has a delivery that an earlier version stored.
+    /// The payment that the event is about. `None` for a ping and for a delivery that an older server stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payment: Option<PaymentId>,
-    /// The event of that payment that it sends. A store keeps an event once, and not with each of its deliveries: it reads
-    /// the payload from there. A delivery that has none here holds its payload itself.
+    /// The event that holds the payload. If `None`, the delivery's own record holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<EventId>,
     #[serde(serialize_with = "Brief::serialize_brief")]
@@ -48,7 +46,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A delivery that is still to be made.
+    /// A new delivery, not yet attempted.
     pub(crate) fn new(
         id: DeliveryId,
         scope: &Scope,
@@ -85,12 +83,12 @@ impl Outgoing {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
     }
 
-    /// Whether it is still to be made.
+    /// Whether no attempt has ended it.
     pub(crate) fn is_pending(&self) -> bool {
         self.delivery.status == DeliveryStatus::Pending
     }
 
-    /// Drops what was sent and what was answered. What remains says which event it was.
+    /// Drops the event's data and the response body. The rest of the envelope stays.
     pub(crate) fn redact(&mut self) -> Result<(), serde_json::Error> {
         let payload = self.delivery.payload.as_str();
         let mut envelope: serde_json::Map<String, serde_json::Value> = serde_json::from_str(payload)?;

@@ -1,33 +1,33 @@
-//! What else changes when a payment's session changes: lists, times at which it is due, and totals.
+//! The effects of a session's change on lists, time indexes and totals.
 
 use payments_core::{Currency, LedgerAccount, Posting, Status, Timestamp};
 
 use super::{Scope, Session};
 
-/// What follows from one change of a session. A store applies it and knows no reason for it.
+/// The effects of one session change. A store applies them without knowing the rules behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// Whose lists and totals change.
+    /// The scope whose lists and totals change.
     pub(crate) scope: Scope,
-    /// The public status by which the payment is listed.
+    /// The payment's public status, for the lists by status.
     pub(crate) status: Transition<Status>,
-    /// When the session expires by itself.
+    /// When the session expires, while it has no gateway attempt.
     pub(crate) expiry: Transition<Timestamp>,
-    /// When the gateway is asked next.
+    /// When the server next queries the gateway.
     pub(crate) gateway_check: Transition<Timestamp>,
-    /// Whether a person must send the refund by hand.
+    /// Whether the refund needs manual settlement.
     pub(crate) manual_settlement: Transition<()>,
-    /// Whether a person must decide what the gateway contradicts.
+    /// Whether the payment needs manual review.
     pub(crate) manual_review: Transition<()>,
     /// The currency of `balances` and `volume`.
     pub(crate) currency: Currency,
-    /// What is added to the balance of each account, in minor units.
+    /// The amount to add to each account's balance, in minor units.
     pub(crate) balances: Vec<(LedgerAccount, i128)>,
-    /// What is added to the volume: the gross amount of one paid payment, in minor units.
+    /// The amount to add to the volume, in minor units: the gross amount of a newly paid payment.
     pub(crate) volume: Option<i128>,
 }
 
-/// A place in an index that a payment leaves, and the one it enters.
+/// A payment's entry in an index, before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Transition<T> {
     from: Option<T>,
@@ -39,19 +39,18 @@ impl<T: PartialEq> Transition<T> {
         Self { from, to }
     }
 
-    /// The place that the payment leaves, unless it stays there.
+    /// The entry to remove, if it changes.
     pub(crate) fn left(&self) -> Option<&T> {
         self.from.as_ref().filter(|_| self.from != self.to)
     }
 
-    /// The place that the payment enters, unless it is there already.
+    /// The entry to insert, if it changes.
     pub(crate) fn entered(&self) -> Option<&T> {
         self.to.as_ref().filter(|_| self.from != self.to)
     }
 }
 
-/// What follows from the change of a session; `before` is `None` for a new one. `postings` is what the change posts to
-/// the ledger.
+/// Computes the effects of a session's change. `before` is `None` for a new session.
 pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Posting]) -> Effects {
     let when = |holds: bool| holds.then_some(());
     Effects {
@@ -73,8 +72,7 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
     }
 }
 
-/// What postings add to the volume: the amount that came in through a gateway. A refund goes back through it and is not taken
-/// off the volume.
+/// The volume that postings add: the amount that came in through a gateway. A refund does not reduce the volume.
 pub(crate) fn volume_of(postings: &[Posting]) -> Option<i128> {
     let paid =
         postings.iter().find(|posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0)?;
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_enters_the_list_of_its_status_and_expires_by_itself() {
+    fn a_new_session_is_listed_by_status_and_gets_an_expiry_time() {
         let (session, postings) = created();
         let effects = effects(None, &session, &postings);
         assert_eq!((effects.status.left(), effects.status.entered()), (None, Some(&session.payment.status)));
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paid_session_changes_lists_no_longer_expires_and_adds_to_balances_and_volume() {
+    fn paying_changes_the_list_removes_the_expiry_and_adds_to_totals() {
         let (session, _) = created();
         let decision =
             payments_core::decide(&session.payment, Cause::Simulated(SimulateOutcome::Completed), at(2_000)).unwrap();
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_as_it_was_is_neither_left_nor_entered() {
+    fn unchanged_entries_are_neither_removed_nor_inserted() {
         let (session, _) = created();
         let mut next = session.next();
         next.check_at = Some(at(5_000));
@@ -149,6 +147,6 @@ mod tests {
         disputed.review = Some(Review { what: "another amount".into(), found_at: at(6_000), resolved: None });
         let disputed = effects(Some(&next), &disputed, &[]);
         assert_eq!(disputed.gateway_check.left(), Some(&at(5_000)));
-        assert_eq!(disputed.manual_review.entered(), None, "a session that was at no gateway has nothing to review");
+        assert_eq!(disputed.manual_review.entered(), None, "a session without a gateway attempt has nothing to review");
     }
 }

@@ -1,4 +1,4 @@
-//! From an event to its deliveries: one for each endpoint that is subscribed to it.
+//! Fan-out: makes one delivery per subscribed endpoint out of an event.
 
 use payments_core::{
     AppId, DeliveryId, Envelope, EventId, EventKind, PaymentId, RANDOM_BYTES, RawJson, Timestamp, WebhookId,
@@ -6,24 +6,24 @@ use payments_core::{
 
 use super::{Endpoint, Outgoing, Scope, Session};
 
-/// An event whose deliveries are not all made.
+/// An event whose fan-out is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PendingEvent {
     pub(crate) id: EventId,
     pub(crate) kind: EventKind,
     pub(crate) created_at: Timestamp,
-    /// The event as it is sent.
+    /// The request body of every delivery of this event.
     pub(crate) envelope: RawJson,
     pub(crate) payment: PaymentId,
-    /// The app that the payment was made through.
+    /// The app that created the payment.
     pub(crate) app_id: Option<AppId>,
     pub(crate) scope: Scope,
-    /// The last endpoint that was looked at. Endpoints are looked at in the order of their ids.
+    /// The last endpoint that fan-out has reached, in the order of endpoint ids.
     pub(crate) after: Option<WebhookId>,
 }
 
 impl PendingEvent {
-    /// A new event of a payment, at none of whose endpoints anybody looked yet.
+    /// A new event of a payment.
     pub(crate) fn new(
         session: &Session,
         id: EventId,
@@ -37,7 +37,7 @@ impl PendingEvent {
     }
 }
 
-/// The deliveries of an event to those of some endpoints that are subscribed to it. `random` makes the ids unique.
+/// Makes a delivery for each of `endpoints` that wants the event. `random` makes the delivery ids unique.
 pub(crate) fn fan_out(
     event: &PendingEvent,
     endpoints: &[Endpoint],
@@ -54,7 +54,7 @@ pub(crate) fn fan_out(
 }
 
 impl Endpoint {
-    /// Whether the endpoint gets an event of this kind about a payment that was made through this app, if any.
+    /// Whether the endpoint wants events of this kind about payments of this app. `None` stands for no app.
     pub(crate) fn wants(&self, kind: &EventKind, payment_app: Option<&AppId>) -> bool {
         let Self { endpoint, only_its_app, .. } = self;
         let is_for_another_app = match (&endpoint.app_id, payment_app) {
@@ -69,7 +69,7 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    /// An endpoint as it is stored; what is not said is not in the record.
+    /// Reads an endpoint from a stored record. `None` leaves `only_its_app` out of the record.
     fn stored(app: Option<&str>, only_its_app: Option<bool>, events: &[&str], is_active: bool) -> Endpoint {
         let mut record = serde_json::json!({"environment": "test", "endpoint": {
             "id": "wh_1", "developerId": "dev_1", "appId": app, "url": "https://a.example/", "secret": "whsec_1",
@@ -82,19 +82,19 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_gets_what_it_subscribed_to_but_not_other_apps_payments() {
+    fn an_endpoint_wants_its_subscribed_events_except_those_of_other_apps() {
         let (all, created, refunded) = (&["*"][..], &["payment.created"][..], &["payment.refunded"][..]);
         for (app, only_its_app, events, is_active, payment_app, wants) in [
             // An endpoint without an app gets every payment's events.
             (None, None, all, true, None, true),
             (None, None, all, true, Some("app_1"), true),
-            // One with an app gets its own and those of no app.
+            // An endpoint with an app gets the events of its app and of payments without an app.
             (Some("app_1"), Some(true), all, true, Some("app_1"), true),
             (Some("app_1"), Some(true), all, true, None, true),
             (Some("app_1"), Some(true), all, true, Some("app_2"), false),
-            // One that was stored before the rule gets everything.
+            // An endpoint stored without the flag gets every payment's events.
             (Some("app_1"), None, all, true, Some("app_2"), true),
-            // The subscription and the switch count besides.
+            // The subscribed kinds and `is_active` apply as well.
             (Some("app_1"), Some(true), created, true, Some("app_1"), true),
             (Some("app_1"), Some(true), created, true, Some("app_2"), false),
             (Some("app_1"), Some(true), refunded, true, Some("app_1"), false),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_becomes_a_delivery_for_each_subscribed_endpoint_with_the_times_and_names_of_the_event() {
+    fn fan_out_makes_one_delivery_per_subscribed_endpoint_with_the_id_and_time_of_the_event() {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let event = PendingEvent {
             id: EventId::new(at, [1; RANDOM_BYTES]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_stored_and_an_endpoint_without_it_is_stored_as_before() {
+    fn only_its_app_is_stored_only_if_it_is_set() {
         for only_its_app in [None, Some(true)] {
             let text = serde_json::to_string(&stored(Some("app_1"), only_its_app, &["*"], true)).unwrap();
             assert_eq!(text.contains("only_its_app"), only_its_app.is_some(), "{text}");

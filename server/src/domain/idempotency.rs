@@ -1,4 +1,4 @@
-//! What is kept of an `Idempotency-Key`: who claims it, and the response that it got.
+//! The idempotency record of an `Idempotency-Key`: its claim and its stored response.
 
 use payments_core::{RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use sha2::{Digest, Sha256};
 
 use super::Scope;
 
-/// What makes an `Idempotency-Key` one key: the developer, the environment, the method, the path, and the text.
+/// Identifies an `Idempotency-Key` by developer, environment, method, path and header text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct IdempotencyKey {
     pub(crate) scope: Scope,
-    /// SHA-256 over method, path and the header's text.
+    /// SHA-256 of method, path and header text.
     pub(crate) digest: [u8; 32],
 }
 
 impl IdempotencyKey {
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str) -> Self {
-        // None of the three can hold a newline, so no two of them run together.
+        // None of the three contains a newline, so the separators are unambiguous.
         let digest = Sha256::new()
             .chain_update(method)
             .chain_update("\n")
@@ -28,21 +28,21 @@ impl IdempotencyKey {
     }
 }
 
-/// A request's right to have its effect outside the store, under its idempotency key: a lease with a fencing token.
+/// A request's claim on its idempotency key while it acts outside the store: a lease with a fencing token.
 ///
-/// The request that made the claim has the effect, the others wait for its answer. The lease ends what a crash leaves
-/// behind; the token tells a request that outlived its lease that another one has taken over.
+/// Other requests with the key wait for the holder's response. The lease frees the key after a crash. The token tells a
+/// request that outlived its lease that another request took over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeyClaim {
     pub(crate) token: ClaimToken,
-    /// As [`KeptResponse::fingerprint`]: another request under the key is a mistake.
+    /// See [`KeptResponse::fingerprint`].
     pub(crate) fingerprint: String,
     pub(crate) claimed_at: Timestamp,
     /// When the lease ends.
     pub(crate) until: Timestamp,
 }
 
-/// Tells one claim from every other: it is random and never used again.
+/// A claim's fencing token: random, so unique to the claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ClaimToken(String);
@@ -53,34 +53,33 @@ impl ClaimToken {
     }
 }
 
-/// How long a response is kept for its idempotency key (API specification, "Limits").
-const KEPT_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
+/// How long a stored response is valid (API specification, "Limits").
+const VALID_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// The response that a key's first success got.
+/// The stored response of an idempotency key: the response of its first successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptResponse {
-    /// What the request's body means, in hex after a mark of how it was made: the same key with another request is a
-    /// mistake.
+    /// The fingerprint of the request's body: a version prefix, then hex. A key with another fingerprint is an error.
     pub(crate) fingerprint: String,
-    /// When it was kept; it counts for 24 hours.
+    /// When the response was stored. It is valid for 24 hours.
     pub(crate) created_at: Timestamp,
     /// The body of the response. Its status follows from the route.
     pub(crate) body: RawJson,
 }
 
 impl KeptResponse {
-    /// Whether it still counts; after 24 hours the key is as good as new.
+    /// Whether the response is still valid. Afterwards the key can be used for another request.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         Self::is_fresh_at(self.created_at, now)
     }
 
-    /// Whether what was kept at a time still counts.
-    pub(crate) fn is_fresh_at(kept: Timestamp, now: Timestamp) -> bool {
-        now.as_millis() - kept.as_millis() < KEPT_FOR_MILLIS
+    /// Whether a response stored at `stored_at` is still valid.
+    pub(crate) fn is_fresh_at(stored_at: Timestamp, now: Timestamp) -> bool {
+        now.as_millis() - stored_at.as_millis() < VALID_FOR_MILLIS
     }
 
-    /// What was kept before this time no longer counts.
+    /// Responses stored before this time are no longer valid.
     pub(crate) fn stale_before(now: Timestamp) -> Timestamp {
-        Timestamp::from_millis(now.as_millis() - KEPT_FOR_MILLIS).unwrap_or(now)
+        Timestamp::from_millis(now.as_millis() - VALID_FOR_MILLIS).unwrap_or(now)
     }
 }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::version::is_first;
 
-/// Whose records, and in which of the two worlds. Nothing is ever read or written across a scope.
+/// A developer and an environment. Requests read and write records of their own scope only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Scope {
     pub(crate) developer_id: DeveloperId,
@@ -18,7 +18,7 @@ pub(crate) struct Scope {
 /// A merchant: one workspace, one developer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Workspace {
-    /// How often it has changed: a change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) id: WorkspaceId,
@@ -30,7 +30,7 @@ pub(crate) struct Workspace {
     pub(crate) created_at: Timestamp,
 }
 
-/// The SHA-256 of an API key: all that is kept of it (API specification, "Authentication", rule 5).
+/// The SHA-256 hash of an API key. The store never holds the key itself (API specification, "Authentication", rule 5).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KeyHash([u8; 32]);
 
@@ -39,7 +39,7 @@ impl KeyHash {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// A hash as the store keeps it.
+    /// Reads a stored hash.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -55,30 +55,30 @@ impl fmt::Debug for KeyHash {
     }
 }
 
-/// The record of an API key. The key itself was shown once and is kept nowhere.
+/// The record of an API key, without the key itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ApiKey {
-    /// How often it has changed: a change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) id: KeyId,
     pub(crate) workspace_id: WorkspaceId,
     pub(crate) scope: Scope,
     pub(crate) last4: String,
-    /// The developer app whose payments it makes.
+    /// The developer app that the key is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app_id: Option<AppId>,
     pub(crate) created_at: Timestamp,
     pub(crate) revoked_at: Option<Timestamp>,
 }
 
-/// What a scope has of one currency.
+/// A scope's balance and volume in one currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// The merchant's account of the ledger, in minor units.
+    /// The balance of the merchant's ledger account, in minor units.
     pub(crate) balance_minor: i128,
-    /// The gross of everything ever paid, in minor units.
+    /// The gross amount of all payments ever paid, in minor units.
     pub(crate) volume_minor: i128,
-    /// How many payments were ever completed.
+    /// Number of payments ever paid.
     pub(crate) payments: u64,
 }

@@ -1,4 +1,4 @@
-//! What the server knows beside the API's resources. Pure: no clock, no randomness, no store.
+//! The server's own records and rules. Pure: no clock, no randomness, no store.
 
 mod app;
 mod delivery;
@@ -19,4 +19,4 @@ pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
-pub(crate) use session::{Attempt, GatewayName, RefundAsked, Resolution, Review, Session, Settlement};
+pub(crate) use session::{Attempt, GatewayName, PendingRefund, Resolution, Review, Session, Settlement};

@@ -1,4 +1,4 @@
-//! A payment's session: the payment, and what the server knows beside it.
+//! A payment's session: the payment and the server's own state about it.
 
 use payments_core::{
     Payment, RawStatus, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target, redirect_url,
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, Scope};
 
-/// A payment and what the server knows of its checkout session beyond it.
+/// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Session {
-    /// How often the payment has changed: a change is made only to the version it was decided on.
+    /// Number of changes so far, for optimistic locking.
     pub(crate) version: u64,
-    /// When the session's life ends.
+    /// When the session expires.
     pub(crate) expires_at: Timestamp,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) payment: Payment,
-    /// Where the customer of a live payment was sent to.
+    /// The gateway attempt of a live payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<Attempt>,
-    /// When the gateway is to be asked next.
+    /// When the server next queries the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_at: Option<Timestamp>,
-    /// A refund that the gateway has not yet been heard to have made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refund_asked: Option<RefundAsked>,
-    /// How a refund that is made by hand was made.
+    /// A refund that the gateway has not confirmed yet.
+    #[serde(rename = "refund_asked", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pending_refund: Option<PendingRefund>,
+    /// The manual settlement of the refund.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settlement: Option<Settlement>,
-    /// What a person must look at before the gateway is asked again.
+    /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<Review>,
 }
@@ -42,13 +42,13 @@ impl Session {
             payment,
             attempt: None,
             check_at: None,
-            refund_asked: None,
+            pending_refund: None,
             settlement: None,
             review: None,
         }
     }
 
-    /// The session after one more change.
+    /// A copy with the next version, to change and commit.
     pub(crate) fn next(&self) -> Self {
         Self { version: self.version + 1, ..self.clone() }
     }
@@ -57,7 +57,7 @@ impl Session {
         Scope { developer_id: self.payment.developer_id.clone(), environment: self.payment.environment }
     }
 
-    /// Where the shop wants its customer, as the payment stands.
+    /// The shop's URL for the returning customer, which depends on the payment's status.
     pub(crate) fn way_back(&self) -> String {
         let payment = &self.payment;
         let asked_for = self.attempt.as_ref().and_then(|attempt| attempt.paid_url.as_ref());
@@ -67,26 +67,25 @@ impl Session {
         }
     }
 
-    /// When it expires by itself: while it is open and was sent to no gateway. After that the gateway's answer ends it, and
-    /// `check_at` says when to ask.
+    /// When an open session without a gateway attempt expires. With an attempt, the gateway's answer decides instead.
     pub(crate) fn expires_by_itself_at(&self) -> Option<Timestamp> {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 
-    /// Whether a person must send the refund's money by hand.
+    /// Whether the refund needs manual settlement.
     pub(crate) fn needs_manual_settlement(&self) -> bool {
         let refund = self.payment.refund.as_ref();
         self.payment.raw_status == RawStatus::Refunded
             && refund.is_some_and(|refund| refund.status == RefundStatus::PendingSettlement)
     }
 
-    /// Whether a person must decide about what the gateway says.
+    /// Whether a person must resolve a discrepancy.
     pub(crate) fn needs_manual_review(&self) -> bool {
         self.attempt.is_some() && self.review.as_ref().is_some_and(|review| review.resolved.is_none())
     }
 }
 
-/// Which gateway an attempt was made at.
+/// A gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum GatewayName {
@@ -96,7 +95,7 @@ pub(crate) enum GatewayName {
 }
 
 impl GatewayName {
-    /// As it stands in addresses, logs and figures.
+    /// The name in URLs, logs and metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Sandbox => "sandbox",
@@ -105,7 +104,7 @@ impl GatewayName {
         }
     }
 
-    /// As people know it.
+    /// The name in messages to people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Sandbox => "the simulator",
@@ -115,55 +114,57 @@ impl GatewayName {
     }
 }
 
-/// A live payment's attempt at a gateway: the one that its customer was sent to.
+/// The gateway attempt of a live payment. A payment has at most one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attempt {
     pub(crate) gateway: GatewayName,
-    /// Our name for the attempt, at the gateway: unique among all attempts.
+    /// Our reference for the attempt at the gateway, unique among all attempts.
     pub(crate) invoice: String,
-    /// The gateway's name for it.
+    /// The gateway's id of the attempt.
     pub(crate) external_id: String,
-    /// Where the customer pays.
+    /// The gateway's page where the customer pays.
     pub(crate) customer_url: String,
-    /// When the gateway was last told to take the money. Written before it is told.
-    pub(crate) taken_at: Option<Timestamp>,
-    /// The gateway's name for the movement of money, once there was one.
+    /// When the server last sent a capture. The server stores this time before it sends the capture.
+    #[serde(rename = "taken_at")]
+    pub(crate) capture_sent_at: Option<Timestamp>,
+    /// The gateway's id of the transaction, once the payment is paid.
     pub(crate) transaction: Option<String>,
     /// Where the customer goes after paying, instead of the payment's success URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) paid_url: Option<String>,
 }
 
-/// A refund on its way to a gateway. It is kept before the gateway is asked, so that no crash forgets it.
+/// A refund that the server requests from a gateway. The server stores it first, so a crash does not lose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RefundAsked {
+pub(crate) struct PendingRefund {
     /// The refund's id, and its idempotency key at the gateway.
     pub(crate) id: RefundId,
     pub(crate) reason: Option<String>,
-    /// The merchant's idempotency key and the fingerprint of its request, whose answer is kept once there is one.
+    /// The idempotency key and the fingerprint of the merchant's request, to store its response.
     pub(crate) request: Option<(IdempotencyKey, String)>,
+    /// Requests to the gateway that got no answer, for the backoff.
     pub(crate) tries: u32,
 }
 
-/// How a person sent a refund's money back.
+/// A refund that a person sent by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settlement {
-    /// What the movement is called where it was made.
+    /// The reference of the transfer.
     pub(crate) reference: String,
     pub(crate) settled_at: Timestamp,
 }
 
-/// What cannot be decided without a person.
+/// A discrepancy that a person must resolve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Review {
-    /// What the gateway says, and what was expected.
+    /// What the gateway says, and what the server expected.
     pub(crate) what: String,
     pub(crate) found_at: Timestamp,
-    /// How a person decided it.
+    /// How a person resolved it.
     pub(crate) resolved: Option<Resolution>,
 }
 
-/// What a person decided, and why.
+/// How a person resolved a discrepancy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Resolution {
     pub(crate) note: String,

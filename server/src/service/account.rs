@@ -1,4 +1,4 @@
-//! What a developer has and did, and how the server is.
+//! Accounts, apps, and the server's health and metrics.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Caller, Refused, Service};
 use crate::metrics::Observed;
 
 impl Service {
-    /// The workspace, its balances and its lifetime volume, in the key's environment.
+    /// The workspace with its balances and lifetime volume, in the key's environment.
     pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, Refused> {
         let workspace = self.store.workspace(caller.workspace_id.as_str()).await?;
         let workspace = workspace.ok_or(Refused::NotFound { what: "workspace" })?;
@@ -59,7 +59,7 @@ impl Service {
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
-    /// What the metrics show that nobody counts all the time.
+    /// Reads the metrics that the server computes only on request.
     pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
         let mut payments = BTreeMap::<_, u64>::new();
         for (environment, status, count) in self.store.payments_by_status().await? {
@@ -79,8 +79,8 @@ impl Service {
 
     /// Fails if the store cannot be read.
     pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
-        let nobody = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
-        self.store.session(&nobody).await?;
+        let unknown = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
+        self.store.session(&unknown).await?;
         Ok(())
     }
 }

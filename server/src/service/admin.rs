@@ -1,4 +1,4 @@
-//! What an operator does from the command line.
+//! The operator's commands.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,22 @@ use super::{
 use crate::domain::{ApiKey, App, KeyHash, Workspace};
 use crate::store::{BackedUp, Change, Write};
 
-/// What the command line asks for.
+/// A command from the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum AdminRequest {
-    /// Makes a workspace for a merchant.
+    /// Creates a workspace for a merchant.
     CreateWorkspace {
-        /// What its customers read on the checkout page.
+        /// The merchant's name, which the checkout page shows.
         name: String,
     },
-    /// Makes an API key for a workspace.
+    /// Creates an API key for a workspace.
     CreateKey {
         /// The workspace's id.
         workspace: String,
-        /// Which of its two worlds the key opens.
+        /// The key's environment.
         environment: Environment,
-        /// The id of the developer app whose payments it makes, if it is bound to one.
+        /// The id of the developer app to bind the key to.
         #[serde(default)]
         app: Option<String>,
     },
@@ -40,66 +40,66 @@ pub(crate) enum AdminRequest {
         /// The key's id.
         id: String,
     },
-    /// Makes a new API key in place of one, which is revoked at the same stroke.
+    /// Replaces an API key: creates a new one and revokes the old one, in one commit.
     RotateKey {
         /// The old key's id.
         id: String,
     },
-    /// Lists the refunds that wait to be sent by hand.
+    /// Lists the refunds that need manual settlement.
     ListRefunds,
-    /// Records that one of them was sent.
+    /// Records the manual settlement of a refund.
     SettleRefund {
         /// The payment's id.
         payment: String,
-        /// What the movement of money is called where it was made.
+        /// The reference of the transfer.
         reference: String,
     },
-    /// Lists the payments whose gateway says what does not fit.
+    /// Lists the payments that need manual review.
     ListReviews,
-    /// Records what a person decided about one of them.
+    /// Records how a person resolved a discrepancy.
     ResolveReview {
         /// The payment's id.
         payment: String,
-        /// Why.
+        /// The reason.
         note: String,
-        /// How the payment ended, if that is to be said.
+        /// The payment's outcome. An open payment needs one.
         ending: Option<Ending>,
     },
-    /// Copies the store into a directory of the server's machine.
+    /// Backs up the store to a directory of the server's machine.
     BackUp {
-        /// Its full path.
+        /// The directory's absolute path.
         directory: PathBuf,
     },
-    /// Makes a developer app for a workspace.
+    /// Creates a developer app for a workspace.
     CreateApp {
         /// The workspace's id.
         workspace: String,
         /// The app's name.
         name: String,
-        /// Where customers may be sent back to.
+        /// The URLs that customers may return to.
         redirect_uris: Vec<String>,
-        /// Where the app gets its webhooks.
+        /// The app's webhook URL.
         webhook_url: Option<String>,
     },
 }
 
-/// What it gets.
+/// The reply to an [`AdminRequest`].
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum AdminReply {
-    /// A workspace was made.
+    /// The created workspace.
     #[serde(rename_all = "camelCase")]
     Workspace {
-        /// Its id, for `keys create`.
+        /// The id, for `keys create`.
         id: String,
         /// The developer its records belong to.
         developer_id: String,
         /// Its name.
         name: String,
     },
-    /// A key was made. It is shown this once and kept nowhere.
+    /// The created key. The server shows it once and does not store it.
     Key {
-        /// The key itself.
+        /// The key.
         key: String,
     },
     /// The API keys.
@@ -107,45 +107,45 @@ pub(crate) enum AdminReply {
         /// Their records.
         keys: Vec<KeyRow>,
     },
-    /// A key was revoked.
+    /// The revoked key.
     #[serde(rename_all = "camelCase")]
     Revoked {
         /// Its id.
         id: String,
-        /// When.
+        /// When it was revoked.
         revoked_at: Timestamp,
     },
-    /// The refunds that wait.
+    /// The refunds that need manual settlement.
     Refunds {
-        /// One for each.
+        /// One row each.
         refunds: Vec<RefundRow>,
     },
-    /// A refund was settled.
+    /// The refund that a person settled.
     #[serde(rename_all = "camelCase")]
     Settled {
         /// Its payment.
         payment: PaymentId,
-        /// As it was given.
+        /// The reference of the transfer.
         reference: String,
-        /// When it was recorded.
+        /// When the settlement was recorded.
         settled_at: Timestamp,
     },
-    /// The payments that a person must look at.
+    /// The payments that need manual review.
     Reviews {
-        /// One for each.
+        /// One row each.
         reviews: Vec<ReviewRow>,
     },
-    /// One was looked at.
+    /// The payment whose discrepancy was resolved.
     #[serde(rename_all = "camelCase")]
     Resolved {
-        /// The payment.
+        /// The payment's id.
         resolved: PaymentId,
-        /// Where it stands now.
+        /// Its internal status now.
         raw_status: String,
     },
-    /// A backup was made.
+    /// The backup.
     BackedUp(BackedUp),
-    /// An app was made.
+    /// The created app.
     #[serde(rename_all = "camelCase")]
     App {
         /// Its id.
@@ -153,14 +153,14 @@ pub(crate) enum AdminReply {
         /// Its name.
         app_name: String,
     },
-    /// It was not done.
+    /// The command failed.
     Error {
         /// Why, and what to do.
         error: String,
     },
 }
 
-/// What an operator reads of an API key.
+/// A row of `keys list`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyRow {
@@ -176,7 +176,7 @@ pub(crate) struct KeyRow {
 }
 
 impl Service {
-    /// Does what the command line asks for.
+    /// Runs a command from the command line.
     pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
         let outcome = match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(name.trim()).await,
@@ -194,9 +194,9 @@ impl Service {
             }
             AdminRequest::BackUp { directory } => {
                 let Some(maintenance) = self.store.maintenance() else {
-                    return AdminReply::Error { error: "this store makes no backups".into() };
+                    return AdminReply::Error { error: "this store does not support backups".into() };
                 };
-                // In the store's own words: they say what to do about the directory.
+                // The store's own error says what to do about the directory.
                 return match maintenance.back_up(directory).await {
                     Ok(made) => AdminReply::BackedUp(made),
                     Err(error) => AdminReply::Error { error: error.to_string() },
@@ -255,7 +255,7 @@ impl Service {
     async fn revoke_key(&self, id: &str) -> Result<AdminReply, Refused> {
         retry_on_conflict(|| async {
             let (hash, mut key) = self.api_key(id).await?;
-            // Revoked once is revoked; the first time stands.
+            // Revoking a key again keeps the first time.
             let revoked_at = match key.revoked_at {
                 Some(revoked_at) => revoked_at,
                 None => {
@@ -274,7 +274,7 @@ impl Service {
         retry_on_conflict(|| async {
             let (hash, mut old) = self.api_key(id).await?;
             if old.revoked_at.is_some() {
-                return Err(Invalid::new("this key was revoked before; make a new one with keys create").into());
+                return Err(Invalid::new("this key is already revoked; create a new one with keys create").into());
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
             let key = self.new_key_text(old.scope.environment);
@@ -333,7 +333,7 @@ impl Service {
 
 const MAX_NAME_BYTES: usize = 200;
 
-/// A name as it can stand in an address: ASCII letters and digits in lower case, joined by hyphens.
+/// Turns a name into a URL slug: lower-case ASCII letters and digits, joined by hyphens.
 fn slug(name: &str) -> String {
     let words = name.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let slug = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");

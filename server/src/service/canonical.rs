@@ -1,26 +1,26 @@
-//! The fingerprint of a JSON text: equal for texts that mean the same, different for all others.
+//! Fingerprints of JSON texts: equal for texts with the same meaning, different for all others.
 //!
 //! | Two texts differ in | Fingerprints |
 //! |---|---|
 //! | the order of an object's members, at any depth | equal |
 //! | whitespace between tokens | equal |
 //! | how a string is escaped (`"\u0061"` and `"a"`) | equal |
-//! | no text at all and `{}` | equal: a body that may be missing has no members |
-//! | a number's text (`1.1`, `1.10`, `11e-1`) | different: metadata comes back byte for byte |
+//! | an empty text and `{}` | equal: an absent body has no members |
+//! | how a number is written (`1.1`, `1.10`, `11e-1`) | different: the API returns metadata byte for byte |
 //! | an array's order, any string, any name | different |
-//! | the values of a repeated name, or their order | different: each value counts, in its order |
+//! | the values of a repeated name, or their order | different |
 //!
-//! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], has no members to compare and stands for its bytes. The
-//! work is linear in the text, but for the sorting of each object's members by name.
+//! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], is fingerprinted by its bytes. The cost is linear,
+//! except for sorting each object's members by name.
 
 use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-/// How deep objects and arrays may nest. serde_json's own readers stop there too.
+/// Maximum depth of nested objects and arrays, the same as serde_json's.
 const MAX_DEPTH: usize = 128;
 
-/// SHA-256 over what a JSON text means, in hex.
+/// SHA-256 of a JSON text's meaning, in hex.
 pub(super) fn fingerprint(text: &[u8]) -> String {
     let mut parts = Parts(Vec::with_capacity(4 * text.len()));
     match read(if text.is_empty() { b"{}" } else { text }) {
@@ -30,30 +30,30 @@ pub(super) fn fingerprint(text: &[u8]) -> String {
     hex::encode(Sha256::digest(&parts.0))
 }
 
-/// A JSON value, an object's members in the order of their names.
+/// A JSON value. An object's members are sorted by name.
 enum Value<'t> {
     Object(Vec<(Cow<'t, str>, Value<'t>)>),
     Array(Vec<Value<'t>>),
     Text(Cow<'t, str>),
-    /// A number, `true`, `false` or `null`, as it is written.
+    /// A number, `true`, `false` or `null`, as written.
     Literal(&'t str),
 }
 
 fn read(text: &[u8]) -> Option<Value<'_>> {
     let text = std::str::from_utf8(text).ok()?;
-    // This proves the grammar, so that the reader below only has to find where each token ends.
+    // This validates the grammar, so the reader below only has to find the end of each token.
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     Reader { text, at: 0 }.value(MAX_DEPTH)
 }
 
-/// Goes over a text that is known to be JSON.
+/// Reads a text that is valid JSON.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Reader<'t> {
-    /// The next byte that is no whitespace.
+    /// Skips whitespace and returns the next byte, without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -61,8 +61,8 @@ impl<'t> Reader<'t> {
         rest.get(blanks).copied()
     }
 
-    /// Whether the next byte is this one, which is then passed.
-    fn passes(&mut self, byte: u8) -> Option<bool> {
+    /// Consumes the next byte if it is `byte`, and returns whether it did.
+    fn consumes(&mut self, byte: u8) -> Option<bool> {
         let is_next = self.peek()? == byte;
         self.at += usize::from(is_next);
         Some(is_next)
@@ -80,11 +80,11 @@ impl<'t> Reader<'t> {
     fn object(&mut self, depth: usize) -> Option<Value<'t>> {
         let mut members = Vec::new();
         self.at += 1;
-        while !self.passes(b'}')? {
-            self.passes(b',')?;
+        while !self.consumes(b'}')? {
+            self.consumes(b',')?;
             self.peek()?;
             let name = self.string()?;
-            self.passes(b':')?;
+            self.consumes(b':')?;
             members.push((name, self.value(depth)?));
         }
         // Stable: the values of a repeated name keep their order.
@@ -95,14 +95,14 @@ impl<'t> Reader<'t> {
     fn array(&mut self, depth: usize) -> Option<Value<'t>> {
         let mut items = Vec::new();
         self.at += 1;
-        while !self.passes(b']')? {
-            self.passes(b',')?;
+        while !self.consumes(b']')? {
+            self.consumes(b',')?;
             items.push(self.value(depth)?);
         }
         Some(Value::Array(items))
     }
 
-    /// The string that begins here, decoded. None where an escape stands for no character.
+    /// Reads and decodes a string. Returns `None` if an escape encodes no character.
     fn string(&mut self) -> Option<Cow<'t, str>> {
         let rest = self.text.get(self.at..)?;
         let mut is_escaped = false;
@@ -129,7 +129,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What is hashed: each part with its kind and its length, so that no two values run together.
+/// The bytes to hash. Each part begins with its kind and its length, so different values give different bytes.
 struct Parts(Vec<u8>);
 
 impl Parts {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_mean_the_same_are_equal_and_no_others() {
+    fn only_texts_with_the_same_meaning_have_equal_fingerprints() {
         for (one, other, is_equal) in [
             (r#"{"a":1,"b":{"c":[1,2],"d":null}}"#, " {\"b\" : {\"d\":null,\n\"c\":[ 1 , 2 ]},\t\"a\": 1}\r\n", true),
             (r#"{"a":"\u0061\/\n\ud83d\ude00"}"#, "{\"\\u0061\":\"a/\\u000a\u{1f600}\"}", true),
@@ -189,7 +189,7 @@ mod tests {
             (r#"{"a":"b c"}"#, r#"{"a":"bc"}"#, false),
             (r#"{"a":"b\\"}"#, r#"{"a":"b\""}"#, false),
             (r#"{"A":1}"#, r#"{"a":1}"#, false),
-            // A repeated name: metadata comes back with both values, in their order.
+            // A repeated name: the API returns metadata with both values, in their order.
             (r#"{"a":1,"b":0,"a":2}"#, r#"{"b":0,"a":1,"a":2}"#, true),
             (r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false),
             (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, false),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_or_nests_too_deep_stands_for_its_bytes() {
+    fn invalid_or_too_deep_json_is_compared_by_bytes() {
         let nested = |depth: usize, blank: &str| format!("{}{blank}{}", "[".repeat(depth), "]".repeat(depth));
         for (one, other, is_equal) in [
             (nested(MAX_DEPTH, ""), nested(MAX_DEPTH, " "), true),
@@ -215,7 +215,7 @@ mod tests {
         assert_ne!(fingerprint(b"\"\xff\""), fingerprint(b"\"\xfe\""));
     }
 
-    /// A value as a test builds it: names are unique, so that members may be shuffled.
+    /// A generated value. Its names are unique, so reordering members keeps the meaning.
     #[derive(Debug, Clone)]
     enum Built {
         Literal(String),
@@ -236,7 +236,7 @@ mod tests {
         })
     }
 
-    /// One way to write a value: the numbers, used up one by one, choose blanks, escapes and the order of members.
+    /// Writes a value in one of many ways: `choices` picks blanks, escapes and the order of members.
     fn write(value: &Built, choices: &mut impl Iterator<Item = usize>, out: &mut String) {
         let blank = |choices: &mut dyn Iterator<Item = usize>, out: &mut String| {
             out.push_str(["", " ", "\n\t", "\r "][choices.next().unwrap() % 4]);
@@ -247,8 +247,8 @@ mod tests {
             Built::Text(text) => write_text(text, choices, out),
             Built::Array(items) => {
                 out.push('[');
-                for (place, item) in items.iter().enumerate() {
-                    out.push_str(if place > 0 { "," } else { "" });
+                for (index, item) in items.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
                     write(item, choices, out);
                 }
                 out.push(']');
@@ -261,8 +261,8 @@ mod tests {
                     members.reverse();
                 }
                 out.push('{');
-                for (place, (name, item)) in members.into_iter().enumerate() {
-                    out.push_str(if place > 0 { "," } else { "" });
+                for (index, (name, item)) in members.into_iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
                     blank(choices, out);
                     write_text(name, choices, out);
                     blank(choices, out);
@@ -295,42 +295,42 @@ mod tests {
         out
     }
 
-    /// Everything in a value that can be changed.
-    fn places(value: &mut Built) -> Vec<&mut Built> {
+    /// The leaves of a value, each of which a test can change.
+    fn leaves(value: &mut Built) -> Vec<&mut Built> {
         match value {
             Built::Literal(_) | Built::Text(_) => vec![value],
             Built::Array(items) if items.is_empty() => vec![value],
             Built::Object(members) if members.is_empty() => vec![value],
-            Built::Array(items) => items.iter_mut().flat_map(places).collect(),
-            Built::Object(members) => members.iter_mut().flat_map(|(_, item)| places(item)).collect(),
+            Built::Array(items) => items.iter_mut().flat_map(leaves).collect(),
+            Built::Object(members) => members.iter_mut().flat_map(|(_, item)| leaves(item)).collect(),
         }
     }
 
     proptest! {
         #[test]
-        fn one_value_written_in_two_ways_has_one_fingerprint(value in built(), seeds in any::<(u64, u64)>()) {
+        fn two_spellings_of_a_value_have_the_same_fingerprint(value in built(), seeds in any::<(u64, u64)>()) {
             let (one, other) = (written(&value, seeds.0), written(&value, seeds.1));
             prop_assert_eq!(fingerprint(one.as_bytes()), fingerprint(other.as_bytes()), "{} and {}", one, other);
         }
 
         #[test]
-        fn a_value_changed_in_one_place_has_another_fingerprint(value in built(), at in any::<Index>(), seed: u64) {
+        fn changing_one_leaf_changes_the_fingerprint(value in built(), at in any::<Index>(), seed: u64) {
             let mut changed = value.clone();
-            let mut all = places(&mut changed);
-            let place = at.index(all.len());
-            match &mut *all[place] {
+            let mut all = leaves(&mut changed);
+            let index = at.index(all.len());
+            match &mut *all[index] {
                 Built::Literal(text) if text.ends_with(|last: char| last.is_ascii_digit()) => text.push('0'),
                 Built::Literal(text) => *text = if text == "true" { "false".into() } else { "true".into() },
                 Built::Text(text) => text.push('x'),
                 empty => *empty = Built::Literal("null".into()),
             }
             let (one, other) = (written(&value, seed), written(&changed, seed));
-            // A digit more may have made `0` to `00`, which is not JSON; then its bytes differ all the same.
+            // The added digit may turn `0` into `00`, which is not JSON. The fingerprints still differ.
             prop_assert_ne!(fingerprint(one.as_bytes()), fingerprint(other.as_bytes()), "{} and {}", one, other);
         }
 
         #[test]
-        fn no_bytes_make_it_fail(bytes in any::<Vec<u8>>(), text in "[\\[\\]{}:,\"\\\\ 0-9a-z]{0,40}") {
+        fn arbitrary_bytes_do_not_panic(bytes in any::<Vec<u8>>(), text in "[\\[\\]{}:,\"\\\\ 0-9a-z]{0,40}") {
             fingerprint(&bytes);
             fingerprint(text.as_bytes());
         }

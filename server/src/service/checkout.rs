@@ -1,4 +1,4 @@
-//! The checkout session, for whoever knows its id.
+//! Checkout sessions. Their routes need the session's id, not an API key.
 
 use payments_core::{
     Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, PaymentId, PaymentMethod, RawStatus, Simulate,
@@ -7,31 +7,31 @@ use payments_core::{
 
 use super::{
     Refused, Service,
-    payments::{EventData, Moved},
+    payments::{EventData, Prepared},
 };
 use crate::domain::Session;
 use crate::store::StoreError;
 
-/// How long a demo session lives, in seconds.
+/// After how many seconds a demo session expires.
 const DEMO_TTL_SECONDS: u32 = 3600;
 
-/// A checkout session and what only the page itself is to know of it.
+/// A checkout session, with what only the checkout page may show.
 pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
     pub(crate) paid_at: Option<Timestamp>,
-    /// Where the shop wants its customer, as the payment stands.
+    /// The shop's URL for the returning customer, which depends on the payment's status.
     pub(crate) way_back: String,
-    /// Where the customer of a payment that is under way pays.
+    /// The gateway's page, while the payment is processing.
     pub(crate) customer_url: Option<String>,
 }
 
 impl Service {
-    /// What the checkout page shows.
+    /// Reads what the checkout page shows.
     pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView, Refused> {
         let session = self.session(id).await?;
-        let is_under_way =
+        let is_processing =
             session.payment.raw_status == RawStatus::Processing && session.expires_at > self.ambient.now();
-        let attempt = session.attempt.as_ref().filter(|_| is_under_way);
+        let attempt = session.attempt.as_ref().filter(|_| is_processing);
         Ok(CheckoutView {
             paid_at: session.payment.paid_at,
             way_back: session.way_back(),
@@ -40,13 +40,13 @@ impl Service {
         })
     }
 
-    /// A checkout session, as the API tells it.
+    /// Reads a checkout session as the API returns it.
     pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
         self.checkout_session_of(self.session(id).await?).await
     }
 
     async fn checkout_session_of(&self, session: Session) -> Result<CheckoutSession, Refused> {
-        let is_over = self.ended(&session, self.ambient.now()).is_some();
+        let has_expired = self.expired(&session, self.ambient.now()).is_some();
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
         let app = match &payment.app_id {
@@ -61,14 +61,14 @@ impl Service {
             customer_name: payment.customer.name,
             customer_email: payment.customer.email,
             customer_phone: payment.customer.phone,
-            is_expired: is_over || payment.raw_status == RawStatus::Expired,
+            is_expired: has_expired || payment.raw_status == RawStatus::Expired,
             status: payment.raw_status,
             environment: payment.environment,
             merchant_name: workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default(),
             app_name: app.map(|app| app.app.name),
             app_logo_url: None,
             website: workspace.and_then(|workspace| workspace.website),
-            // An app's web site mirrors its webhook's address, which is nothing for customers.
+            // An app's website is a copy of its webhook URL, which customers should not see.
             website_url: None,
             is_simulated: payment.is_simulated,
             payment_methods: match (payment.is_simulated, payment.currency) {
@@ -83,7 +83,7 @@ impl Service {
         })
     }
 
-    /// Makes a test session in the sandbox workspace, for whoever wants to see how it goes.
+    /// Creates a test session in the sandbox workspace. Needs no API key.
     pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
@@ -97,7 +97,7 @@ impl Service {
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
         let decision = payments_core::create(params, new);
         let session = Session::new(decision.payment.clone(), expires_at);
-        let Moved { change, payment, .. } = self.change_for(decision, session, None, EventData::Wrapped, None).await?;
+        let Prepared { change, payment, .. } = self.prepare(decision, session, None, EventData::Wrapped, None).await?;
         self.commit(change).await?;
         Ok(DemoCheckout {
             id: payment.id,
@@ -116,9 +116,9 @@ impl Service {
         })
     }
 
-    /// Ends a test session as asked.
+    /// Simulates the outcome of a test session.
     pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation, Refused> {
-        let payment = self.move_payment(id, Cause::Simulated(simulate.outcome)).await?;
+        let payment = self.change_payment(id, Cause::Simulated(simulate.outcome)).await?;
         Ok(Simulation::of(&payment))
     }
 }

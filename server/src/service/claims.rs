@@ -1,17 +1,17 @@
-//! Effects outside the store, once for each `Idempotency-Key`: a test ping, a refund at a gateway.
+//! Runs an effect outside the store once per `Idempotency-Key`: a test ping, or a refund at a gateway.
 //!
-//! Where the effect is a commit, the store lets the first commit under a key through, and nothing more is needed. An
-//! effect elsewhere cannot share a commit with its record. So a request claims its key first, durably, under a lease:
+//! If the effect is itself a commit, the store accepts only the first commit under a key. An effect outside the store
+//! cannot share a commit with its record. So the request claims its key first, with a lease:
 //!
-//! 1. It commits the claim. The store refuses it where the key has its response or another request holds it.
-//! 2. It has the effect.
-//! 3. It keeps the response, records the effect and ends the claim in one commit. A refusal or a failure releases the
-//!    claim, so the same key may try again.
+//! 1. It commits the claim. The store refuses if the key has a stored response or another holder.
+//! 2. It performs the effect.
+//! 3. It stores the response, records the effect and ends the claim, in one commit. If the effect fails, the request
+//!    releases the claim, and the key can be used again.
 //!
-//! Requests that find the key claimed wait for its end and then get the response, or make the next try. What a crash
-//! leaves is void at the next start; what a full disk leaves ends with its lease.
+//! Requests that find the key claimed wait for the claim's end. Then they get the response or claim the key themselves.
+//! The next start voids claims that a crash left. If a claim cannot be released, its lease ends it.
 //!
-//! All this runs in a task of its own: a client that hangs up does not cut an effect off from its record.
+//! The effect runs in a task of its own, so the server still records it if the client disconnects.
 
 use std::{
     panic::{AssertUnwindSafe, resume_unwind},
@@ -33,59 +33,59 @@ use super::{Answer, IdempotentRequest, Refused, Service};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 
-/// How many effects may be under way at once, those of requests without a key too.
-pub(super) const AT_ONCE: i64 = 256;
-/// How long a commit may take beside an effect. A request waits so much longer than another one's effect may take.
+/// Maximum effects in progress, with or without a key.
+pub(super) const MAX_IN_PROGRESS: i64 = 256;
+/// Time for the commits around an effect. A request waits for another's effect for its bound plus this.
 const MARGIN: Duration = Duration::from_secs(2);
-/// A lease lasts so much longer than twice the effect's own bound.
+/// A lease lasts twice the effect's bound plus this.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
-/// Keys share so many wake-ups: one that is woken for another key looks again and goes on waiting.
+/// Number of wake-up signals that all keys share. A request woken for another key checks its own and waits again.
 const WAKE_UPS: usize = 64;
 
-/// What the requests of this process know of each other's claims.
+/// Tells waiting requests of this process when a claim ends, and limits the effects in progress.
 pub(crate) struct Claims {
     ended: [Notify; WAKE_UPS],
-    under_way: Gauge,
+    in_progress: Gauge,
 }
 
 impl Claims {
-    /// The gauge shows how many effects are under way.
-    pub(crate) fn new(under_way: Gauge) -> Self {
-        Self { ended: std::array::from_fn(|_| Notify::new()), under_way }
+    /// `in_progress` shows the number of effects in progress.
+    pub(crate) fn new(in_progress: Gauge) -> Self {
+        Self { ended: std::array::from_fn(|_| Notify::new()), in_progress }
     }
 
     fn ended(&self, key: &IdempotencyKey) -> &Notify {
-        // The digest's bytes are even.
+        // The digest's bytes are uniformly distributed.
         &self.ended[usize::from(key.digest[0]) % WAKE_UPS]
     }
 
-    fn enter(&self) -> Result<UnderWay, Refused> {
-        let under_way = UnderWay(self.under_way.clone());
-        if self.under_way.inc() < AT_ONCE { Ok(under_way) } else { Err(Refused::TooManyEffects) }
+    fn enter(&self) -> Result<InProgress, Refused> {
+        let in_progress = InProgress(self.in_progress.clone());
+        if self.in_progress.inc() < MAX_IN_PROGRESS { Ok(in_progress) } else { Err(Refused::TooManyEffects) }
     }
 }
 
-/// An effect under way, until it is dropped.
-struct UnderWay(Gauge);
+/// Counts one effect in progress until it is dropped.
+struct InProgress(Gauge);
 
-impl Drop for UnderWay {
+impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
-/// What came of a request's try to have its effect.
+/// The outcome of a request's try to claim its key and perform its effect.
 enum Try {
     Answered(Answer),
-    /// Another request holds the key, until then at most.
+    /// Another request holds the key, at most until `until`.
     Claimed {
         until: Timestamp,
     },
 }
 
 impl Service {
-    /// Has an effect outside the store, once for all requests with one key. `bound` is how long one effect takes at most.
-    /// The effect keeps its response under the request it is given, which holds the claim.
+    /// Performs an effect outside the store, once for all requests with a key. `bound` is the effect's time limit. The
+    /// effect gets the request that holds the claim, and stores its response under it.
     pub(super) async fn once<F>(
         self: &Arc<Self>,
         request: Option<&IdempotentRequest>,
@@ -99,30 +99,29 @@ impl Service {
         let any = Notify::new();
         loop {
             let mut ended = pin!(request.map_or(&any, |request| self.claims.ended(request.key())).notified());
-            // From here on no end is missed.
+            // From here on, no notification is missed.
             ended.as_mut().enable();
             let (service, request, effect) = (Arc::clone(self), request.cloned(), effect.clone());
-            let attempt = async move {
+            let task = async move {
                 match request {
-                    Some(request) => service.claim_and_do(request, bound, effect).await,
+                    Some(request) => service.claim_and_perform(request, bound, effect).await,
                     None => {
-                        let _under_way = service.claims.enter()?;
+                        let _in_progress = service.claims.enter()?;
                         effect(Arc::clone(&service), None).await.map(Try::Answered)
                     }
                 }
             };
-            let until = match self.tasks.spawn(attempt.in_current_span()).await.map_err(|error| error.try_into_panic())
-            {
+            let until = match self.tasks.spawn(task.in_current_span()).await.map_err(|error| error.try_into_panic()) {
                 Ok(Ok(Try::Answered(answer))) => return Ok(answer),
                 Ok(Ok(Try::Claimed { until })) => until,
                 Ok(Err(refused)) => return Err(refused),
                 Err(Ok(panic)) => resume_unwind(panic),
-                // Only a runtime that shuts down cancels it.
+                // Only the runtime's shutdown cancels the task.
                 Err(Err(_)) => return Err(StoreError::Stopped.into()),
             };
             let left = until.as_millis() - self.ambient.now().as_millis();
             let lease_ends = Instant::now() + Duration::from_millis(u64::try_from(left).unwrap_or(0));
-            // Woken or not, the store is asked again, which knows best.
+            // Woken or timed out, ask the store again.
             let _ = timeout_at(deadline.min(lease_ends), ended).await;
             if Instant::now() >= deadline {
                 return Err(Refused::KeyUnderWay);
@@ -130,7 +129,7 @@ impl Service {
         }
     }
 
-    async fn claim_and_do<F>(
+    async fn claim_and_perform<F>(
         self: Arc<Self>,
         request: IdempotentRequest,
         bound: Duration,
@@ -139,7 +138,7 @@ impl Service {
     where
         F: Future<Output = Result<Answer, Refused>>,
     {
-        // One that has waited most often finds the response.
+        // A request that waited usually finds the response here.
         if let Some(answer) = self.replay(&request).await? {
             return Ok(Try::Answered(answer));
         }
@@ -155,8 +154,8 @@ impl Service {
         let claimed = Change::of(Write::KeyClaimed(Box::new((request.key().clone(), claim))));
         match self.commit(claimed).await {
             Ok(()) => {}
-            Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))) => {
-                return request.answer_from(*kept).map(Try::Answered);
+            Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))) => {
+                return request.answer_from(*stored).map(Try::Answered);
             }
             Err(CommitError::Conflict(Conflict::KeyClaimed(held))) if request.is_same_as(&held.fingerprint) => {
                 return Ok(Try::Claimed { until: held.until });
@@ -165,19 +164,19 @@ impl Service {
             Err(error) => return Err(error.into()),
         }
         let (service, held) = (Arc::clone(&self), request.clone().holding(token.clone()));
-        let having = async move {
-            let _under_way = service.claims.enter()?;
+        let performing = async move {
+            let _in_progress = service.claims.enter()?;
             effect(Arc::clone(&service), Some(held)).await
         };
-        let outcome = AssertUnwindSafe(having).catch_unwind().await;
-        // Whoever has kept the response has ended the claim, and then this writes nothing.
+        let outcome = AssertUnwindSafe(performing).catch_unwind().await;
+        // If the effect stored its response, that ended the claim and this writes nothing.
         if let Err(error) = self.commit(Change::of(Write::KeyReleased(request.key().clone(), token))).await {
-            tracing::warn!(%error, "a claim on an idempotency key stays until its lease ends");
+            tracing::warn!(%error, "a claim on an idempotency key could not be released; it ends with its lease");
         }
         self.claims.ended(request.key()).notify_waiters();
         match outcome {
             Ok(Ok(answer)) => Ok(Try::Answered(answer)),
-            // It outlived its lease. Whoever has taken over will answer.
+            // The effect outlived its lease. The request that took over will answer.
             Ok(Err(Refused::KeyUnderWay)) => Ok(Try::Claimed { until: now }),
             Ok(Err(refused)) => Err(refused),
             Err(panic) => resume_unwind(panic),
@@ -241,15 +240,15 @@ mod tests {
         )
     }
 
-    /// Keeps a response, as an effect does when it is through.
+    /// Stores a response, as a finished effect does.
     async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
-        let keep = request.map(|request| request.keep(body.clone(), service.ambient.now()));
-        service.commit_once(Change { idempotency: keep, ..Change::default() }, body, request).await
+        let record = request.map(|request| request.to_record(body.clone(), service.ambient.now()));
+        service.commit_once(Change { idempotency: record, ..Change::default() }, body, request).await
     }
 
     #[tokio::test]
-    async fn a_request_waits_for_the_holder_of_its_key_so_long_and_then_is_told_to_try_again() {
+    async fn a_request_waits_for_the_holder_of_its_key_up_to_a_limit() {
         let service = service();
         let (go_on, begun) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let effect = {
@@ -269,7 +268,7 @@ mod tests {
         begun.notified().await;
         let other = service.once(Some(&request(r#"{"a":1}"#)), BOUND, never).await;
         assert!(matches!(other, Err(Refused::IdempotencyKeyReused)));
-        // However often it is woken for nothing.
+        // Even if it is woken for another key.
         service.claims.ended(request("{}").key()).notify_waiters();
         assert!(matches!(service.once(Some(&request("{}")), BOUND, never).await, Err(Refused::KeyUnderWay)));
         let (waiting, third) = (Arc::clone(&service), request("{ }"));
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_effect_that_fails_or_panics_frees_its_key_and_there_is_a_limit_to_effects() {
+    async fn a_failed_effect_releases_its_key_and_effects_in_progress_are_limited() {
         let service = service();
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&tries);
@@ -300,14 +299,14 @@ mod tests {
         };
         assert!(matches!(once().await.unwrap(), Err(Refused::RefundUnderWay)));
         assert!(once().await.unwrap_err().is_panic());
-        service.claims.under_way.set(AT_ONCE);
+        service.claims.in_progress.set(MAX_IN_PROGRESS);
         assert!(matches!(once().await.unwrap(), Err(Refused::TooManyEffects)));
         let keyless = service.once(None, BOUND, effect.clone()).await;
         assert!(matches!(keyless, Err(Refused::TooManyEffects)));
-        assert_eq!((service.claims.under_way.get(), tries.load(Ordering::Relaxed)), (AT_ONCE, 2));
-        service.claims.under_way.set(0);
+        assert_eq!((service.claims.in_progress.get(), tries.load(Ordering::Relaxed)), (MAX_IN_PROGRESS, 2));
+        service.claims.in_progress.set(0);
         assert!(!once().await.unwrap().unwrap().replayed);
         assert!(once().await.unwrap().unwrap().replayed);
-        assert_eq!((service.claims.under_way.get(), tries.load(Ordering::Relaxed)), (0, 3));
+        assert_eq!((service.claims.in_progress.get(), tries.load(Ordering::Relaxed)), (0, 3));
     }
 }

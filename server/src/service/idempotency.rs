@@ -1,8 +1,8 @@
 //! One `Idempotency-Key`, one effect (API specification, "Idempotency").
 //!
-//! The response is kept in the same commit as what it tells of, and the store lets only the first of two such commits
-//! through. So whatever races or crashes, a key has either had its effect and its response, or neither. An effect outside
-//! the store is [claimed](super::claims) before.
+//! One commit stores the response and the effect, and the store accepts only the first commit under a key. So a key has
+//! both its effect and its response, or neither, even after a race or a crash. For an effect outside the store, the
+//! request [claims](super::claims) the key first.
 
 use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
@@ -12,27 +12,27 @@ use super::{Refused, Service, canonical};
 use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, Scope};
 use crate::store::{ClaimEnd, Keep};
 
-/// A request that may come again under the same key.
+/// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotentRequest {
     key: IdempotencyKey,
-    /// What its body means: [`MEANING`] and a [fingerprint](canonical::fingerprint).
+    /// [`MEANING`] and the body's [fingerprint](canonical::fingerprint).
     fingerprint: String,
-    /// Its body, to compare by the rule of earlier versions. Unknown where the request itself is gone.
+    /// The body, to compare with fingerprints of older servers. `None` if the request was restored from the store.
     body: Option<Bytes>,
-    /// What keeping its response does about the claim on its key.
+    /// What storing the response does to the claim on the key.
     claim: ClaimEnd,
 }
 
-/// Marks the fingerprints of what a body means. Those of its bytes, which earlier versions stored, have no mark.
+/// Prefix of fingerprints of a body's meaning. Older servers stored fingerprints of a body's bytes, without a prefix.
 const MEANING: &str = "v2:";
 
-/// What a request is answered with.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// The body.
     pub(crate) body: RawJson,
-    /// Whether it is the answer that an earlier request with the same key got.
+    /// Whether this is the stored response of an earlier request with the same key.
     pub(crate) replayed: bool,
 }
 
@@ -43,7 +43,7 @@ impl Answer {
 }
 
 impl IdempotentRequest {
-    /// A request, told by its method, its path and what its body means, under the header's text.
+    /// A request with this method, path and body. `text` is the text of its `Idempotency-Key` header.
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),
@@ -53,7 +53,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// Whether a stored fingerprint is of the same request: by the rule of the version that stored it.
+    /// Whether a stored fingerprint, of this or an older server, is of the same request.
     pub(super) fn is_same_as(&self, stored: &str) -> bool {
         if stored.starts_with(MEANING) {
             return stored == self.fingerprint;
@@ -61,13 +61,13 @@ impl IdempotentRequest {
         self.body.as_ref().is_some_and(|body| stored == hex::encode(Sha256::digest(body)))
     }
 
-    /// Whether these are the parts that were remembered of this very request.
-    pub(super) fn is_of(&self, parts: &(IdempotencyKey, String)) -> bool {
+    /// Whether these stored parts are of this request.
+    pub(super) fn matches(&self, parts: &(IdempotencyKey, String)) -> bool {
         self.key == parts.0 && self.is_same_as(&parts.1)
     }
 
-    /// What to keep when the request has succeeded with this body.
-    pub(super) fn keep(&self, body: RawJson, now: Timestamp) -> Keep {
+    /// The idempotency record to commit if the request succeeds with this body.
+    pub(super) fn to_record(&self, body: RawJson, now: Timestamp) -> Keep {
         let (key, fingerprint, claim) = (self.key.clone(), self.fingerprint.clone(), self.claim.clone());
         Keep { key, fingerprint, created_at: now, body, claim }
     }
@@ -80,26 +80,26 @@ impl IdempotentRequest {
         &self.fingerprint
     }
 
-    /// The request that holds a claim on its key.
+    /// The request with a claim on its key.
     pub(super) fn holding(self, token: ClaimToken) -> Self {
         Self { claim: ClaimEnd::Held(token), ..self }
     }
 
-    /// What to remember of the request while what it asks for is under way.
+    /// The key and the fingerprint, to store while the request is in progress.
     pub(super) fn to_parts(&self) -> (IdempotencyKey, String) {
         (self.key.clone(), self.fingerprint.clone())
     }
 
-    /// The request that was remembered so.
+    /// Restores a request from its stored parts.
     pub(super) fn of_parts((key, fingerprint): (IdempotencyKey, String)) -> Self {
-        // Several may see such an effect through; the payment's version says who was first.
+        // Several workers may finish the request. The payment's version admits only the first.
         Self { key, fingerprint, body: None, claim: ClaimEnd::Any }
     }
 
-    /// The first request's answer, if this is the same request.
-    pub(super) fn answer_from(&self, kept: KeptResponse) -> Result<Answer, Refused> {
-        if self.is_same_as(&kept.fingerprint) {
-            Ok(Answer { body: kept.body, replayed: true })
+    /// Replays a stored response if it belongs to this request.
+    pub(super) fn answer_from(&self, stored: KeptResponse) -> Result<Answer, Refused> {
+        if self.is_same_as(&stored.fingerprint) {
+            Ok(Answer { body: stored.body, replayed: true })
         } else {
             Err(Refused::IdempotencyKeyReused)
         }
@@ -107,10 +107,10 @@ impl IdempotentRequest {
 }
 
 impl Service {
-    /// The answer that this request already got, if it did. What the store shows is durable, so the answer is final.
+    /// The stored response of this request, if there is one. It is durable, so it is final.
     pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
-        let kept = self.store.kept_response(&request.key).await?;
-        kept.filter(|kept| kept.is_fresh(self.ambient.now())).map(|kept| request.answer_from(kept)).transpose()
+        let stored = self.store.kept_response(&request.key).await?;
+        stored.filter(|it| it.is_fresh(self.ambient.now())).map(|it| request.answer_from(it)).transpose()
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_an_earlier_version_is_compared_by_its_bytes_and_one_of_this_by_what_it_means() {
+    fn old_records_are_compared_by_bytes_and_new_records_by_meaning() {
         let (first, spaced, other) = (request(r#"{"a":1,"b":2}"#), request(r#"{"b":2, "a":1}"#), request(r#"{"a":1}"#));
         let earlier = hex::encode(Sha256::digest(br#"{"a":1,"b":2}"#));
         let present = first.to_parts().1;
@@ -145,14 +145,14 @@ mod tests {
         ] {
             assert_eq!(request.answer_from(stored(fingerprint.clone())).is_ok(), is_same, "{fingerprint} {request:?}");
         }
-        assert!(spaced.is_of(&first.to_parts()) && !other.is_of(&first.to_parts()));
+        assert!(spaced.matches(&first.to_parts()) && !other.matches(&first.to_parts()));
     }
 
     #[test]
-    fn a_refund_that_an_earlier_version_left_under_way_is_finished_for_the_request_that_asked_for_it() {
+    fn a_pending_refund_of_an_older_server_is_finished_for_its_request() {
         let request = request("{}");
         let left = (request.key.clone(), hex::encode(Sha256::digest(b"{}")));
-        assert!(request.is_of(&left));
+        assert!(request.matches(&left));
         assert!(request.answer_from(stored(IdempotentRequest::of_parts(left).fingerprint)).is_ok());
     }
 }

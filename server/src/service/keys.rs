@@ -1,4 +1,4 @@
-//! API keys: who is calling.
+//! API keys: authentication of callers, and new keys.
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
 
@@ -6,11 +6,11 @@ use super::{Refused, SANDBOX_KEY, Service};
 use crate::domain::{ApiKey, KeyHash, Scope, Workspace};
 use crate::store::Write;
 
-/// Longer than any key of ours; what is longer is not hashed.
+/// Longer than any valid key. The server does not hash a longer text.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
 
-/// Who is calling: the owner of the key, in the key's environment.
+/// An authenticated caller: the key's owner, in the key's environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) scope: Scope,
@@ -21,7 +21,7 @@ pub(crate) struct Caller {
 }
 
 impl Service {
-    /// The owner of a key, or `None` if there is no such key, it was revoked, or it is the sandbox's and that is off.
+    /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>, Refused> {
         if key == SANDBOX_KEY && !self.settings.has_sandbox {
             return Ok(None);
@@ -53,13 +53,13 @@ impl Service {
         }
     }
 
-    /// A fresh key for an environment: its prefix and random hex.
+    /// Generates a key: the environment's prefix and random hex.
     pub(super) fn new_key_text(&self, environment: Environment) -> String {
         let random: [u8; KEY_RANDOM_BYTES] = self.ambient.random();
         format!("{}{}", environment.key_prefix(), hex::encode(random))
     }
 
-    /// The record of a key: its hash, and nothing that it could be made from again.
+    /// The record of a new key, with the key's hash and last four characters.
     pub(super) fn new_api_key(
         &self,
         workspace: &Workspace,

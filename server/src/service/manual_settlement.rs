@@ -1,4 +1,4 @@
-//! What only a person can settle: refunds that a gateway does not make, and what a gateway says that does not fit.
+//! Manual settlement of refunds, and manual review of discrepancies.
 
 use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{AdminReply, Refused, Service, retry_on_conflict};
 use crate::domain::{Resolution, Session, Settlement};
 
-/// A refund that waits to be sent to its customer by hand.
+/// A refund that needs manual settlement.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RefundRow {
@@ -15,13 +15,13 @@ pub(crate) struct RefundRow {
     /// In major units, exact.
     pub(crate) amount: String,
     pub(crate) currency: Currency,
-    /// The gateway's name for the payment's movement of money.
+    /// The gateway's id of the payment's transaction.
     pub(crate) transaction: Option<String>,
     pub(crate) customer_phone: Option<String>,
     pub(crate) created_at: Timestamp,
 }
 
-/// A payment that a person must look at.
+/// A payment that needs manual review.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewRow {
@@ -34,18 +34,18 @@ pub(crate) struct ReviewRow {
     pub(crate) found_at: Timestamp,
 }
 
-/// How a person says that a payment ended.
+/// A payment's outcome as a person decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ending {
-    /// Its money was received.
+    /// The money arrived.
     Paid,
-    /// It came to nothing.
+    /// No money arrived.
     Failed,
 }
 
 impl Service {
-    /// Every refund that waits to be settled by hand.
+    /// Lists the refunds that need manual settlement.
     pub(super) async fn list_refunds(&self) -> Result<AdminReply, Refused> {
         let sessions = self.store.unsettled_refunds().await?;
         let refunds = sessions.into_iter().filter_map(|session| {
@@ -63,7 +63,7 @@ impl Service {
         Ok(AdminReply::Refunds { refunds: refunds.collect() })
     }
 
-    /// Records that a refund's money was sent, and what that movement is called where it was made.
+    /// Records that a person sent a refund's money, with the reference of the transfer.
     pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<AdminReply, Refused> {
         if reference.is_empty() || reference.len() > MAX_TEXT_BYTES {
             return Err(Invalid::new("the reference must be 1 to 500 bytes long").into());
@@ -71,7 +71,7 @@ impl Service {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             if let Some(settlement) = session.settlement.as_ref().filter(|known| known.reference == reference) {
-                // Said once more.
+                // The same command again.
                 return Ok(settled(&session, settlement));
             }
             let now = self.ambient.now();
@@ -79,13 +79,13 @@ impl Service {
             next.payment = payments_core::settle_refund(&session.payment, now)?;
             let settlement = Settlement { reference: reference.to_owned(), settled_at: now };
             next.settlement = Some(settlement.clone());
-            self.commit_beside(&session, next).await?;
+            self.commit_without_event(&session, next).await?;
             Ok(settled(&session, &settlement))
         })
         .await
     }
 
-    /// Every payment that a person must look at.
+    /// Lists the payments that need manual review.
     pub(super) async fn list_reviews(&self) -> Result<AdminReply, Refused> {
         let sessions = self.store.reviews().await?;
         let reviews = sessions.into_iter().filter_map(|session| {
@@ -102,7 +102,7 @@ impl Service {
         Ok(AdminReply::Reviews { reviews: reviews.collect() })
     }
 
-    /// Records what a person decided about a payment whose gateway says what does not fit.
+    /// Records how a person resolved a discrepancy.
     pub(super) async fn resolve_review(
         &self,
         id: &str,
@@ -117,7 +117,7 @@ impl Service {
             let now = self.ambient.now();
             let mut next = session.next();
             let Some(review) = next.review.as_mut().filter(|review| review.resolved.is_none()) else {
-                return Err(Invalid::new("nothing about this payment waits to be resolved").into());
+                return Err(Invalid::new("this payment does not need a manual review").into());
             };
             review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
             let cause = match ending {
@@ -132,10 +132,10 @@ impl Service {
             let payment = match cause {
                 Some(cause) => {
                     let decision = payments_core::decide(&session.payment, cause, now)?;
-                    self.commit_move(&session, next, decision).await?
+                    self.commit_decision(&session, next, decision).await?
                 }
                 None => {
-                    self.commit_beside(&session, next).await?;
+                    self.commit_without_event(&session, next).await?;
                     session.payment
                 }
             };

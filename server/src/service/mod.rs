@@ -1,5 +1,5 @@
-//! The use cases, one function each. They ask the core what may happen and the store to remember it; they know neither
-//! HTTP nor the store's engine.
+//! The use cases, one function each. They decide with `payments_core` and commit to the store. They know neither HTTP
+//! nor a storage engine.
 
 mod account;
 mod admin;
@@ -13,11 +13,11 @@ mod keys;
 mod manual_settlement;
 mod pay;
 mod payments;
+mod prune;
 mod reconcile;
 mod refund;
 mod retry;
 mod sandbox;
-mod tidying;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};
@@ -45,72 +45,72 @@ use retry::retry_on_conflict;
 pub(crate) use sandbox::SANDBOX_KEY;
 pub(crate) use webhooks::{SignatureCheck, verify_signature};
 
-/// What the operator decided.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Where customers reach this server, without a slash at its end.
+    /// The server's public URL, without a trailing slash.
     pub(crate) base_url: String,
-    /// How long a checkout session lives, in seconds.
+    /// After how many seconds a checkout session expires.
     pub(crate) session_ttl_seconds: u32,
-    /// After how many days a delivery's bodies are forgotten.
+    /// After how many days a delivery is redacted; never if `None`.
     pub(crate) delivery_body_days: Option<u16>,
     /// The platform's share of each payment.
     pub(crate) fee_rate: FeeRate,
-    /// How long one call to a gateway takes at most.
+    /// The timeout of one gateway call.
     pub(crate) gateway_timeout: Duration,
-    /// Which addresses webhooks may be sent to.
+    /// The addresses that webhooks may be sent to.
     pub(crate) targets: TargetPolicy,
-    /// Whether the public sandbox key and demo sessions can be used.
+    /// Whether the public sandbox key and demo sessions work.
     pub(crate) has_sandbox: bool,
-    /// How many webhook endpoints a developer may have in an environment.
+    /// Maximum webhook endpoints per developer and environment.
     pub(crate) max_webhook_endpoints: usize,
 }
 
-/// The server apart from its door and its disk.
+/// The use cases, with the store, the gateways and everything else that they call.
 pub(crate) struct Service {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
-    /// Rings when there is a new event.
+    /// Wakes the fan-out worker after a commit with a pending event.
     pub(crate) fan_out: Arc<Bell>,
-    /// Whose claims on work are this process's.
+    /// The owner of this process's claims.
     pub(crate) server: ServerId,
-    /// The tasks that outlive the request that began them. The server waits for them before it closes the store.
+    /// Tasks that outlive their request. The server waits for them before it closes the store.
     pub(crate) tasks: TaskTracker,
     pub(crate) settings: Settings,
 }
 
 impl Service {
-    /// Commits a change, and has its event fanned out at once.
+    /// Commits a change, then wakes the fan-out worker if the change has a pending event.
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let mut payments = change.writes.iter().filter_map(Write::payment);
-        let is_event = payments.any(|write| write.event.as_ref().is_some_and(|event| event.is_pending));
+        let has_pending_event = payments.any(|write| write.event.as_ref().is_some_and(|event| event.is_pending));
         self.store.commit(change).await?;
-        if is_event {
+        if has_pending_event {
             self.fan_out.ring();
         }
         Ok(())
     }
 }
 
-/// Why a use case did not do what was asked. Nothing was changed.
+/// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     /// The request does not validate.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// There is no such thing, or it belongs to someone else, which is the same to the caller.
+    /// The record does not exist or belongs to someone else. The caller cannot tell which.
     #[error("no {what} has this id")]
     NotFound {
-        /// What was looked for.
+        /// The kind of record.
         what: &'static str,
     },
-    /// The state of the payment forbids it.
+    /// The payment's state does not allow it.
     #[error(transparent)]
     Payment(#[from] Refusal),
-    /// Nobody can use the sandbox here.
+    /// The sandbox cannot be used.
     #[error("the sandbox is {0}")]
     NoSandbox(&'static str),
     /// The idempotency key belongs to another request.
@@ -118,35 +118,35 @@ pub(crate) enum Refused {
         "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"
     )]
     IdempotencyKeyReused,
-    /// Nobody could take the customer's money.
+    /// No gateway of this server takes live payments in this currency.
     #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
     NoGateway(Currency),
-    /// The gateway did not do its part.
+    /// The gateway refused or did not answer.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// A gateway's event is not genuine, or cannot be judged here.
+    /// A gateway's event is not authentic, or this server cannot verify it.
     #[error(transparent)]
     Event(#[from] EventFault),
-    /// The gateway has not yet answered an earlier request for the same refund.
-    #[error("a refund of this payment is under way; the server sees it through, read the payment again in a moment")]
+    /// An earlier request for the same refund is in progress.
+    #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundUnderWay,
-    /// The developer has as many endpoints as the operator allows.
+    /// The developer has reached the endpoint limit.
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints {
-        /// How many a developer may have.
+        /// The limit.
         at_most: usize,
     },
-    /// Another request with the same key has not been answered for longer than its effect may take.
-    #[error("a request with this Idempotency-Key is still under way; send it again in a moment, under the same key")]
+    /// Another request with the same key is in progress for longer than its time limit.
+    #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
     KeyUnderWay,
-    /// So many effects outside the store are under way that none more is begun.
+    /// The limit of effects in progress outside the store is reached.
     #[error(
-        "this server has {} test pings and refunds under way, its limit; nothing was done, try again in a moment",
-        claims::AT_ONCE
+        "this server has {} test pings and refunds in progress, its limit; nothing was done, try again in a moment",
+        claims::MAX_IN_PROGRESS
     )]
     TooManyEffects,
-    /// Someone else moved the payment first. Use cases decide anew; no caller sees this.
-    #[error("the payment has moved meanwhile; try again")]
+    /// A concurrent change was committed first. Use cases retry, so callers do not see this.
+    #[error("the payment has changed meanwhile; try again")]
     Moved,
     /// The store cannot answer now.
     #[error("the server cannot reach its store; try again in a moment")]
@@ -159,7 +159,7 @@ impl From<StoreError> for Refused {
     }
 }
 
-/// The server could not write its own JSON.
+/// The server could not serialize its own JSON.
 impl From<serde_json::Error> for Refused {
     fn from(error: serde_json::Error) -> Self {
         Self::Unavailable(StoreError::unavailable(error))

@@ -1,10 +1,10 @@
-//! The customer pays: a test session goes to the simulator, a live one to its gateway.
+//! Paying: a test payment goes to the simulator, a live one to its gateway.
 
 use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
 
 use super::{
     Refused, Service,
-    confirm::{self, Hint, Turn},
+    confirm::{self, Hint, WaitsFor},
     retry_on_conflict,
 };
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
     gateway::{Begun, Gateway, Order},
 };
 
-/// Where paying leads.
+/// Where the customer goes to pay.
 #[derive(Debug)]
 pub(crate) enum Paying {
-    /// To the gateway's page.
+    /// The gateway's page.
     Gateway { redirect_url: String },
-    /// Nowhere: the payment was simulated.
+    /// Nowhere: the simulator decided the payment.
     Simulated(Simulation),
 }
 
 impl Service {
-    /// Begins an attempt at the gateway, or tells again where the one that was begun is paid. A payment has one attempt,
-    /// so two clicks, two tabs and the way back all lead to the same money.
+    /// Begins the payment's gateway attempt, or returns to the existing one. A payment has only one attempt, so nobody
+    /// pays twice in two tabs.
     pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
-        // Another click may be faster: its attempt is the one, and nobody was sent to this one.
+        // If a concurrent request commits its attempt first, the retry returns that attempt.
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             pay.check_against(&session.payment)?;
@@ -44,8 +44,8 @@ impl Service {
             if payment.is_simulated {
                 return self.pay_at(&*gateway, &session, pay).await;
             }
-            // Refused before the gateway hears of it.
-            let payment = self.ended(&session, now).unwrap_or_else(|| payment.clone());
+            // Refuse before calling the gateway.
+            let payment = self.expired(&session, now).unwrap_or_else(|| payment.clone());
             payments_core::transition(
                 &payment.raw_status,
                 payment.environment,
@@ -56,18 +56,17 @@ impl Service {
         .await
     }
 
-    /// Keeps where the customer of an attempt is to go after paying, where that was said anew.
+    /// Stores where the customer goes after paying, if the request names a new URL.
     async fn change_paid_url(&self, session: &Session, attempt: &Attempt, pay: &Pay) -> Result<(), Refused> {
         if pay.redirect_url.is_none() || pay.redirect_url == attempt.paid_url {
             return Ok(());
         }
         let mut next = session.next();
         next.attempt = Some(Attempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
-        self.commit_beside(session, next).await
+        self.commit_without_event(session, next).await
     }
 
-    /// A customer is back from the gateway. Asks it how the payment stands; if it is paid, the answer is where the customer
-    /// goes on to. A test payment was at no gateway, and its customer is led nowhere.
+    /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
     pub(crate) async fn come_back(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
         let payment = self.confirm(id, hint).await?;
         if payment.is_simulated || payment.raw_status != RawStatus::Paid {
@@ -108,17 +107,17 @@ impl Service {
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let mut next = session.next();
                 let status = &decision.payment.raw_status;
-                next.check_at = confirm::next_check(status, Turn::Customer, now, session.expires_at, now);
+                next.check_at = confirm::next_check(status, WaitsFor::Customer, now, session.expires_at, now);
                 next.attempt = Some(Attempt {
                     gateway: gateway.name(),
                     invoice,
                     external_id,
                     customer_url: customer_url.clone(),
-                    taken_at: None,
+                    capture_sent_at: None,
                     transaction: None,
                     paid_url: pay.redirect_url.clone(),
                 });
-                self.commit_move(session, next, decision).await?;
+                self.commit_decision(session, next, decision).await?;
                 Ok(Paying::Gateway { redirect_url: customer_url })
             }
         }

@@ -1,4 +1,4 @@
-//! Creating, reading and moving payments.
+//! Creates, reads and changes payments.
 
 use payments_core::{
     Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, RawJson,
@@ -10,14 +10,14 @@ use crate::domain::Session;
 use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, Write};
 
 impl Service {
-    /// Creates a payment and owes the merchant's endpoints `payment.created`.
+    /// Creates a payment and its `payment.created` event.
     pub(crate) async fn create_payment(
         &self,
         caller: &Caller,
         params: CreatePayment,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        // Said now, not when the customer wants to pay.
+        // Refuse now, not when the customer wants to pay.
         if self.gateways.of(caller.scope.environment, params.currency).is_none() {
             return Err(Refused::NoGateway(params.currency));
         }
@@ -26,11 +26,11 @@ impl Service {
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let decision = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(decision.payment.clone(), expires_at);
-        let Moved { change, body, .. } = self.change_for(decision, session, None, EventData::Payment, request).await?;
+        let Prepared { change, body, .. } = self.prepare(decision, session, None, EventData::Payment, request).await?;
         self.commit_once(change, body, request).await
     }
 
-    /// What the platform adds to a merchant's parameters.
+    /// The platform's parameters of a new payment.
     pub(super) fn new_payment(&self, caller: &Caller, id: PaymentId, now: Timestamp) -> NewPayment {
         NewPayment {
             checkout_url: format!("{}/checkout/{id}", self.settings.base_url),
@@ -43,8 +43,7 @@ impl Service {
         }
     }
 
-    /// Commits what a request asks for, unless another request with its key was faster: its effect is the one effect,
-    /// and its answer the answer to both.
+    /// Commits a request's change. If another request with the same key committed first, returns its stored response.
     pub(super) async fn commit_once(
         &self,
         change: Change,
@@ -53,14 +52,14 @@ impl Service {
     ) -> Result<Answer, Refused> {
         match (self.commit(change).await, request) {
             (Ok(()), _) => Ok(Answer::fresh(body)),
-            (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(kept))), Some(request)) => {
-                request.answer_from(*kept)
+            (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))), Some(request)) => {
+                request.answer_from(*stored)
             }
             (Err(error), _) => Err(error.into()),
         }
     }
 
-    /// A developer's payment.
+    /// Reads a developer's payment.
     pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<Payment, Refused> {
         let session = self.session(id).await?;
         if session.scope() == caller.scope { Ok(session.payment) } else { Err(NO_PAYMENT) }
@@ -76,61 +75,60 @@ impl Service {
         Ok(self.store.payments(&caller.scope, status, page).await?)
     }
 
-    /// A payment with its session, whoever it belongs to: for the keyless checkout routes. A session whose life is over
-    /// reads as expired from that moment on.
+    /// Reads a session of any scope, for routes without an API key.
     pub(super) async fn session(&self, id: &str) -> Result<Session, Refused> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         self.store.session(&id).await?.ok_or(NO_PAYMENT)
     }
 
-    /// Moves a payment, if the table of states has the move, and owes the merchant's endpoints the event.
-    pub(super) async fn move_payment(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
+    /// Changes a payment's state and commits its event, if the state table allows the transition.
+    pub(super) async fn change_payment(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
-            let ended = self.ended(&session, now);
-            let payment = ended.as_ref().unwrap_or(&session.payment);
+            let expired = self.expired(&session, now);
+            let payment = expired.as_ref().unwrap_or(&session.payment);
             let decision = payments_core::decide(payment, cause.clone(), now)?;
-            self.commit_move(&session, session.next(), decision).await
+            self.commit_decision(&session, session.next(), decision).await
         })
         .await
     }
 
-    /// The payment as it reads once its session's life is over, where no gateway has a word in it.
-    pub(super) fn ended(&self, session: &Session, now: Timestamp) -> Option<Payment> {
-        let ended = session.attempt.is_none() && session.expires_at <= now;
-        let decision = ended.then(|| payments_core::decide(&session.payment, Cause::SessionEnded, now));
+    /// The payment as expired, if its session has expired without a gateway attempt.
+    pub(super) fn expired(&self, session: &Session, now: Timestamp) -> Option<Payment> {
+        let has_expired = session.attempt.is_none() && session.expires_at <= now;
+        let decision = has_expired.then(|| payments_core::decide(&session.payment, Cause::SessionEnded, now));
         decision?.ok().map(|decision| decision.payment)
     }
 
-    /// Commits a decision on a session as it was read; `next` is the session after it, but for the payment.
-    pub(super) async fn commit_move(
+    /// Commits a decision on the session `before`. `next` is the session afterwards, except for the payment.
+    pub(super) async fn commit_decision(
         &self,
-        was: &Session,
+        before: &Session,
         next: Session,
         decision: Decision,
     ) -> Result<Payment, Refused> {
-        let moved = self.change_for(decision, next, Some(was), EventData::Payment, None).await?;
-        self.commit(moved.change).await?;
-        Ok(moved.payment)
+        let prepared = self.prepare(decision, next, Some(before), EventData::Payment, None).await?;
+        self.commit(prepared.change).await?;
+        Ok(prepared.payment)
     }
 
-    /// Commits what the server keeps beside a payment, whose status stays as it is.
-    pub(super) async fn commit_beside(&self, was: &Session, next: Session) -> Result<(), Refused> {
-        let write = PaymentWrite::new(Some(was), next, Vec::new(), None);
+    /// Commits a change of a session that leaves the payment's status and has no event.
+    pub(super) async fn commit_without_event(&self, before: &Session, next: Session) -> Result<(), Refused> {
+        let write = PaymentWrite::new(Some(before), next, Vec::new(), None);
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
-    /// A decision as one commit: the payment, its postings, its event, and the stored response. `next` is the session after
-    /// it, but for the payment; `was` the session before it, if there was one.
-    pub(super) async fn change_for(
+    /// Prepares a decision's commit: payment, postings, event and stored response. `next` is the session afterwards,
+    /// except for the payment. `before` is `None` for a new session.
+    pub(super) async fn prepare(
         &self,
         decision: Decision,
         next: Session,
-        was: Option<&Session>,
+        before: Option<&Session>,
         data: EventData,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Moved, Refused> {
+    ) -> Result<Prepared, Refused> {
         let Decision { payment, postings, event } = decision;
         let body = RawJson::of(&payment)?;
         let now = payment.updated_at;
@@ -145,27 +143,27 @@ impl Service {
             }
             None => None,
         };
-        let write = PaymentWrite::new(was, session, postings, event);
-        let idempotency = request.map(|request| request.keep(body.clone(), now));
-        Ok(Moved { change: Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body, payment })
+        let write = PaymentWrite::new(before, session, postings, event);
+        let idempotency = request.map(|request| request.to_record(body.clone(), now));
+        Ok(Prepared { change: Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body, payment })
     }
 }
 
-/// A decision, ready to be committed.
-pub(super) struct Moved {
+/// A decision that is ready to commit.
+pub(super) struct Prepared {
     pub(super) change: Change,
-    /// The payment as it is to stand on the wire.
+    /// The payment's JSON, for the response.
     pub(super) body: RawJson,
     pub(super) payment: Payment,
 }
 
-/// What an event carries (API specification, "Data shapes").
+/// The form of an event's data (API specification, "Data shapes").
 pub(super) enum EventData {
     /// The payment exactly as the API returns it.
     Payment,
-    /// The payment, and why it was refunded.
+    /// The payment and the refund's reason.
     Refund { reason: Option<String> },
-    /// `{event, payment}`: sessions that the simulator of the sandbox made.
+    /// `{event, payment}`, for demo sessions.
     Wrapped,
 }
 

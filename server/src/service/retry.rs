@@ -1,20 +1,19 @@
-//! Deciding anew when somebody else was faster.
+//! Bounded retries after a conflict.
 
 use super::Refused;
 
-/// How often a use case decides anew. Each time somebody else's change of the same payment was made, so more tries than
-/// this mean that the payment is changed without pause.
-const TRIES: usize = 32;
+/// Maximum tries of a use case. Each conflict means that a concurrent change was committed.
+const MAX_TRIES: usize = 32;
 
-/// Runs a use case that reads a payment, decides and commits, until its commit meets the payment as it was read.
+/// Runs a use case that reads, decides and commits, and runs it again after a conflict.
 ///
 /// # Errors
-/// [`Refused::Moved`] if somebody else was faster every time.
+/// [`Refused::Moved`] after [`MAX_TRIES`] conflicts.
 pub(super) async fn retry_on_conflict<T, F>(decide: impl Fn() -> F) -> Result<T, Refused>
 where
     F: Future<Output = Result<T, Refused>>,
 {
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         match decide().await {
             Err(Refused::Moved) => tokio::task::yield_now().await,
             outcome => return outcome,
@@ -30,7 +29,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_use_case_decides_anew_after_a_conflict_and_gives_up_after_a_number_of_them() {
+    async fn a_use_case_is_retried_after_conflicts_up_to_a_limit() {
         let tries = Cell::new(0);
         let conflicts = |count: usize| {
             let tries = &tries;
@@ -42,6 +41,6 @@ mod tests {
         assert_eq!(retry_on_conflict(conflicts(3)).await.unwrap(), 4);
         tries.set(0);
         assert!(matches!(retry_on_conflict(conflicts(usize::MAX)).await, Err(Refused::Moved)));
-        assert_eq!(tries.get(), TRIES);
+        assert_eq!(tries.get(), MAX_TRIES);
     }
 }

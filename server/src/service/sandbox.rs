@@ -1,5 +1,5 @@
-//! The sandbox: a workspace that everybody may use, by a key that is public. It is on where only this machine reaches the
-//! server; elsewhere its operator turns it on, because whoever reaches the server can then store payments and endpoints.
+//! The sandbox: a workspace with a public key. It is on if only this machine can reach the server. Otherwise the
+//! operator must turn it on, because every visitor can then store payments and endpoints.
 
 use payments_core::Environment;
 
@@ -7,11 +7,11 @@ use super::{Caller, Refused, Service};
 use crate::domain::{KeyHash, Workspace};
 use crate::store::{Change, Write};
 
-/// The public key of the sandbox workspace. It can be used for nothing live.
+/// The public test key of the sandbox workspace.
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 
 impl Service {
-    /// Whoever uses the sandbox.
+    /// The caller of the sandbox key, for requests without a key.
     pub(crate) async fn sandbox(&self) -> Result<Caller, Refused> {
         if !self.settings.has_sandbox {
             return Err(Refused::NoSandbox("off on this server; its operator turns it on with --sandbox"));
@@ -20,12 +20,12 @@ impl Service {
         caller.ok_or(Refused::NoSandbox("closed on this server: its key was revoked"))
     }
 
-    /// The sandbox's key, where it is to be offered to visitors because it works.
+    /// The sandbox key if it works, to show to visitors.
     pub(crate) async fn offered_key(&self) -> Option<&'static str> {
         self.sandbox().await.ok().map(|_| SANDBOX_KEY)
     }
 
-    /// The sandbox's workspace where the sandbox is on. Makes it and its key unless they are there.
+    /// Creates the sandbox's workspace and key if they are missing. Returns `None` if the sandbox is off.
     pub(crate) async fn prepare_sandbox(&self) -> Result<Option<Workspace>, Refused> {
         if !self.settings.has_sandbox {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Subscribing endpoints to events.
+//! Webhook endpoints, test pings, delivery lists and signature checks.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Service {
-    /// Subscribes an endpoint. Its new secret is in the answer, and in the list.
+    /// Creates an endpoint. The response includes its new secret, and so does the list.
     pub(crate) async fn create_webhook(
         &self,
         caller: &Caller,
@@ -49,18 +49,18 @@ impl Service {
             endpoint,
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
-        let idempotency = request.map(|request| request.keep(body.clone(), now));
+        let idempotency = request.map(|request| request.to_record(body.clone(), now));
         let change = Change { idempotency, ..Change::of(write) };
         self.commit_once(change, body, request).await
     }
 
-    /// A developer's endpoints, oldest first, each with its secret.
+    /// Lists a developer's endpoints with their secrets, oldest first.
     pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>, Refused> {
         let endpoints = self.store.endpoints(&caller.scope, None, usize::MAX).await?;
         Ok(endpoints.into_iter().map(|endpoint| endpoint.endpoint).collect())
     }
 
-    /// Unsubscribes an endpoint. What it is still owed is given up.
+    /// Removes an endpoint. Its pending deliveries fail without an attempt.
     pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<(), Refused> {
         retry_on_conflict(|| async {
             let endpoint = self.own_endpoint(caller, id).await?;
@@ -69,15 +69,15 @@ impl Service {
         .await
     }
 
-    /// Sends an endpoint a `test.ping` and answers with the logged delivery, or with `null` where it could not be sent
-    /// or logged. The attempt is made first, so that the answer can tell of it.
+    /// Sends a `test.ping` to an endpoint and returns the logged delivery, or `null` if the ping could not be sent or
+    /// logged. Waits for the delivery attempt.
     pub(crate) async fn test_webhook(
         self: &Arc<Self>,
         caller: &Caller,
         id: &str,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        // A key is claimed only for what can be done.
+        // Refuse before claiming the key.
         self.own_endpoint(caller, id).await?;
         let (caller, id) = (caller.clone(), id.to_owned());
         let ping = move |service: Arc<Self>, request: Option<IdempotentRequest>| {
@@ -110,10 +110,10 @@ impl Service {
             return Ok(Answer::fresh(RawJson::of(&())?));
         }
         let body = RawJson::of(&outgoing.delivery)?;
-        let idempotency = request.map(|request| request.keep(body.clone(), now));
+        let idempotency = request.map(|request| request.to_record(body.clone(), now));
         let log = Write::Delivery(Box::new(outgoing.clone()));
         match self.commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
-            // Another request has taken the key over and answers for both. This attempt was made all the same.
+            // Another request took the key over and answers for both. Log this delivery attempt too.
             Err(Refused::KeyUnderWay) => {
                 self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
                 Err(Refused::KeyUnderWay)
@@ -139,22 +139,22 @@ impl Service {
             None => None,
             Some(id) => Some(self.own_endpoint(caller, id).await?.endpoint.id),
         };
-        // So that it has the deliveries of what was answered before.
+        // Wait for the fan-out of every event that an earlier response reported.
         self.fan_out.settled().await;
         Ok(self.store.deliveries(&caller.scope, webhook.as_ref(), page).await?)
     }
 }
 
-/// The answer to a ping that could not be recorded, before it was sent or after.
+/// The response to a test ping that the store could not log.
 fn unrecorded(error: &StoreError) -> Result<Answer, Refused> {
     tracing::error!(%error, "a test ping could not be logged");
     Ok(Answer::fresh(RawJson::of(&())?))
 }
 
-/// What came of looking at a signature.
+/// The timestamp of a valid signature, or why it is invalid.
 pub(crate) type SignatureVerdict = Result<u64, webhook_verify::Failure>;
 
-/// A signature to be looked at. It has no `Debug`: its payload is a merchant's.
+/// A signature to verify. It has no `Debug`, because its payload belongs to a merchant.
 pub(crate) struct SignatureCheck {
     payload: String,
     signature: String,
@@ -163,7 +163,7 @@ pub(crate) struct SignatureCheck {
 }
 
 impl SignatureCheck {
-    /// Reads the body of a request. It holds a secret, so nothing of it is logged.
+    /// Reads a request's body, which holds a secret: never log it.
     pub(crate) fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(body)?;
         let mut text = |name| match fields.raw(name) {
@@ -180,7 +180,7 @@ impl SignatureCheck {
     }
 }
 
-/// A JSON number without a fraction, `300.0` and `3e2` included.
+/// Reads a JSON number without a fraction, such as `300.0` or `3e2`.
 fn whole_number(json: &str) -> Option<u64> {
     json.parse().ok().or_else(|| {
         let minor = json.parse::<Amount>().ok()?.as_minor();
@@ -188,7 +188,7 @@ fn whole_number(json: &str) -> Option<u64> {
     })
 }
 
-/// Looks at a signature for a caller without a key, by the rules that receivers have.
+/// Verifies a signature by the rules of `webhook_verify`. The route needs no API key.
 pub(crate) fn verify_signature(check: &SignatureCheck, now: Timestamp) -> SignatureVerdict {
     let verifier = Verifier::new(Secret::new(check.secret.expose_secret())?).tolerance(check.tolerance);
     let verified = verifier.verify_at(&check.signature, check.payload.as_bytes(), now.as_unix_seconds())?;

@@ -175,7 +175,7 @@ async fn keys_are_listed_revoked_and_rotated_while_the_server_runs() {
     line(&server.administer(&["keys", "revoke", new["id"].as_str().unwrap()]));
     assert!(client(&server, &rotated).payments().list().await.unwrap_err().is_authentication());
     let again = server.administer(&["keys", "rotate", new["id"].as_str().unwrap()]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("this key was revoked before"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("this key is already revoked"));
     let unknown = server.administer(&["keys", "revoke", "key_unknown"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no API key has this id"));
 }

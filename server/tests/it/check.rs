@@ -148,9 +148,9 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
         ("payment/", gone(), "places/", "does not belong there"),
         ("payment/", gone(), "marks/", "where no payment of that status is"),
         ("payment/", gone(), "responses/", "tells of an effect that is not there"),
-        ("payment/", replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee and net"),
+        ("payment/", replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee + net"),
         ("payment/", replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
-        ("payment/", replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "the table does not have"),
+        ("payment/", replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "is in an unknown state"),
         ("payment/", replaced("payment.created", "payment.refunded"), "payment/", "has 0 events payment.created"),
         ("payment/", replaced("payment.created", "payment.refunded"), "payment/", "has 1 events payment.refunded"),
         (
