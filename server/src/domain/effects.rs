@@ -84,7 +84,7 @@ mod tests {
     use payments_core::{Cause, CreatePayment, Environment, FeeRate, NewPayment, PaymentId, SimulateOutcome};
 
     use super::*;
-    use crate::domain::Review;
+    use crate::domain::ManualReview;
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis).unwrap()
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!((due.gateway_check.left(), due.gateway_check.entered()), (None, Some(&at(5_000))));
         let mut disputed = next.next();
         disputed.check_at = None;
-        disputed.review = Some(Review { what: "another amount".into(), found_at: at(6_000), resolved: None });
+        disputed.review = Some(ManualReview { what: "another amount".into(), found_at: at(6_000), resolved: None });
         let disputed = effects(Some(&next), &disputed, &[]);
         assert_eq!(disputed.gateway_check.left(), Some(&at(5_000)));
         assert_eq!(disputed.manual_review.entered(), None, "a session without a gateway attempt has nothing to review");

@@ -19,4 +19,6 @@ pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
-pub(crate) use session::{Attempt, GatewayName, PendingRefund, Resolution, Review, Session, Settlement};
+pub(crate) use session::{
+    GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session,
+};

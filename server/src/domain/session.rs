@@ -18,7 +18,7 @@ pub(crate) struct Session {
     pub(crate) payment: Payment,
     /// The gateway attempt of a live payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) attempt: Option<Attempt>,
+    pub(crate) attempt: Option<GatewayAttempt>,
     /// When the server next queries the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_at: Option<Timestamp>,
@@ -27,10 +27,10 @@ pub(crate) struct Session {
     pub(crate) pending_refund: Option<PendingRefund>,
     /// The manual settlement of the refund.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) settlement: Option<Settlement>,
+    pub(crate) settlement: Option<ManualSettlement>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) review: Option<Review>,
+    pub(crate) review: Option<ManualReview>,
 }
 
 impl Session {
@@ -116,7 +116,7 @@ impl GatewayName {
 
 /// The gateway attempt of a live payment. A payment has at most one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attempt {
+pub(crate) struct GatewayAttempt {
     pub(crate) gateway: GatewayName,
     /// Our reference for the attempt at the gateway, unique among all attempts.
     pub(crate) invoice: String,
@@ -148,7 +148,7 @@ pub(crate) struct PendingRefund {
 
 /// A refund that a person sent by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Settlement {
+pub(crate) struct ManualSettlement {
     /// The reference of the transfer.
     pub(crate) reference: String,
     pub(crate) settled_at: Timestamp,
@@ -156,7 +156,7 @@ pub(crate) struct Settlement {
 
 /// A discrepancy that a person must resolve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Review {
+pub(crate) struct ManualReview {
     /// What the gateway says, and what the server expected.
     pub(crate) what: String,
     pub(crate) found_at: Timestamp,

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     ambient::Ambient,
-    domain::{Attempt, GatewayName},
+    domain::{GatewayAttempt, GatewayName},
     store::Store,
 };
 use token::Tokens;
@@ -120,7 +120,7 @@ impl Bkash {
         parse(&self.client, &response.body)?.into_result(&self.client)
     }
 
-    async fn status(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn status(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("payment status", "/payment/status", &body).await {
             Ok(reply) => Ok(standing(&reply, payment, attempt)),
@@ -157,7 +157,7 @@ impl Gateway for Bkash {
         }
     }
 
-    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
         self.status(payment, attempt).await
     }
 
@@ -165,7 +165,7 @@ impl Gateway for Bkash {
         true
     }
 
-    async fn capture(&self, payment: &Payment, attempt: &Attempt) -> Result<Captured, GatewayError> {
+    async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Captured, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
             Ok(reply) => Ok(Captured::Stands(standing(&reply, payment, attempt))),
@@ -181,7 +181,7 @@ impl Gateway for Bkash {
     }
 
     /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
-    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
         match self.status(payment, attempt).await? {
             Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
             standing => Ok(standing),
@@ -192,13 +192,13 @@ impl Gateway for Bkash {
         RefundWay::ByHand
     }
 
-    async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
+    async fn refund(&self, _: &Payment, _: &GatewayAttempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
         Err(self.client.refused("by_hand", "a mobile-money refund is sent by hand"))
     }
 }
 
 /// The state that a reply reports.
-fn standing(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
+fn standing(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
     match reply.transaction_status.as_deref() {
         Some("Completed") => completed(reply, payment, attempt),
         Some("Initiated") if reply.verification_status.as_deref() == Some("Complete") => Standing::Approved,
@@ -210,7 +210,7 @@ fn standing(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
 }
 
 /// Money moved. The payment is paid only if the reply's ids, amount and currency all match it.
-fn completed(reply: &Reply, payment: &Payment, attempt: &Attempt) -> Standing {
+fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
     let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
     let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
     let fits = reply.payment_id.as_deref() == Some(&attempt.external_id)

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 
 use super::error::GatewayError;
-use crate::domain::{Attempt, GatewayName};
+use crate::domain::{GatewayAttempt, GatewayName};
 
 /// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
@@ -81,17 +81,22 @@ pub(crate) trait Gateway: Send + Sync {
     /// Creates a gateway attempt. The caller must store it before it sends the customer there.
     async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError>;
     /// Queries the state of a gateway attempt. Moves no money.
-    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
     /// Whether an approved payment needs a [capture](Self::capture).
     fn captures(&self) -> bool;
     /// Captures the money of an approved gateway attempt.
-    async fn capture(&self, payment: &Payment, attempt: &Attempt) -> Result<Captured, GatewayError>;
+    async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Captured, GatewayError>;
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
-    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError>;
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
     /// How it refunds payments.
     fn refund_way(&self) -> RefundWay;
     /// Sends the money back. Idempotent by the refund's id.
-    async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError>;
+    async fn refund(
+        &self,
+        payment: &Payment,
+        attempt: &GatewayAttempt,
+        refund: &RefundOrder<'_>,
+    ) -> Result<(), GatewayError>;
 }
 
 /// The parameters of a refund.

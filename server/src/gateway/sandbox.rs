@@ -7,7 +7,7 @@ use super::{
     contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing},
     error::GatewayError,
 };
-use crate::domain::{Attempt, GatewayName};
+use crate::domain::{GatewayAttempt, GatewayName};
 
 pub(super) struct Sandbox;
 
@@ -26,7 +26,7 @@ impl Gateway for Sandbox {
     }
 
     /// Always open: the simulator ends a test payment.
-    async fn query(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, _: &Payment, _: &GatewayAttempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Open)
     }
 
@@ -34,11 +34,11 @@ impl Gateway for Sandbox {
         false
     }
 
-    async fn capture(&self, _: &Payment, _: &Attempt) -> Result<Captured, GatewayError> {
+    async fn capture(&self, _: &Payment, _: &GatewayAttempt) -> Result<Captured, GatewayError> {
         Ok(Captured::Unclear)
     }
 
-    async fn cancel(&self, _: &Payment, _: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, _: &Payment, _: &GatewayAttempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Cancelled)
     }
 
@@ -46,7 +46,7 @@ impl Gateway for Sandbox {
         RefundWay::ByHand
     }
 
-    async fn refund(&self, _: &Payment, _: &Attempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
+    async fn refund(&self, _: &Payment, _: &GatewayAttempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
         // The state machine refuses refunds of test payments before this.
         Err(GatewayError::Refused {
             gateway: GatewayName::Sandbox,

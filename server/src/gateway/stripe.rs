@@ -24,7 +24,7 @@ use super::{
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
-use crate::domain::{Attempt, GatewayName};
+use crate::domain::{GatewayAttempt, GatewayName};
 
 /// The API version of these types.
 const VERSION: &str = "2025-03-31.basil";
@@ -125,7 +125,12 @@ impl Stripe {
         self.call("retrieve session", self.get(&format!("/checkout/sessions/{}", path_segment(id)))).await
     }
 
-    async fn standing(&self, session: Session, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn standing(
+        &self,
+        session: Session,
+        payment: &Payment,
+        attempt: &GatewayAttempt,
+    ) -> Result<Standing, GatewayError> {
         match (session.status.as_deref(), session.payment_status.as_deref()) {
             (_, Some("paid")) => Ok(paid(&session, payment, attempt)),
             (Some("open"), _) => Ok(Standing::Open),
@@ -239,7 +244,7 @@ impl Gateway for Stripe {
         }
     }
 
-    async fn query(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
         let session = self.session(&attempt.external_id).await?;
         self.standing(session, payment, attempt).await
     }
@@ -249,11 +254,11 @@ impl Gateway for Stripe {
     }
 
     /// Does nothing: Stripe captures the money itself.
-    async fn capture(&self, _: &Payment, _: &Attempt) -> Result<Captured, GatewayError> {
+    async fn capture(&self, _: &Payment, _: &GatewayAttempt) -> Result<Captured, GatewayError> {
         Ok(Captured::Unclear)
     }
 
-    async fn cancel(&self, payment: &Payment, attempt: &Attempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
         let path = format!("/checkout/sessions/{}/expire", path_segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await {
@@ -268,7 +273,12 @@ impl Gateway for Stripe {
         RefundWay::Gateway
     }
 
-    async fn refund(&self, payment: &Payment, attempt: &Attempt, refund: &RefundOrder<'_>) -> Result<(), GatewayError> {
+    async fn refund(
+        &self,
+        payment: &Payment,
+        attempt: &GatewayAttempt,
+        refund: &RefundOrder<'_>,
+    ) -> Result<(), GatewayError> {
         let Some(intent) = attempt.transaction.as_deref() else {
             return Err(self.client.refused("no_payment_intent", "the payment has no payment intent to refund"));
         };
@@ -301,7 +311,7 @@ impl Gateway for Stripe {
 }
 
 /// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
-fn paid(session: &Session, payment: &Payment, attempt: &Attempt) -> Standing {
+fn paid(session: &Session, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
     let amount = session.amount_total.map(Amount::from_minor);
     let fits = session.id == attempt.external_id
         && session.client_reference_id.as_deref() == Some(payment.id.as_str())

@@ -6,7 +6,7 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 
 use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
 use crate::{
-    domain::{Attempt, Review, Session},
+    domain::{GatewayAttempt, ManualReview, Session},
     gateway::{Captured, Gateway, GatewayError, Standing},
 };
 
@@ -106,7 +106,7 @@ impl Service {
         .await
     }
 
-    async fn confirm_once(&self, session: &Session, attempt: &Attempt, hint: Hint) -> Result<Payment, Refused> {
+    async fn confirm_once(&self, session: &Session, attempt: &GatewayAttempt, hint: Hint) -> Result<Payment, Refused> {
         let gateway = self.gateways.named(attempt.gateway);
         let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
         let payment = &session.payment;
@@ -142,7 +142,7 @@ impl Service {
         &self,
         gateway: &dyn Gateway,
         session: &Session,
-        attempt: &Attempt,
+        attempt: &GatewayAttempt,
     ) -> Result<Standing, GatewayError> {
         let captured = match gateway.capture(&session.payment, attempt).await {
             Err(GatewayError::Unanswered { .. }) => Captured::Unclear,
@@ -214,7 +214,7 @@ impl Service {
         tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
         let mut next = session.next();
         next.check_at = None;
-        next.review = Some(Review { what, found_at: self.ambient.now(), resolved: None });
+        next.review = Some(ManualReview { what, found_at: self.ambient.now(), resolved: None });
         self.commit_without_event(&session, next).await?;
         Ok(session.payment)
     }

@@ -4,7 +4,7 @@ use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{AdminReply, Refused, Service, retry_on_conflict};
-use crate::domain::{Resolution, Session, Settlement};
+use crate::domain::{ManualSettlement, Resolution, Session};
 
 /// A refund that needs manual settlement.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Service {
             let now = self.ambient.now();
             let mut next = session.next();
             next.payment = payments_core::settle_refund(&session.payment, now)?;
-            let settlement = Settlement { reference: reference.to_owned(), settled_at: now };
+            let settlement = ManualSettlement { reference: reference.to_owned(), settled_at: now };
             next.settlement = Some(settlement.clone());
             self.commit_without_event(&session, next).await?;
             Ok(settled(&session, &settlement))
@@ -145,7 +145,7 @@ impl Service {
     }
 }
 
-fn settled(session: &Session, settlement: &Settlement) -> AdminReply {
+fn settled(session: &Session, settlement: &ManualSettlement) -> AdminReply {
     AdminReply::Settled {
         payment: session.payment.id.clone(),
         reference: settlement.reference.clone(),

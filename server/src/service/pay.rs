@@ -8,7 +8,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{Attempt, Session},
+    domain::{GatewayAttempt, Session},
     gateway::{Begun, Gateway, Order},
 };
 
@@ -57,12 +57,12 @@ impl Service {
     }
 
     /// Stores where the customer goes after paying, if the request names a new URL.
-    async fn change_paid_url(&self, session: &Session, attempt: &Attempt, pay: &Pay) -> Result<(), Refused> {
+    async fn change_paid_url(&self, session: &Session, attempt: &GatewayAttempt, pay: &Pay) -> Result<(), Refused> {
         if pay.redirect_url.is_none() || pay.redirect_url == attempt.paid_url {
             return Ok(());
         }
         let mut next = session.next();
-        next.attempt = Some(Attempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
+        next.attempt = Some(GatewayAttempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
         self.commit_without_event(session, next).await
     }
 
@@ -108,7 +108,7 @@ impl Service {
                 let mut next = session.next();
                 let status = &decision.payment.raw_status;
                 next.check_at = confirm::next_check(status, WaitsFor::Customer, now, session.expires_at, now);
-                next.attempt = Some(Attempt {
+                next.attempt = Some(GatewayAttempt {
                     gateway: gateway.name(),
                     invoice,
                     external_id,

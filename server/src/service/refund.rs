@@ -14,7 +14,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{PendingRefund, Review, Session},
+    domain::{ManualReview, PendingRefund, Session},
     gateway::{GatewayError, RefundFault, RefundOrder, RefundWay},
 };
 
@@ -192,7 +192,7 @@ impl Service {
             }
             tracing::error!(payment = %id, what, "needs manual review: payments-server reconcile list");
             let mut next = session.next();
-            next.review = Some(Review { what: what.clone(), found_at: self.ambient.now(), resolved: None });
+            next.review = Some(ManualReview { what: what.clone(), found_at: self.ambient.now(), resolved: None });
             self.commit_without_event(&session, next).await
         })
         .await

@@ -9,8 +9,8 @@ use payments_core::{
 
 use crate::{
     domain::{
-        Attempt, ClaimToken, Endpoint, GatewayName, IdempotencyKey, KeyClaim, Outgoing, Review, Scope, Session,
-        Workspace,
+        ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, ManualReview, Outgoing, Scope,
+        Session, Workspace,
     },
     store::{Change, ClaimEnd, CommitError, EventWrite, Keep, Lease, PaymentWrite, ServerId, Store, Write},
 };
@@ -89,8 +89,8 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data, is_pending: true })
 }
 
-fn attempt() -> Attempt {
-    Attempt {
+fn attempt() -> GatewayAttempt {
+    GatewayAttempt {
         gateway: GatewayName::Bkash,
         invoice: "inv_1".into(),
         external_id: "ext_1".into(),
@@ -128,7 +128,7 @@ pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
     changed(before, |session| {
         let found_at = session.payment.updated_at;
         session.attempt = Some(attempt());
-        session.review = is_needed.then(|| Review { what: "another amount".into(), found_at, resolved: None });
+        session.review = is_needed.then(|| ManualReview { what: "another amount".into(), found_at, resolved: None });
     })
 }
 
