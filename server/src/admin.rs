@@ -1,5 +1,5 @@
-//! The commands that a running server carries out, such as `keys create`: asks it, or without one opens the store and does
-//! it here.
+//! The administrative commands, such as `keys create`. A running server executes them; without one, this process opens
+//! the store and executes them itself.
 
 use std::{
     io::{self, Write},
@@ -27,19 +27,19 @@ use crate::{
     store::{ServerId, embedded::EmbeddedStore},
 };
 
-/// Carries out a command and prints what came of it.
+/// Executes a command and prints its result.
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let (request, AdminArgs { data, json }) = request(command)?;
     let directory = &data.data_dir;
     let reply = match admin_socket::ask(directory, &request).await {
         Ok(Some(reply)) => reply,
         Ok(None) => administer_offline(directory, request).await?,
-        Err(error) => return Err(format!("the server on {} does not answer: {error}", directory.display()).into()),
+        Err(error) => return Err(format!("cannot reach the running server on {}: {error}", directory.display()).into()),
     };
     print(reply, json)
 }
 
-/// A command in the service's words.
+/// Converts a command to the service's request.
 fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
     Ok(match command {
         AdminCommand::Workspaces(WorkspacesCommand::Create { name, admin }) => {

@@ -1,8 +1,7 @@
-//! The administrative door: a Unix socket in the data directory, for the command line of the same machine.
+//! The admin socket: a Unix socket in the data directory, for the command line on the same machine.
 //!
-//! One process has a store's directory open. So while the server runs the command line asks it; while it does not, the
-//! command line opens the store itself. A request is a line of JSON, and so is the reply. Whoever may read the data
-//! directory may use the socket, and nobody else: its mode is 0600.
+//! Only one process can open the store. While the server runs, the command line sends it requests; otherwise it opens
+//! the store itself. Requests and replies are lines of JSON. The socket's mode is 0600: only its owner may use it.
 
 use std::{
     fs, io,
@@ -18,14 +17,14 @@ use tokio::{
 
 use crate::service::{AdminReply, AdminRequest, Service};
 
-/// The longest request that is read.
+/// Maximum length of a request.
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 
 fn socket_in(data_directory: &Path) -> PathBuf {
     data_directory.join("admin.sock")
 }
 
-/// Begins to listen. The caller holds the store, so a socket that is there was left by a crash.
+/// Binds the socket. The caller holds the store, so an existing socket is left over from a crash.
 pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     let path = socket_in(data_directory);
     match fs::remove_file(&path) {
@@ -37,40 +36,42 @@ pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers the command line for as long as the server runs.
+/// Serves requests of the command line forever.
 pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let service = Arc::clone(&service);
                 service.tasks.clone().spawn(async move {
-                    if let Err(error) = converse(stream, &service).await {
-                        tracing::warn!(%error, "an administrative request broke off");
+                    if let Err(error) = handle(stream, &service).await {
+                        tracing::warn!(%error, "an admin request failed");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "an administrative connection was not accepted");
+                tracing::warn!(%error, "cannot accept an admin connection");
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-async fn converse(stream: UnixStream, service: &Service) -> io::Result<()> {
+async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     BufReader::new(reader.take(MAX_REQUEST_BYTES)).read_line(&mut line).await?;
     let reply = match serde_json::from_str(&line) {
         Ok(request) => service.administer(request).await,
-        Err(error) => AdminReply::Error { error: format!("the running server does not know this verb: {error}") },
+        Err(error) => AdminReply::Error {
+            error: format!("the running server has another version; use the command line of that version ({error})"),
+        },
     };
     let mut json = serde_json::to_vec(&reply)?;
     json.push(b'\n');
     writer.write_all(&json).await
 }
 
-/// Asks the server that runs on this data directory. `None` if none does.
+/// Sends a request to the server that runs on this data directory. `None` if none runs.
 pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> io::Result<Option<AdminReply>> {
     let mut stream = match UnixStream::connect(socket_in(data_directory)).await {
         Ok(stream) => stream,

@@ -11,7 +11,7 @@ use payments_core::{Environment, Timestamp};
 pub(crate) use data::DataArgs;
 pub(crate) use serve::{LogFormat, ServeArgs};
 
-/// A payments server: hosted checkout, refunds, signed webhooks. Without a command it serves.
+/// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
 #[derive(Debug, Parser)]
 #[command(name = "payments-server", version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
@@ -22,7 +22,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What is to be done.
+    /// The command; `serve` by default.
     pub(crate) fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Serve(self.serve))
     }
@@ -34,16 +34,16 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     #[command(flatten)]
     Admin(AdminCommand),
-    /// Read the whole store and prove every invariant; exit 1 and one finding a line otherwise.
+    /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
     Check(AdminArgs),
-    /// Write the books to the standard output, for a bookkeeper. The server may go on running.
+    /// Write payments, refunds, ledger postings or deliveries to the standard output. The server may keep running.
     Export(ExportArgs),
-    /// Make a store of a backup, of a journal, or of both. The data directory must be missing or empty.
+    /// Restore a store from a backup, a journal, or both. The data directory must be missing or empty.
     Restore(RestoreArgs),
 }
 
 impl Command {
-    /// The arguments of `serve`, if it is that.
+    /// The arguments of `serve`, if this is `serve`.
     pub(crate) fn serve_args(&self) -> Option<&ServeArgs> {
         match self {
             Self::Serve(serve) => Some(serve),
@@ -52,27 +52,27 @@ impl Command {
     }
 }
 
-/// What a running server does for the command line, or the command line itself where no server runs.
+/// Commands that a running server executes. Without a server, this process opens the store and executes them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
-    /// Make workspaces, one for each merchant.
+    /// Create workspaces, one per merchant.
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
-    /// Make, list, revoke and rotate API keys.
+    /// Create, list, revoke and rotate API keys.
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Make developer apps.
+    /// Create developer apps.
     #[command(subcommand)]
     Apps(AppsCommand),
-    /// Refunds that are sent to the customer by hand.
+    /// List refunds that wait for manual settlement, and record settlements.
     #[command(subcommand)]
     Refunds(RefundsCommand),
-    /// Payments whose gateway state contradicts ours and needs a manual decision.
+    /// List and resolve payments whose gateway state contradicts ours.
     #[command(subcommand)]
     Reconcile(ReconcileCommand),
-    /// Copy the store, as it is at one moment, into a directory that is missing or empty. The server may go on running.
+    /// Copy the store, as of one moment, into a missing or empty directory. The server may keep running.
     Backup {
-        /// Where to.
+        /// The target directory.
         directory: PathBuf,
         #[command(flatten)]
         admin: AdminArgs,
@@ -81,16 +81,16 @@ pub(crate) enum AdminCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The backup's directory. Without one the journal must begin with the first change there ever was.
+    /// The backup's directory. Without a backup, the journal must start with the store's first change.
     #[arg(required_unless_present = "journal")]
     pub(crate) backup: Option<PathBuf>,
-    /// The journal directory of the store that was lost. With it everything acknowledged since the backup comes back.
+    /// The journal directory of the lost store. It recovers every change acknowledged after the backup.
     #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Only the changes before the first that was committed after this time, as 2026-03-01T12:00:00Z.
+    /// Stop before the first change committed after this time, such as 2026-03-01T12:00:00Z.
     #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
     pub(crate) until: Option<Timestamp>,
-    /// Only the changes up to the one of this number, whatever the clock said.
+    /// Stop after change number N, whatever its time.
     #[arg(long, env = "PAYMENTS_UNTIL_ENTRY", value_name = "N", conflicts_with = "until")]
     pub(crate) until_entry: Option<u64>,
     #[command(flatten)]
@@ -108,31 +108,31 @@ pub(crate) struct AdminArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Which book.
-    pub(crate) ledger: Ledger,
-    /// JSON lines hold each record as the API shows it, CSV a row of its plain fields.
+    /// The records to export.
+    pub(crate) records: ExportedRecords,
+    /// JSON lines hold each record as the API returns it, CSV a row of its scalar fields.
     #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,
-    /// Only what happened at this time or later, such as 2026-03-01T00:00:00Z.
+    /// Skip records before this time, such as 2026-03-01T00:00:00Z.
     #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME")]
     pub(crate) since: Option<Timestamp>,
-    /// Only what happened before this time.
+    /// Skip records at or after this time.
     #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
     pub(crate) until: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
 }
 
-/// What can be exported.
+/// The records that `export` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ledger {
-    /// By when they were created.
+pub(crate) enum ExportedRecords {
+    /// Payments; their time is the creation.
     Payments,
-    /// By when they were asked for.
+    /// Refunds; their time is the creation.
     Refunds,
-    /// The double-entry ledger, by when the money moved.
+    /// Double-entry ledger postings; their time is the movement of the money.
     Postings,
-    /// Webhook deliveries, by when they were put into the outbox.
+    /// Webhook deliveries; their time is the creation.
     Deliveries,
 }
 
@@ -144,9 +144,9 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspacesCommand {
-    /// Make a workspace and print its id.
+    /// Create a workspace and print its id.
     Create {
-        /// What customers read on the checkout page.
+        /// The merchant's name on the checkout page.
         #[arg(long, env = "PAYMENTS_NAME")]
         name: String,
         #[command(flatten)]
@@ -156,35 +156,35 @@ pub(crate) enum WorkspacesCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make an API key and print it. It is shown this once and cannot be shown again.
+    /// Create an API key and print it. It cannot be shown again.
     Create {
         /// The workspace's id.
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
-        /// live moves real money, test moves none.
+        /// `live` keys move real money, `test` keys move none.
         #[arg(long, env = "PAYMENTS_ENVIRONMENT")]
-        environment: World,
-        /// The id of a developer app of the workspace; payments made with the key then carry it as appId.
+        environment: KeyEnvironment,
+        /// The id of a developer app of the workspace; payments created with the key carry it as appId.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
         app: Option<String>,
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, made, revoked, app.
+    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app.
     List {
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// Revoke a key. From then on it is answered with 401.
+    /// Revoke a key. Requests with it get 401 from then on.
     Revoke {
-        /// The key's id, as the list shows it.
+        /// The key's id, as `keys list` prints it.
         id: String,
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// Make a new key in place of one, revoke that, and print the new one, this once.
+    /// Replace a key: create a new one, revoke the old one, print the new one. It cannot be shown again.
     Rotate {
-        /// The old key's id, as the list shows it.
+        /// The old key's id, as `keys list` prints it.
         id: String,
         #[command(flatten)]
         admin: AdminArgs,
@@ -193,7 +193,7 @@ pub(crate) enum KeysCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppsCommand {
-    /// Make a developer app and print its id.
+    /// Create a developer app and print its id.
     Create {
         /// The workspace's id.
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
@@ -201,10 +201,10 @@ pub(crate) enum AppsCommand {
         /// The app's name.
         #[arg(long, env = "PAYMENTS_NAME")]
         name: String,
-        /// Where customers may be sent back to; may be given several times.
+        /// URL to which customers may return; repeatable.
         #[arg(long = "redirect-uri", env = "PAYMENTS_REDIRECT_URI", value_delimiter = ',', value_name = "U")]
         redirect_uris: Vec<String>,
-        /// Where the app gets its webhooks.
+        /// URL that receives the app's webhooks.
         #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U")]
         webhook_url: Option<String>,
         #[command(flatten)]
@@ -214,16 +214,16 @@ pub(crate) enum AppsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RefundsCommand {
-    /// List the refunds that wait to be sent: payment, amount, currency, gateway transaction, phone, refunded.
+    /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created.
     List {
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// Record that a refund was sent to its customer.
+    /// Record that you sent a refund to the customer.
     Settle {
         /// The payment's id.
         payment: String,
-        /// What the movement of money is called where it was made.
+        /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,
         #[command(flatten)]
@@ -233,19 +233,19 @@ pub(crate) enum RefundsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReconcileCommand {
-    /// List what must be decided: payment, state, amount, currency, found, and what the gateway says.
+    /// List payments in manual review: payment, raw status, amount, currency, found, discrepancy.
     List {
         #[command(flatten)]
         admin: AdminArgs,
     },
-    /// Record what was decided about a payment, after looking at the gateway's own books.
+    /// Resolve a payment after you checked it at the gateway.
     Resolve {
         /// The payment's id.
         payment: String,
-        /// Why; kept with the payment.
+        /// The reason; stored with the payment.
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
-        /// How the payment ended. Needed while it is still open.
+        /// How the payment ended. Required while it is still open.
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING")]
         ending: Option<ResolveAs>,
         #[command(flatten)]
@@ -253,27 +253,27 @@ pub(crate) enum ReconcileCommand {
     },
 }
 
-/// An environment, as it is typed.
+/// An environment on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum World {
+pub(crate) enum KeyEnvironment {
     Live,
     Test,
 }
 
-/// How a person says that a payment ended.
+/// How a reviewed payment ended.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ResolveAs {
-    /// Its money was received.
+    /// The money was received.
     Paid,
-    /// It came to nothing.
+    /// No money was received.
     Failed,
 }
 
-impl From<World> for Environment {
-    fn from(world: World) -> Self {
-        match world {
-            World::Live => Self::Live,
-            World::Test => Self::Test,
+impl From<KeyEnvironment> for Environment {
+    fn from(environment: KeyEnvironment) -> Self {
+        match environment {
+            KeyEnvironment::Live => Self::Live,
+            KeyEnvironment::Test => Self::Test,
         }
     }
 }
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn clap_accepts_the_definition_of_the_command_line() {
         Cli::command().debug_assert();
     }
 

@@ -1,7 +1,7 @@
-//! What the operator asked for, in one pass: the command line, the environment, the configuration file, the defaults.
+//! The configuration. In order of precedence: command line, environment, configuration file, defaults.
 //!
-//! The first of these that has a setting decides it. clap knows this order but for the file, so the file's flags take the
-//! place of clap's defaults. Credentials are no flags, because others can read the history of a command line.
+//! clap implements this order except for the file, so the file's flags replace clap's defaults. Credentials are not
+//! flags, because other users can read command lines.
 
 use std::{env, ffi::OsString};
 
@@ -13,7 +13,7 @@ use crate::{
     gateway::{CredentialError, Credentials},
 };
 
-/// The server cannot run as it was asked to.
+/// The configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// clap's own message, `--help` included.
@@ -25,7 +25,7 @@ pub(crate) enum ConfigError {
     Credentials(#[from] CredentialError),
 }
 
-/// Everything the operator asked for.
+/// The configuration of one run.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) command: cli::Command,
@@ -33,7 +33,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the arguments, the environment, and the file that one of them names.
+    /// Reads the arguments, the environment, and the file that `--config` names.
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
         let args: Vec<OsString> = args.into_iter().collect();
         let command = parse(Cli::command(), &args)?;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_sets_flags_by_their_names_and_the_command_line_wins() {
+    fn the_file_sets_flags_and_the_command_line_overrides_it() {
         let text = "listen = '127.0.0.1:9'\nfee-bps = 0xfa\nallow-local-targets = true\nsandbox = false\n\
                     metrics-from = []\ngateway-proxy = 'http://hush@proxy'\nsession-ttl = [60]\n\
                     trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16,172.16.0.0/12']\n[stripe]\nsecret_key = 'hush'\n";
@@ -92,26 +92,26 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_file_names_its_place_and_no_value() {
+    fn an_error_in_the_file_names_line_and_column_but_no_value() {
         for (text, says) in [
-            ("lisen = 'hush'", "line 1, column 1: lisen is no flag of `payments-server serve`"),
-            ("config = 'other.toml'", "line 1, column 1: config is no flag"),
-            ("fee-bps = 1.5", "line 1, column 11: fee-bps must be text or a whole number"),
+            ("lisen = 'hush'", "line 1, column 1: lisen is not a flag of `payments-server serve`"),
+            ("config = 'other.toml'", "line 1, column 1: config is not a flag"),
+            ("fee-bps = 1.5", "line 1, column 11: fee-bps must be a string or an integer"),
             ("fee-bps = 10001", "line 1, column 11: fee-bps: 10001 is not in 0..=10000"),
             ("fee-bps = 1\nlisten = 'hush'", "line 2, column 10: listen: invalid socket address syntax"),
             ("log-format = 'hush'", "line 1, column 14: log-format: must be one of text, json"),
-            ("trusted-proxy = ['10.0.0.0/8', 5.5]", "column 17: trusted-proxy must be a list of texts"),
+            ("trusted-proxy = ['10.0.0.0/8', 5.5]", "column 17: trusted-proxy must be an array of strings"),
             ("trusted-proxy = ['hush']", "line 1, column 17: trusted-proxy: invalid IP address syntax"),
-            ("listen = ['hush', 'hush']", "column 10: listen must be text or a whole number"),
-            ("gateway-proxy = true", "column 17: gateway-proxy must be text or a whole number"),
+            ("listen = ['hush', 'hush']", "column 10: listen must be a string or an integer"),
+            ("gateway-proxy = true", "column 17: gateway-proxy must be a string or an integer"),
             ("sandbox = 'hush'", "line 1, column 11: sandbox must be true or false"),
-            ("\n\nlisten = ", "line 3, column 10: cannot be read as TOML"),
-            ("sandbox = true\nsandbox = true", "line 2, column 1: cannot be read as TOML"),
+            ("\n\nlisten = ", "line 3, column 10: invalid TOML"),
+            ("sandbox = true\nsandbox = true", "line 2, column 1: invalid TOML"),
             (
                 "[stripe]\nsecret = 'hush'",
-                "line 2, column 1: [stripe] has no key of this name; it has base_url, secret_key, w",
+                "line 2, column 1: [stripe] has no such key; its keys are base_url, secret_key, w",
             ),
-            ("[stripe]\nsecret_key = 5", "line 2, column 14: secret_key of [stripe] must be text"),
+            ("[stripe]\nsecret_key = 5", "line 2, column 14: secret_key of [stripe] must be a string"),
             ("[stripe]\nsecret_key = 'hush", "line 2"),
             ("stripe = 'hush'", "line 1, column 10: stripe must be a section, [stripe]"),
             ("[stripe]\nwebhook_secret = 'hush'", "PAYMENTS_STRIPE_SECRET_KEY is not set"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_the_file_that_a_flag_cannot_have_ends_as_on_the_command_line() {
+    fn an_invalid_value_in_the_file_exits_as_on_the_command_line() {
         for (text, args) in [("fee-bps = 10001", &[][..]), ("", &["--fee-bps", "10001"])] {
             let Err(ConfigError::CommandLine(error)) = read_with(text, args) else { panic!("{text} passes") };
             assert_eq!(error.exit_code(), 2);

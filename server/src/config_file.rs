@@ -9,7 +9,7 @@
 //! secret_key = "sk_live_…"
 //! ```
 //!
-//! An error names the file, the line and the column, and quotes no value: an operator may put a secret in the wrong place.
+//! Errors name file, line and column but quote no value, because it may be a misplaced secret.
 
 use std::{
     fmt, fs, io,
@@ -35,22 +35,22 @@ use crate::gateway::CREDENTIALS;
 pub(crate) enum FileError {
     #[error("{}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
-    #[error("{place}: {problem}")]
-    Content { place: Place, problem: String },
+    #[error("{position}: {problem}")]
+    Content { position: Position, problem: String },
 }
 
 type Key<'k> = Spanned<DeString<'k>>;
 type Value<'v> = Spanned<DeValue<'v>>;
 
-/// A place in the file.
+/// A position in the file.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     file: PathBuf,
     line: usize,
     column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}, column {}", self.file.display(), self.line, self.column)
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Default)]
 pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
-    /// Each under the name of its environment variable.
+    /// Each with the name of its environment variable.
     credentials: Vec<(String, SecretString)>,
 }
 
@@ -69,7 +69,7 @@ struct Flag {
     id: Id,
     name: String,
     values: Vec<String>,
-    place: Place,
+    position: Position,
 }
 
 impl ConfigFile {
@@ -80,17 +80,20 @@ impl ConfigFile {
         let read = Self::parse(file, &text, command)?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 && !read.credentials.is_empty() {
-            // The file says how the log is written, so there is no log yet.
-            eprintln!("payments-server: others can read the credentials in {}; chmod 600 it", file.display());
+            // The log starts after the file is read, because the file sets its format.
+            eprintln!(
+                "payments-server: other users can read the credentials in {}; run chmod 600 on it",
+                file.display()
+            );
         }
         Ok(read)
     }
 
     fn parse(file: &Path, text: &str, command: &Command) -> Result<Self, FileError> {
         let source = Source { file, text };
-        // The library's own message quotes the line, which may hold a secret.
-        let table = DeTable::parse(text)
-            .map_err(|error| source.fault(error.span().unwrap_or_default(), "cannot be read as TOML"))?;
+        // The parser's own message quotes the line, which may contain a secret.
+        let table =
+            DeTable::parse(text).map_err(|error| source.error(error.span().unwrap_or_default(), "invalid TOML"))?;
         let mut read = Self::default();
         for (key, value) in table.into_inner() {
             match CREDENTIALS.iter().find(|(section, _)| key.get_ref() == section) {
@@ -101,7 +104,7 @@ impl ConfigFile {
         Ok(read)
     }
 
-    /// The command with the file's flags in place of its defaults.
+    /// Returns the command with the file's flags as its defaults.
     pub(crate) fn as_defaults(&self, command: Command) -> Command {
         let put = |command| {
             let given = self.flags.iter().filter(|flag| !flag.values.is_empty());
@@ -112,7 +115,7 @@ impl ConfigFile {
         put(command).mut_subcommand("serve", put)
     }
 
-    /// What clap refuses among the file's flags. `None` if it is none of them.
+    /// Locates the flag that clap rejected. `None` if it is not from the file.
     pub(crate) fn locate(&self, error: &clap::Error) -> Option<FileError> {
         let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
         let name = arg.trim_start_matches("--").split(' ').next();
@@ -120,47 +123,47 @@ impl ConfigFile {
         let wants = match (std::error::Error::source(error), error.get(ContextKind::ValidValue)) {
             (Some(source), _) => source.to_string(),
             (None, Some(ContextValue::Strings(known))) => format!("must be one of {}", known.join(", ")),
-            _ => "cannot be used".to_owned(),
+            _ => "invalid value".to_owned(),
         };
-        Some(FileError::Content { place: flag.place.clone(), problem: format!("{}: {wants}", flag.name) })
+        Some(FileError::Content { position: flag.position.clone(), problem: format!("{}: {wants}", flag.name) })
     }
 
-    /// A credential by the name of its environment variable.
+    /// Returns a credential by the name of its environment variable.
     pub(crate) fn credential(&self, variable: &str) -> Option<SecretString> {
         self.credentials.iter().find(|(name, _)| name == variable).map(|(_, value)| value.clone())
     }
 }
 
-/// The file's text, to tell where something is in it.
+/// The file's text, to locate errors in it.
 struct Source<'s> {
     file: &'s Path,
     text: &'s str,
 }
 
 impl Source<'_> {
-    fn place(&self, span: Range<usize>) -> Place {
+    fn position(&self, span: Range<usize>) -> Position {
         let before = self.text.get(..span.start).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         let (line, column) = (before.matches('\n').count() + 1, line.chars().count() + 1);
-        Place { file: self.file.to_owned(), line, column }
+        Position { file: self.file.to_owned(), line, column }
     }
 
-    fn fault(&self, span: Range<usize>, problem: impl Into<String>) -> FileError {
-        FileError::Content { place: self.place(span), problem: problem.into() }
+    fn error(&self, span: Range<usize>, problem: impl Into<String>) -> FileError {
+        FileError::Content { position: self.position(span), problem: problem.into() }
     }
 
     fn flag(&self, key: &Key<'_>, value: &Value<'_>, command: &Command) -> Result<Flag, FileError> {
         let name = key.get_ref().to_string();
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&name) && name != "config");
         let arg = arg.ok_or_else(|| {
-            self.fault(key.span(), format!("{name} is no flag of `payments-server serve`; see its --help"))
+            self.error(key.span(), format!("{name} is not a flag of `payments-server serve`; see its --help"))
         })?;
         let values =
-            values(arg, value.get_ref()).map_err(|wants| self.fault(value.span(), format!("{name} {wants}")))?;
-        Ok(Flag { id: arg.get_id().clone(), name, values, place: self.place(value.span()) })
+            values(arg, value.get_ref()).map_err(|wants| self.error(value.span(), format!("{name} {wants}")))?;
+        Ok(Flag { id: arg.get_id().clone(), name, values, position: self.position(value.span()) })
     }
 
-    /// A section's credentials, each under the name of its environment variable.
+    /// Reads a section's credentials, each with the name of its environment variable.
     fn section(
         &self,
         section: &str,
@@ -168,16 +171,16 @@ impl Source<'_> {
         value: &Value<'_>,
     ) -> Result<Vec<(String, SecretString)>, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.fault(value.span(), format!("{section} must be a section, [{section}]")));
+            return Err(self.error(value.span(), format!("{section} must be a section, [{section}]")));
         };
         let credential = |(key, value): (&Key<'_>, &Value<'_>)| {
             let name = key.get_ref().as_ref();
             if !keys.contains(&name) {
                 let keys = keys.join(", ");
-                return Err(self.fault(key.span(), format!("[{section}] has no key of this name; it has {keys}")));
+                return Err(self.error(key.span(), format!("[{section}] has no such key; its keys are {keys}")));
             }
             let DeValue::String(text) = value.get_ref() else {
-                return Err(self.fault(value.span(), format!("{name} of [{section}] must be text")));
+                return Err(self.error(value.span(), format!("{name} of [{section}] must be a string")));
             };
             Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), text.as_ref().into()))
         };
@@ -185,7 +188,7 @@ impl Source<'_> {
     }
 }
 
-/// A flag's values as clap reads them. `false` is the same as no such line.
+/// Converts a flag's value to clap's input. `false` counts as unset.
 fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
     let one = |value: &DeValue<'_>| match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -198,8 +201,8 @@ fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
         (ArgAction::SetTrue, _) => Err("must be true or false"),
         (action, DeValue::Array(items)) if items.len() == 1 || matches!(action, ArgAction::Append) => {
             let texts = items.iter().map(|item| one(item.get_ref())).collect::<Option<_>>();
-            texts.ok_or("must be a list of texts")
+            texts.ok_or("must be an array of strings")
         }
-        (_, value) => one(value).map(|text| vec![text]).ok_or("must be text or a whole number"),
+        (_, value) => one(value).map(|text| vec![text]).ok_or("must be a string or an integer"),
     }
 }

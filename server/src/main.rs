@@ -1,15 +1,14 @@
 //! The reference payments server.
 //!
-//! A request goes from the socket to the disk through `http::listener`, its resource's routes (`http::payments` and its
-//! neighbours), the use case in `service`, the records' layout in `store::embedded`, and the engine below it. On the way the gate
-//! (`http::gate`) says who is calling and `payments_core` what may happen. `delivery` reads the outbox and calls the
-//! merchants' endpoints, apart from any request.
+//! A request goes from the socket to the disk through `http::listener`, its resource's handlers (`http::payments` and
+//! its siblings), the use case in `service`, the records' layout in `store::embedded`, and the engine. `http::gate`
+//! authenticates the caller and `payments_core` decides which transitions are allowed. `delivery` sends the outbox's
+//! webhooks to the merchants' endpoints, independently of requests.
 #![forbid(unsafe_code)]
 
 mod admin;
 mod admin_socket;
 mod ambient;
-mod books;
 mod cli;
 mod config;
 mod config_file;
@@ -22,6 +21,7 @@ mod gateway;
 mod greeting;
 mod http;
 mod metrics;
+mod operations;
 mod reach;
 mod serve;
 mod service;
@@ -37,8 +37,8 @@ use config::{Config, ConfigError};
 use failure::Failure;
 use tracing_subscriber::EnvFilter;
 
-/// The store's threads free what requests have allocated and the other way about, for which the C library's allocator
-/// takes locks: with this one a create takes a fifth less of the processor.
+/// Store threads free memory that request threads allocated, and vice versa, for which glibc's allocator takes locks.
+/// mimalloc reduces the CPU time of creating a payment by a fifth.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -49,12 +49,12 @@ fn main() -> ExitCode {
             log(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default());
             tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
                 let outcome = runtime.block_on(run(config));
-                // Whatever is still waiting for somebody outside waits in vain.
+                // Abandon tasks that still wait for others.
                 runtime.shutdown_background();
                 outcome
             })
         }
-        // In clap's own form and with its exit code; `--help` is no failure.
+        // clap prints the message and picks the exit code: 0 for `--help`.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => Err(error.into()),
     };
@@ -71,18 +71,18 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,
-        Command::Check(args) => books::check(&args).await,
-        Command::Export(args) => books::export(args).await,
-        Command::Restore(args) => books::restore(args).await,
+        Command::Check(args) => operations::check(&args).await,
+        Command::Export(args) => operations::export(args).await,
+        Command::Restore(args) => operations::restore(args).await,
     }
 }
 
-/// Logs to the standard error stream: what `PAYMENTS_LOG` asks for, `info` unless it does.
+/// Logs to the standard error stream, filtered by `PAYMENTS_LOG`; `info` by default.
 fn log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("PAYMENTS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A line that cannot be written, because the disk is full or nobody reads, would be said so on the same stream, with
-    // a panic where that fails too. Payments are worth more than a line.
+    // The subscriber would report a failed write on the same stream, and panic if that fails too. The server must
+    // survive a full disk or a closed pipe, so drop the line instead.
     let log = log.log_internal_errors(false);
     match format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),

@@ -1,4 +1,4 @@
-//! `payments-server serve`: puts the parts together, runs them until it is told to stop, and takes them apart in order.
+//! `payments-server serve`: starts the server, runs it until SIGINT or SIGTERM, and shuts it down in order.
 
 mod front;
 mod stores;
@@ -17,20 +17,20 @@ use self::{front::Front, stores::Stores, tasks::Tasks};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
-    books,
     cli::ServeArgs,
     delivery::{Bell, Dispatcher, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
     greeting::greeting,
     metrics::Metrics,
+    operations,
     reach::Reach,
     service::{Claims, Service, Settings},
     store::ServerId,
 };
 
-/// How long tasks and stores may take to end once no request is under way.
-const CLOSING: Duration = Duration::from_secs(5);
+/// How long tasks and stores may take to close after the last request.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let front = Front::bind(&args).await?;
     let mut stores = Stores::open(args.data.data_dir.clone(), Arc::clone(&ambient), metrics.clone())?;
     let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
-    // Where others reach it, the sandbox is everybody's: a store of its own, which they cannot fill for good.
+    // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
     let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
     stores.set_sandbox(sandbox, args.sandbox_mib).await?;
     service.store = stores.store();
@@ -47,10 +47,10 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let dispatcher = dispatcher(&service, &metrics, front.shares.deliveries);
 
     start_workers(&args, &tasks, &stores, &service, &dispatcher)?;
-    greet(&greeting(&service.settings.base_url, front.address, service.offered_key().await));
+    print_greeting(&greeting(&service.settings.base_url, front.address, service.offered_key().await));
 
     let drain = Duration::from_secs(args.drain.into());
-    // Deliveries under way end while requests do.
+    // Deliveries drain together with requests.
     let delivering = async {
         tasks.stopping.cancelled().await;
         let _ = timeout(drain.min(LONGEST_ATTEMPT), dispatcher.close()).await;
@@ -62,15 +62,15 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         drop((service, dispatcher));
         spawn_blocking(|| stores.close()).await
     };
-    match timeout(CLOSING, closing).await {
+    match timeout(CLOSE_TIMEOUT, closing).await {
         Ok(closed) => {
             closed?;
             tracing::info!("shut down");
         }
-        // Whatever was answered is in the journal.
-        Err(_) => tracing::warn!(
-            "shut down before all tasks had ended and the store was closed; nothing acknowledged is lost"
-        ),
+        // Every acknowledged change is in the journal.
+        Err(_) => {
+            tracing::warn!("shut down before all tasks ended and the store closed; no acknowledged change is lost")
+        }
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ fn dispatcher(service: &Service, metrics: &Metrics, at_once: usize) -> Arc<Dispa
     Dispatcher::new(store, ambient, service.server, sender, metrics.deliveries.clone(), at_once)
 }
 
-/// Starts whatever runs beside the requests.
+/// Starts the background workers.
 fn start_workers(
     args: &ServeArgs,
     tasks: &Tasks,
@@ -125,7 +125,7 @@ fn start_workers(
     dispatcher: &Arc<Dispatcher>,
 ) -> Result<(), Failure> {
     let admin = admin_socket::bind(&args.data.data_dir)
-        .map_err(|error| format!("cannot make admin.sock in {}: {error}", args.data.data_dir.display()))?;
+        .map_err(|error| format!("cannot create admin.sock in {}: {error}", args.data.data_dir.display()))?;
     tasks.stop_on_signals()?;
     tasks.start_worker(admin_socket::serve(admin, Arc::clone(service)));
     tasks.start_worker(Arc::clone(service).expire_sessions());
@@ -139,16 +139,16 @@ fn start_workers(
     }
     if let Some(directory) = args.backup_dir.clone() {
         let every = Duration::from_secs(args.backup_every.into());
-        let schedule = books::Schedule { directory, every, keep: args.backup_keep.into() };
-        tasks.start_worker(books::back_up_regularly(stores.store(), Arc::clone(&service.ambient), schedule));
+        let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };
+        tasks.start_worker(operations::back_up_regularly(stores.store(), Arc::clone(&service.ambient), schedule));
     }
     Ok(())
 }
 
-fn greet(text: &str) {
+fn print_greeting(text: &str) {
     let mut out = io::stdout();
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever started the server may have closed its output; that is no reason not to serve.
-        tracing::debug!(%error, "nobody reads the standard output");
+        // The parent process may have closed our output; serve anyway.
+        tracing::debug!(%error, "cannot write to the standard output");
     }
 }

@@ -1,4 +1,4 @@
-//! Where the store is.
+//! The argument for the data directory, shared by all commands.
 
 use std::path::PathBuf;
 

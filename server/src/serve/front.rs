@@ -1,4 +1,4 @@
-//! The sockets of a running server: where it listens, who reaches it, and how many of them at once.
+//! The listening sockets of a running server, its public address and its connection limits.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,19 +14,19 @@ use crate::{
     service::Service,
 };
 
-/// Sockets that are listened on. Connections wait until [`serve`](Self::serve).
+/// Bound sockets. Connections wait until [`serve`](Self::serve).
 pub(super) struct Front {
     listener: Listener,
     metrics_at: MetricsAt,
     pub(super) address: SocketAddr,
-    /// Where customers reach this server, without a slash at its end.
+    /// URL at which customers reach this server, without a trailing slash.
     pub(super) base_url: String,
     pub(super) reach: Reach,
     pub(super) shares: Shares,
 }
 
 impl Front {
-    /// Begins to listen.
+    /// Binds the sockets.
     pub(super) async fn bind(args: &ServeArgs) -> Result<Self, Failure> {
         let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
         let drain = Duration::from_secs(args.drain.into());
@@ -41,7 +41,7 @@ impl Front {
         Ok(Self { listener, metrics_at, address, base_url, reach, shares })
     }
 
-    /// Serves until `stopping`, then lets the requests under way end.
+    /// Serves until `stopping`, then lets requests in flight finish.
     pub(super) async fn serve(
         self,
         args: &ServeArgs,
@@ -73,11 +73,11 @@ impl Front {
     }
 }
 
-/// An absolute http(s) address, without the slash at its end.
+/// Checks that a URL is absolute and http(s); removes trailing slashes.
 fn base_url(text: &str) -> Result<String, Failure> {
     let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     match url {
         Some(_) => Ok(text.trim_end_matches('/').to_owned()),
-        None => Err(format!("--base-url {text} is not an absolute http or https address").into()),
+        None => Err(format!("--base-url {text} is not an absolute http or https URL").into()),
     }
 }

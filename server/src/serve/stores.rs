@@ -1,21 +1,21 @@
-//! The stores of a running server: how they are opened, and how they are closed.
+//! The stores of a running server: opening and closing.
 
 use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     ambient::Ambient,
-    books,
     domain::Workspace,
     failure::Failure,
     file_modes,
     metrics::Metrics,
+    operations,
     store::{
         Disposable, Sandboxed, Store,
         embedded::{Closing, EmbeddedStore},
     },
 };
 
-/// The lasting store, and the sandbox's where it has one of its own.
+/// The main store, and the sandbox's store if it has a separate one.
 pub(super) struct Stores {
     store: Arc<dyn Store>,
     sandbox: Option<Arc<Disposable>>,
@@ -26,17 +26,17 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Opens the lasting store.
+    /// Opens the main store.
     pub(super) fn open(directory: PathBuf, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
-        books::remove_left_copies(&directory)?;
+        operations::remove_abandoned_copies(&directory)?;
         let commits = metrics.commits.clone();
         let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
         file_modes::warn_of_readable(&directory);
         Ok(Self { store: Arc::new(store), sandbox: None, closing, directory, ambient, metrics })
     }
 
-    /// Gives the sandbox's workspace a store of its own, of at most `max_mib`. Without a workspace, removes the store of an
-    /// earlier run.
+    /// Opens a separate store of at most `max_mib` for the sandbox's workspace. Without a workspace, removes an earlier
+    /// run's store.
     pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
         let directory = self.directory.join("sandbox");
         let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
@@ -49,17 +49,17 @@ impl Stores {
         Ok(())
     }
 
-    /// All stores as one.
+    /// The stores behind one interface.
     pub(super) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
 
-    /// The work of replacing the sandbox's store when it is old or large.
+    /// The worker that replaces the sandbox's store when it is old or large.
     pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         self.sandbox.clone().map(Disposable::renew)
     }
 
-    /// Closes the stores and waits for their threads. Nobody else may use them any more.
+    /// Closes the stores and waits for their threads. The caller must have dropped all other handles.
     pub(super) fn close(self) {
         drop(self.store);
         if let Some(sandbox) = self.sandbox.and_then(Arc::into_inner) {

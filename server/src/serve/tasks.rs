@@ -1,8 +1,8 @@
-//! The tasks of a running server, and the order in which they end.
+//! The tasks of a running server, and their shutdown order.
 //!
-//! 1. The server is told to stop (`stopping`): no request and no delivery begins, and those under way may end.
-//! 2. The workers are cancelled, each at the point where it waits. The next start takes up the rest of their work.
-//! 3. The tasks that requests began end by themselves, such as a refund whose client has hung up.
+//! 1. `stopping` is cancelled: no request and no delivery starts, and those in flight may finish.
+//! 2. The workers are cancelled, each at its next await point. The next start resumes their work.
+//! 3. Tasks that requests spawned run to completion, such as a refund whose client has disconnected.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -11,13 +11,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 #[derive(Default)]
 pub(super) struct Tasks {
     pub(super) tracker: TaskTracker,
-    /// Cancelled when the server is told to stop.
+    /// Cancelled on shutdown.
     pub(super) stopping: CancellationToken,
     ending: CancellationToken,
 }
 
 impl Tasks {
-    /// Has SIGINT and SIGTERM stop the server.
+    /// Stops the server on SIGINT or SIGTERM.
     pub(super) fn stop_on_signals(&self) -> std::io::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -27,18 +27,18 @@ impl Tasks {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            tracing::info!("shutting down: no new connections, requests under way may end");
+            tracing::info!("shutting down: no new connections; requests in flight may finish");
             stopping.cancel();
         });
         Ok(())
     }
 
-    /// Starts work that goes on until the server ends it.
+    /// Spawns a worker that runs until [`end`](Self::end).
     pub(super) fn start_worker(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(self.ending.clone().run_until_cancelled_owned(work));
     }
 
-    /// Cancels the workers, and waits until all tasks have ended.
+    /// Cancels the workers and waits for all tasks.
     pub(super) async fn end(&self) {
         self.ending.cancel();
         self.tracker.close();
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn workers_are_cancelled_and_what_requests_began_is_waited_for() {
+    async fn end_cancels_workers_and_waits_for_tasks_of_requests() {
         let tasks = Tasks::default();
         let has_ended = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&has_ended);

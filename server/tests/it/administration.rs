@@ -79,7 +79,7 @@ fn a_setting_comes_from_the_command_line_else_the_environment_else_the_file() {
         (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "")], &[], 1, &cannot_listen),
         (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "a b")], &[], 1, "PAYMENTS_STRIPE_SECRET_KEY must be visible ASCII"),
         ("listen = 'hush'", &[], &[], 2, "payments.toml, line 1, column 10: listen: invalid socket address syntax"),
-        ("lisen = 'hush'", &[], &[], 1, "payments.toml, line 1, column 1: lisen is no flag"),
+        ("lisen = 'hush'", &[], &[], 1, "payments.toml, line 1, column 1: lisen is not a flag"),
     ] {
         std::fs::write(&file, text).unwrap();
         let mut serve = std::process::Command::new(BINARY);

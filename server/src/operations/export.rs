@@ -1,4 +1,4 @@
-//! `payments-server export`: the books as JSON lines or CSV.
+//! `payments-server export`: records as JSON lines or CSV.
 
 use std::{
     borrow::Cow,
@@ -10,36 +10,36 @@ use serde::Serialize;
 
 use super::{Failure, open::with_store, progress};
 use crate::{
-    cli::{ExportArgs, ExportFormat, Ledger},
+    cli::{ExportArgs, ExportFormat, ExportedRecords},
     store::Maintenance,
 };
 
-/// The part of time that is written out.
+/// The exported period.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct Period {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
 }
 
-impl Span {
-    fn holds(self, time: Timestamp) -> bool {
+impl Period {
+    fn contains(self, time: Timestamp) -> bool {
         self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
     }
 }
 
-/// Writes one book to the standard output, in the order of its ids, which is that of time.
+/// Writes records to the standard output in order of their ids, which is chronological.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
-    let ExportArgs { ledger, format, since, until, data } = args;
-    let span = Span { since, until };
+    let ExportArgs { records, format, since, until, data } = args;
+    let period = Period { since, until };
     let written = with_store(&data.data_dir, move |store| {
         let out = BufWriter::new(io::stdout().lock());
         match format {
-            ExportFormat::Jsonl => write_book(store, ledger, span, JsonLines(out)),
-            ExportFormat::Csv => write_book(store, ledger, span, csv::Writer::from_writer(out)),
+            ExportFormat::Jsonl => write_records(store, records, period, JsonLines(out)),
+            ExportFormat::Csv => write_records(store, records, period, csv::Writer::from_writer(out)),
         }
     });
     match written.await {
-        // Whoever reads has read enough.
+        // The reader, such as `head`, has read enough.
         Err(error) if is_broken_pipe(&*error) => Ok(()),
         outcome => outcome,
     }
@@ -47,14 +47,14 @@ pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
 
 fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-    let of_csv = error.downcast_ref::<csv::Error>().and_then(|error| match error.kind() {
+    let in_csv = error.downcast_ref::<csv::Error>().and_then(|error| match error.kind() {
         csv::ErrorKind::Io(error) => Some(error.kind()),
         _ => None,
     });
-    kind.or(of_csv) == Some(io::ErrorKind::BrokenPipe)
+    kind.or(in_csv) == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// A row either as the API shows the record, or flat for a table.
+/// Writes a record either whole, as the API returns it, or flat, as a table row.
 trait Rows {
     fn row(&mut self, whole: &impl Serialize, flat: &impl Serialize) -> Result<(), Failure>;
     fn end(self) -> Result<(), Failure>;
@@ -64,7 +64,7 @@ struct JsonLines<W>(W);
 
 impl<W: Write> Rows for JsonLines<W> {
     fn row(&mut self, whole: &impl Serialize, _flat: &impl Serialize) -> Result<(), Failure> {
-        // The kind of failure is kept: a reader that has gone away is none.
+        // Keep the kind of the I/O error: a broken pipe is not a failure.
         serde_json::to_writer(&mut self.0, whole).map_err(io::Error::from)?;
         Ok(self.0.write_all(b"\n")?)
     }
@@ -84,47 +84,53 @@ impl<W: Write> Rows for csv::Writer<W> {
     }
 }
 
-fn write_book(store: &dyn Maintenance, ledger: Ledger, span: Span, mut rows: impl Rows) -> Result<(), Failure> {
+fn write_records(
+    store: &dyn Maintenance,
+    records: ExportedRecords,
+    period: Period,
+    mut rows: impl Rows,
+) -> Result<(), Failure> {
     let bar = progress::bar("exporting", || store.records());
     let mut read = 0_u64;
     let mut step = || {
         read += 1;
         progress::step(&bar, read);
     };
-    match ledger {
-        Ledger::Deliveries => {
+    match records {
+        ExportedRecords::Deliveries => {
             for outgoing in store.each_delivery() {
                 let delivery = outgoing?.delivery;
                 step();
-                if span.holds(delivery.created_at) {
+                if period.contains(delivery.created_at) {
                     rows.row(&delivery, &DeliveryRow::of(&delivery))?;
                 }
             }
         }
-        Ledger::Payments | Ledger::Refunds => {
+        ExportedRecords::Payments | ExportedRecords::Refunds => {
             for session in store.each_session() {
                 let payment = session?.payment;
                 step();
-                if ledger == Ledger::Payments {
-                    if span.holds(payment.created_at) {
+                if records == ExportedRecords::Payments {
+                    if period.contains(payment.created_at) {
                         rows.row(&payment, &PaymentRow::of(&payment))?;
                     }
-                } else if let Some(refund) = payment.refund.as_ref().filter(|refund| span.holds(refund.created_at)) {
+                } else if let Some(refund) = payment.refund.as_ref().filter(|refund| period.contains(refund.created_at))
+                {
                     rows.row(&RefundLine { payment: payment.id.as_str(), refund }, &RefundRow::of(&payment, refund))?;
                 }
             }
         }
-        Ledger::Postings => {
+        ExportedRecords::Postings => {
             for session in store.each_session() {
                 let session = session?;
                 step();
                 let payment = &session.payment;
                 for (nth, postings) in store.postings_of(&payment.id)?.iter().enumerate() {
-                    // The first move of money is the completion, the second the refund.
+                    // The first group of postings is the completion, the second the refund.
                     let refunded_at = payment.refund.as_ref().map(|refund| refund.created_at);
                     let at = if nth == 0 { payment.paid_at } else { refunded_at };
                     let at = at.unwrap_or(payment.updated_at);
-                    for posting in postings.iter().filter(|_| span.holds(at)) {
+                    for posting in postings.iter().filter(|_| period.contains(at)) {
                         let row = PostingRow::of(payment, posting, at);
                         rows.row(&row, &row)?;
                     }
@@ -143,8 +149,8 @@ struct RefundLine<'r> {
     refund: &'r Refund,
 }
 
-/// A merchant's text as a spreadsheet may read it: not as a formula.
-fn plain(text: &str) -> Cow<'_, str> {
+/// Escapes a merchant's text so that no spreadsheet runs it as a formula.
+fn without_formula(text: &str) -> Cow<'_, str> {
     match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => Cow::Owned(format!("'{text}")),
         false => Cow::Borrowed(text),
@@ -183,8 +189,8 @@ impl<'r> PaymentRow<'r> {
             net_amount: payment.net_amount.to_string(),
             currency: payment.currency.code(),
             payment_method: payment.payment_method.as_ref().map(payments_core::PaymentMethod::as_str),
-            merchant_transaction_id: plain(&payment.merchant_transaction_id),
-            description: payment.description.as_deref().map(plain),
+            merchant_transaction_id: without_formula(&payment.merchant_transaction_id),
+            description: payment.description.as_deref().map(without_formula),
         }
     }
 }
@@ -218,7 +224,7 @@ impl<'r> RefundRow<'r> {
             amount: refund.amount.to_string(),
             currency: refund.currency.code(),
             requires_manual_settlement: refund.requires_manual_settlement,
-            reason: refund.reason.as_deref().map(plain),
+            reason: refund.reason.as_deref().map(without_formula),
         }
     }
 }
@@ -231,9 +237,9 @@ struct PostingRow<'r> {
     developer_id: &'r str,
     environment: &'r str,
     account: payments_core::LedgerAccount,
-    /// In major units, with a sign.
+    /// Signed, in major units.
     amount: String,
-    /// The same in minor units: paisa, cents.
+    /// Signed, in minor units: paisa, cents.
     minor: i64,
     currency: &'static str,
 }

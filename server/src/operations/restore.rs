@@ -1,4 +1,4 @@
-//! `payments-server restore`.
+//! `payments-server restore`: restores a store from a backup, a journal, or both.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::{
     store::embedded::{self, LeftOut, Restored, Sources, Until},
 };
 
-/// Makes a store and proves it before anybody serves from it.
+/// Restores a store and checks it before it is used.
 pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
     let wanted = until_entry;
@@ -23,7 +23,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let Restored { last, left_out } = making.await??;
     let time = |millis: Option<i64>| Timestamp::from_millis(millis?).ok();
     if let Some(LeftOut { first, last, since, until }) = left_out {
-        let text = |at| time(at).map_or_else(|| "a time not kept".to_owned(), |time| time.to_string());
+        let text = |at| time(at).map_or_else(|| "an unknown time".to_owned(), |time| time.to_string());
         let (since, until) = (text(since), text(until));
         eprintln!(
             "left out: changes {first} to {last}, committed from {since} to {until}; --until-entry N restores up to any of \
@@ -31,7 +31,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
         );
     }
     if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
-        eprintln!("the last change that is kept is {last}; there is none of the number {wanted}");
+        eprintln!("change {wanted} does not exist; the last change is {last}");
     }
     let checked = with_store(&directory, |store| {
         let bar = progress::bar("checking", || store.records());
@@ -51,6 +51,6 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     }
     match checked.findings.len() {
         0 => Ok(()),
-        found => Err(format!("{found} records do not hold: payments-server check names them").into()),
+        found => Err(format!("{found} records are invalid; run payments-server check to list them").into()),
     }
 }

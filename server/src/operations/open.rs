@@ -1,4 +1,4 @@
-//! Opening a store to read all of it.
+//! Opens a store, or a copy of a running server's store, to read all of it.
 
 use std::{
     fs::{self, File},
@@ -23,11 +23,11 @@ use crate::{
     },
 };
 
-/// How long a lock is waited for.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How long to wait for the store's lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens the store of a directory, hands it to `read`, and closes it. Of a running server's store it is a copy as of one
-/// moment, made by the server and removed afterwards. A directory without a store is refused: none is made to be read.
+/// Opens the store of a directory, passes it to `read`, and closes it. A running server makes a copy as of one moment
+/// instead, which is removed afterwards. Returns an error if the directory has no store.
 pub(super) async fn with_store<T: Send + 'static>(
     directory: &Path,
     read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
@@ -35,13 +35,13 @@ pub(super) async fn with_store<T: Send + 'static>(
     if !embedded::is_there(directory) {
         return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
     }
-    remove_left_copies(directory)?;
-    // On the disk that has room for the store, and readable by those who may read it.
-    let copy = Copy::begin(directory)?;
+    remove_abandoned_copies(directory)?;
+    // In the data directory, which has room for it and the right permissions.
+    let copy = StoreCopy::create(directory)?;
     let work = with_copy(directory, copy.path.clone(), read);
     tokio::select! {
         outcome = work => outcome,
-        // The copy goes with it.
+        // Dropping `copy` removes it.
         () = interrupted() => Err("interrupted; nothing was changed".into()),
     }
 }
@@ -69,7 +69,7 @@ async fn with_copy<T: Send + 'static>(
         None => false,
         Some(AdminReply::BackedUp(_)) => true,
         Some(AdminReply::Error { error }) => return Err(error.into()),
-        Some(_) => return Err("the running server is of another version; use its own command line".into()),
+        Some(_) => return Err("the running server has another version; use the command line of that version".into()),
     };
     let directory = directory.to_owned();
     tokio::task::spawn_blocking(move || {
@@ -90,33 +90,35 @@ async fn with_copy<T: Send + 'static>(
     .await?
 }
 
-/// The engine's own threads can hold the lock of what this process has just restored for a moment longer.
+/// Opens the store. Retries, because the engine's threads release the lock shortly after a restore in this process.
 fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), OpenError> {
     let begun = Instant::now();
     loop {
         match EmbeddedStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits) {
-            Err(error) if error.is_in_use() && begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
+            Err(error) if error.is_in_use() && begun.elapsed() < LOCK_TIMEOUT => {
+                thread::sleep(Duration::from_millis(20));
+            }
             outcome => return outcome,
         }
     }
 }
 
-/// How often it is tried to remove a copy. What is left then is removed with the next copy, or by the server's next start.
-const REMOVALS: usize = 50;
+/// Attempts to remove a copy. If all fail, the next copy or the server's next start removes it.
+const MAX_REMOVAL_ATTEMPTS: usize = 50;
 
-/// What the names of copies begin with, in the data directory; the number of the process that reads one follows.
-const COPY: &str = "copy-";
+/// Directory name of a copy: this prefix and the id of the process that reads it.
+const COPY_PREFIX: &str = "copy-";
 
-/// A directory for a copy of the store, removed when it is no longer needed.
-struct Copy {
+/// A directory for a copy of the store, removed on drop.
+struct StoreCopy {
     path: PathBuf,
-    /// Locked for as long as somebody reads the copy: what nobody holds was left by a process that is gone.
+    /// Locked while the process reads the copy. A copy with a free lock is abandoned.
     _lock: File,
 }
 
-impl Copy {
-    fn begin(data_directory: &Path) -> io::Result<Self> {
-        let path = std::path::absolute(data_directory)?.join(format!("{COPY}{}", std::process::id()));
+impl StoreCopy {
+    fn create(data_directory: &Path) -> io::Result<Self> {
+        let path = std::path::absolute(data_directory)?.join(format!("{COPY_PREFIX}{}", std::process::id()));
         fs::create_dir(&path)?;
         let lock = File::create(path.join("lock"))?;
         lock.lock()?;
@@ -124,10 +126,10 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for StoreCopy {
     fn drop(&mut self) {
-        // The server may be writing to it at this moment, and cannot go on once it is gone.
-        for _ in 0..REMOVALS {
+        // Retry, because the server may still be writing to it.
+        for _ in 0..MAX_REMOVAL_ATTEMPTS {
             if fs::remove_dir_all(&self.path).is_ok() {
                 return;
             }
@@ -136,8 +138,8 @@ impl Drop for Copy {
     }
 }
 
-/// Removes the copies that nobody reads any more: whoever made them was killed.
-pub(crate) fn remove_left_copies(data_directory: &Path) -> io::Result<()> {
+/// Removes copies whose process was killed.
+pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(data_directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -145,8 +147,8 @@ pub(crate) fn remove_left_copies(data_directory: &Path) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
-        // A backup that an operator has put there has another name.
-        let process = name.to_str().and_then(|name| name.strip_prefix(COPY)).map(str::parse::<u32>);
+        // Leave an operator's own backups alone.
+        let process = name.to_str().and_then(|name| name.strip_prefix(COPY_PREFIX)).map(str::parse::<u32>);
         if !matches!(process, Some(Ok(_))) || !entry.file_type()?.is_dir() {
             continue;
         }
@@ -155,7 +157,7 @@ pub(crate) fn remove_left_copies(data_directory: &Path) -> io::Result<()> {
             Err(_) => false,
         };
         if !is_held {
-            tracing::warn!(directory = %entry.path().display(), "a copy that nobody reads any more is removed");
+            tracing::warn!(directory = %entry.path().display(), "removing an abandoned copy of the store");
             fs::remove_dir_all(entry.path())?;
         }
     }

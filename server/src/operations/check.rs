@@ -1,11 +1,11 @@
-//! `payments-server check`.
+//! `payments-server check`: checks every invariant of a store.
 
 use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
 use crate::{cli::AdminArgs, store::embedded};
 
-/// Reads the whole store, its journal's files included, and prints what does not hold, one finding a line.
+/// Checks the whole store and its journal files, and prints one violation per line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     let mut checked = with_store(&args.data.data_dir, |store| {
         let bar = progress::bar("checking", || store.records());
@@ -15,7 +15,7 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     })
     .await?;
     let directory = args.data.data_dir.clone();
-    let of_records = checked.findings.len();
+    let in_records = checked.findings.len();
     checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);
     let mut out = io::stdout().lock();
     if args.json {
@@ -28,14 +28,14 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
     let (records, payments) = (checked.records, checked.payments);
     match checked.findings.len() {
         0 if args.json => Ok(()),
-        files if files > 0 && of_records == 0 => Err(format!(
-            "all {records} records hold, but {files} journal files do not: put them back, or take a backup now, from \
-             which a restore needs none of them"
+        files if files > 0 && in_records == 0 => Err(format!(
+            "all {records} records are valid, but {files} journal files are not; put them back, or take a new backup, \
+             which needs none of them"
         )
         .into()),
-        0 => Ok(writeln!(out, "{records} records, {payments} of them payments: everything holds")?),
+        0 => Ok(writeln!(out, "{records} records, {payments} of them payments: no violations")?),
         found => Err(format!(
-            "{found} of {records} records do not hold; stop the server, keep a copy of the data directory, and restore \
+            "{found} of {records} records are invalid; stop the server, keep a copy of the data directory, and restore \
              the last backup"
         )
         .into()),

@@ -1,4 +1,4 @@
-//! What is done with a whole store: proving it, copying it, writing it out for a bookkeeper.
+//! Operations on a whole store: check, export, restore, scheduled backups.
 
 mod check;
 mod export;
@@ -9,7 +9,7 @@ mod schedule;
 
 pub(crate) use check::check;
 pub(crate) use export::export;
-pub(crate) use open::remove_left_copies;
+pub(crate) use open::remove_abandoned_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::{Schedule, back_up_regularly};
 

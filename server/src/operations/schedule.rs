@@ -1,4 +1,4 @@
-//! Backups on a schedule.
+//! Scheduled backups.
 
 use std::{
     fs, io,
@@ -15,10 +15,10 @@ use crate::{
     store::{Store, embedded},
 };
 
-/// What the names of scheduled backups begin with; the time in milliseconds follows, so they sort by it.
+/// Directory name of a scheduled backup: this prefix and the time in milliseconds, so that names sort by time.
 const PREFIX: &str = "backup-";
 
-/// Where backups go, how often, and how many of them are kept.
+/// Target, interval and retention of scheduled backups.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) directory: PathBuf,
@@ -26,11 +26,11 @@ pub(crate) struct Schedule {
     pub(crate) keep: usize,
 }
 
-/// Makes backups for as long as it is polled, the first at once. The store keeps its journal from the oldest one on, so
-/// that nothing acknowledged since is lost with the engine's file, and the store of any moment since can be made again.
+/// Makes backups forever, the first immediately. The store keeps its journal since the oldest backup, so that `restore`
+/// recovers every acknowledged change, and the state of any moment since then.
 pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>, schedule: Schedule) {
     let Some(store) = store.maintenance() else {
-        tracing::error!("this store makes no backups; start without --backup-dir");
+        tracing::error!("this store does not support backups; start without --backup-dir");
         return;
     };
     store.keep_journal_after(schedule.oldest_needs());
@@ -42,11 +42,11 @@ pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Am
             Ok(made) => {
                 tracing::info!(directory = %made.directory.display(), records = made.records, "backed up");
                 if let Err(error) = schedule.remove_old() {
-                    tracing::warn!(%error, "old backups could not be removed");
+                    tracing::warn!(%error, "cannot remove old backups");
                 }
                 store.keep_journal_after(schedule.oldest_needs());
             }
-            Err(error) => tracing::error!(%error, "no backup was made; it is tried again when the next is due"),
+            Err(error) => tracing::error!(%error, "backup failed; the next one runs on schedule"),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Schedule {
         self.directory.join(format!("{PREFIX}{:015}", now.as_millis()))
     }
 
-    /// Everything that a schedule made there, oldest first, unfinished ones as well.
+    /// All scheduled backups, oldest first, incomplete ones included.
     fn made(&self) -> io::Result<Vec<PathBuf>> {
         let mut made = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
@@ -69,22 +69,22 @@ impl Schedule {
         Ok(made)
     }
 
-    /// The journal entry after which the oldest whole backup needs the journal.
+    /// The journal entry after which the oldest complete backup needs the journal.
     fn oldest_needs(&self) -> u64 {
         let made = self.made().unwrap_or_default();
         made.iter().find_map(|path| embedded::needs_journal_after(path)).unwrap_or(0)
     }
 
-    /// Keeps the newest whole ones.
+    /// Removes all but the newest `keep` complete backups.
     fn remove_old(&self) -> io::Result<()> {
-        let (whole, unfinished): (Vec<_>, Vec<_>) =
+        let (complete, incomplete): (Vec<_>, Vec<_>) =
             self.made()?.into_iter().partition(|path| embedded::needs_journal_after(path).is_some());
-        let old = whole.len().saturating_sub(self.keep);
-        whole[..old].iter().chain(&unfinished).try_for_each(|path| remove(path))
+        let old = complete.len().saturating_sub(self.keep);
+        complete[..old].iter().chain(&incomplete).try_for_each(|path| remove(path))
     }
 }
 
-/// `backup.json` first, so that what is left by a crash is not taken for a whole backup.
+/// Removes a backup. `backup.json` goes first, so that a crash leaves an incomplete backup, which is ignored.
 fn remove(backup: &Path) -> io::Result<()> {
     match fs::remove_file(backup.join("backup.json")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,13 +1,13 @@
-//! A progress bar for long work, where somebody watches.
+//! A progress bar for long work on a terminal.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How many records lie between two looks at the bar.
+/// Records between two updates of the bar.
 const STEP: u64 = 1024;
 
-/// A bar on the standard error stream, or nothing if that is no terminal. `total` is asked for only if it is one.
+/// Shows a bar on the standard error stream if that is a terminal. Calls `total` only then.
 pub(super) fn bar(what: &'static str, total: impl FnOnce() -> u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -19,7 +19,7 @@ pub(super) fn bar(what: &'static str, total: impl FnOnce() -> u64) -> ProgressBa
     }
 }
 
-/// Moves the bar now and then.
+/// Updates the bar every [`STEP`] records.
 pub(super) fn step(bar: &ProgressBar, done: u64) {
     if done.is_multiple_of(STEP) {
         bar.set_position(done);
