@@ -1,4 +1,4 @@
-//! `/api/v1/account`: the workspace, its balances, its lifetime volume, its apps.
+//! `/api/v1/account`: the workspace, its balances, lifetime volume and apps.
 
 use warp::http::StatusCode;
 

@@ -1,5 +1,4 @@
-//! The styles and scripts of the pages, each under an address that changes with its content, so that a browser keeps it
-//! for good and never has an old one.
+//! The pages' styles and scripts. Each URL contains a hash of the content, so browsers can cache it forever.
 
 use std::sync::LazyLock;
 
@@ -25,19 +24,19 @@ pub(super) static DASHBOARD_STYLE: LazyLock<Asset> =
 pub(super) static DASHBOARD_SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("dashboard.js", JAVASCRIPT, include_str!("../../templates/dashboard.js")));
 
-/// A file that comes with the server.
+/// A static file, embedded in the server.
 pub(super) struct Asset {
     content: &'static str,
     kind: &'static str,
-    /// Its address, with the mark of its content.
+    /// Its URL, with a hash of its content.
     address: String,
 }
 
 impl Asset {
     fn new(path: &str, kind: &'static str, content: &'static str) -> Self {
         let digest = Sha256::digest(content);
-        let mark = hex::encode(&digest[..6]);
-        Self { content, kind, address: format!("/assets/{path}?{mark}") }
+        let hash = hex::encode(&digest[..6]);
+        Self { content, kind, address: format!("/assets/{path}?{hash}") }
     }
 
     pub(super) fn address(&self) -> &str {

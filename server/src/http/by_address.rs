@@ -1,7 +1,7 @@
-//! How many connections each address has open.
+//! Counts and limits the open connections of each client address.
 //!
-//! Addresses are counted as the rate limits count them: a /64 of IPv6 is one. A trusted proxy carries many clients, so
-//! its connections are not counted.
+//! As in the rate limits, a /64 of IPv6 counts as one address. Connections of trusted proxies do not count, because a
+//! proxy carries many clients.
 
 use std::{
     collections::HashMap,
@@ -11,23 +11,23 @@ use std::{
 
 use super::client_address::{TrustedProxies, network_of};
 
-/// The open connections of every address. Its size is bounded by the number of open connections.
+/// The open connections of every client address. Its size is bounded by the number of open connections.
 pub(crate) struct ConnectionsByAddress {
     at_most: usize,
     proxies: TrustedProxies,
     open: Open,
 }
 
-/// How many connections each address has open.
+/// Number of open connections by address.
 type Open = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl ConnectionsByAddress {
-    /// At most `at_most` connections for each address that is no trusted proxy.
+    /// Allows `at_most` connections per address, and any number from trusted proxies.
     pub(crate) fn new(at_most: usize, proxies: TrustedProxies) -> Self {
         Self { at_most, proxies, open: Arc::default() }
     }
 
-    /// Counts a connection until the result is dropped. `None`: the address has as many as it may.
+    /// Counts a connection until the result is dropped. `None` if the address has reached its limit.
     pub(super) fn admit(&self, peer: IpAddr) -> Option<Admitted> {
         if self.proxies.trusts(peer) {
             return Some(Admitted { counted: None });
@@ -43,7 +43,7 @@ impl ConnectionsByAddress {
     }
 }
 
-/// A connection that is counted for its address.
+/// A counted connection.
 pub(super) struct Admitted {
     counted: Option<(IpAddr, Open)>,
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_so_many_connections_and_a_closed_one_leaves_no_trace() {
+    fn an_address_has_at_most_its_limit_and_closed_connections_leave_no_entry() {
         let addresses = ConnectionsByAddress::new(2, TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]));
         let admit = |text: &str| addresses.admit(text.parse().unwrap());
         let first = admit("2001:db8::1").unwrap();

@@ -1,4 +1,4 @@
-//! `/api/v1/checkout`: the keyless routes behind the checkout page.
+//! `/api/v1/checkout`: the checkout page's keyless API.
 
 use payments_core::{DemoSession, Pay, Simulate};
 use serde_json::json;

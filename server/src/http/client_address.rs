@@ -1,14 +1,14 @@
-//! Whose request it is, behind proxies.
+//! Finds the client's address behind trusted proxies.
 //!
-//! `X-Forwarded-For` is whatever a client writes, so it counts only as far as trusted proxies vouch for it: from its
-//! right end, past the addresses of trusted proxies, to the first that is none.
+//! Clients can forge `X-Forwarded-For`, so only the entries that trusted proxies appended count. Reading from the right,
+//! the client is the first address that is not a trusted proxy's.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 use warp::http::HeaderMap;
 
-/// The networks of the proxies that this server's operator runs.
+/// The networks of the operator's proxies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
@@ -17,12 +17,12 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// Whether an address is one of these proxies'.
+    /// Whether an address belongs to a trusted proxy.
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
-    /// The client's address, given the connection's other end and the request's headers.
+    /// Returns the client's address, given the peer's address and the request's headers.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
@@ -31,7 +31,7 @@ impl TrustedProxies {
         let listed: Vec<&[u8]> = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).collect();
         let mut client = peer;
         for entry in listed.into_iter().rev() {
-            // What is no text is no address either. It is not passed over: what stands before it may be the client's.
+            // Stop at an invalid entry instead of skipping it: the client may have written everything before it.
             let Some(address) = std::str::from_utf8(entry).ok().and_then(address) else { break };
             client = address;
             if !self.trusts(address) {
@@ -42,7 +42,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address as proxies write it: with or without a port, of IPv6 in brackets or not, in quotes or not.
+/// Parses an address as proxies write it: optionally with a port, in brackets (IPv6), or in quotes.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
@@ -52,7 +52,7 @@ fn address(text: &str) -> Option<IpAddr> {
     bare().or_else(with_port).or_else(in_brackets)
 }
 
-/// The address that a client is counted as. Every customer of a provider has a /64 of IPv6, so a /64 counts as one.
+/// Reduces an IPv6 address to its /64, because a provider gives each customer at least a /64.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_trusted_proxies_vouch_for_counts() {
+    fn only_entries_of_trusted_proxies_count() {
         let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
         for (peer, forwarded, client) in [
             ("203.0.113.9", "1.1.1.1", "203.0.113.9"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_text_is_not_passed_over() {
+    fn a_line_that_is_not_text_is_not_skipped() {
         let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
         for (last, client) in [
             (&b"\xff"[..], "10.0.0.1"),

@@ -1,5 +1,5 @@
-//! `/dashboard`: a console for developers. The page is the same for everybody; the key that is typed into it stays in the
-//! browser's session and goes only to this server's API.
+//! `/dashboard`: a console for developers. The page is the same for everyone; the typed key stays in the browser's session
+//! storage and goes only to this server's API.
 
 use askama::Template;
 use warp::{
@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 struct Dashboard {
     style: &'static str,
     script: &'static str,
-    /// Where it may be used.
+    /// `None` if the sandbox is off.
     sandbox_key: Option<&'static str>,
 }
 

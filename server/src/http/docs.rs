@@ -1,4 +1,4 @@
-//! `/api/v1/openapi.json`, the API's description, and `/docs`, its reference.
+//! `/api/v1/openapi.json`, the OpenAPI document, and `/docs`, the API reference.
 
 use warp::{
     http::{HeaderValue, header},
@@ -11,8 +11,8 @@ pub(super) async fn description(_: Request) -> Outcome {
     let mut response = Response::new(DESCRIPTION.into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Pages of other origins may read the description, and nothing else: everything else needs a secret key, which
-    // never belongs in a browser, or is for our own pages.
+    // Pages of other origins may read only this document. Everything else needs a secret key, which must not be in a
+    // browser, or is for our own pages.
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! The checks before every handler, in order: the caller's key, the rate limit, the method.
+//! The checks before every handler, in this order: API key, rate limit, method.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::service::{Caller, Service};
 
-/// Answers a request whose path is in the table.
+/// Checks a request that has a route and calls its handler.
 pub(super) async fn answer(found: Found, mut request: Request) -> Response {
     request.params = found.params;
     let mut show: Box<dyn FnOnce(Problem) -> Response + Send> = Box::new(Problem::into_response);
@@ -24,7 +24,7 @@ pub(super) async fn answer(found: Found, mut request: Request) -> Response {
     let (verdict, handling) = match found.route.access {
         Access::Keyed(handle) => match authenticate(&server.service, &request.headers).await {
             Ok(caller) => (server.limits.take_key(&caller.key_id), handle(caller, request)),
-            // The listener counts it for its address.
+            // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
         },
         Access::Keyless(handle) => (by_address(&request), handle(request)),
@@ -45,23 +45,22 @@ pub(super) async fn answer(found: Found, mut request: Request) -> Response {
     response
 }
 
-/// The key is a Bearer token, or the value of `x-api-key` (API specification, "Authentication"). An `Authorization` of
-/// another scheme is for somebody else, such as a proxy's Basic.
+/// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
+/// other schemes, such as Basic for a proxy.
 async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
     let key = authorizations
         .find_map(bearer_token)
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let key = key.ok_or(Problem::Unauthorized(
-        "an API key is needed: send it as Authorization: Bearer <key>, or as x-api-key: <key>",
-    ))?;
+    let key =
+        key.ok_or(Problem::Unauthorized("API key missing: send Authorization: Bearer <key> or x-api-key: <key>"))?;
     let caller = service.caller(key.trim()).await?;
     caller.ok_or(Problem::Unauthorized(
-        "this API key is not valid: it is unknown, malformed or revoked, or the sandbox's where that is off",
+        "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off",
     ))
 }
 
-/// The scheme's name is not case-sensitive (RFC 9110, section 11.1).
+/// Parses a Bearer token. The scheme is case-insensitive (RFC 9110, section 11.1).
 fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)

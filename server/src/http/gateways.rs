@@ -1,5 +1,5 @@
-//! `/gateways`: where gateways send customers back to, and where they send events. Neither is believed: both are a reason
-//! to ask the gateway itself.
+//! `/gateways`: customers returning from a gateway, and events from gateways. Neither is trusted; both trigger a query to
+//! the gateway.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,45 +11,45 @@ use warp::http::StatusCode;
 use super::{page::see_other, reply, request::Request, route::Outcome};
 use crate::service::{Hint, Refused};
 
-/// How long a customer who comes back waits for the gateway's word before the page says that it is being asked.
+/// How long a returning customer waits for the gateway before the checkout page shows that the payment is processing.
 const WAIT: Duration = Duration::from_secs(8);
 
-pub(super) async fn back_from_bkash(request: Request) -> Outcome {
+pub(super) async fn return_from_bkash(request: Request) -> Outcome {
     let hint = match request.query("status").as_deref() {
         Some("success") => Hint::Approved,
         Some("failure" | "cancel") => Hint::GaveUp,
         _ => Hint::None,
     };
-    back(request, hint).await
+    redirect(request, hint).await
 }
 
-pub(super) async fn back_from_stripe(request: Request) -> Outcome {
+pub(super) async fn return_from_stripe(request: Request) -> Outcome {
     let hint = match request.query("outcome").as_deref() {
         Some("success") => Hint::Approved,
         Some("cancel") => Hint::GaveUp,
         _ => Hint::None,
     };
-    back(request, hint).await
+    redirect(request, hint).await
 }
 
-/// Asks the gateway and shows the customer the truth: the shop if it is paid, else the page that says how it stands.
-async fn back(request: Request, hint: Hint) -> Outcome {
+/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page.
+async fn redirect(request: Request, hint: Hint) -> Outcome {
     let id = request.param("id");
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
-    // Apart from this request, which ends with the customer's patience: an answer about money is worth waiting for.
+    // A separate task, so that the query completes even if the customer disconnects.
     let service = Arc::clone(request.service());
-    let settling = service.tasks.clone().spawn(async move { service.come_back(&payment, hint).await });
-    match timeout(WAIT, settling).await {
+    let confirming = service.tasks.clone().spawn(async move { service.come_back(&payment, hint).await });
+    match timeout(WAIT, confirming).await {
         Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
-        // The page explains everything else, an unknown payment too.
+        // The page explains every other outcome, including an unknown payment.
         _ => Ok(see_other(&page)),
     }
 }
 
-/// An event of the card processor. All of them come from a few addresses, so its route is not limited by address.
+/// Handles an event of the card processor. Its few addresses send all events, so the route has no rate limit.
 pub(super) async fn stripe_event(mut request: Request) -> Outcome {
-    // Without a card processor the body is not read.
+    // Fail before reading the body if there is no card processor.
     request.service().gateways.card_processor().map_err(Refused::from)?;
     let body = request.read_body().await?;
     let signature = request.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());

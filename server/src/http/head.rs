@@ -1,30 +1,30 @@
-//! How long a request's head may be.
+//! Limits of a request's head: request line and header fields.
 //!
-//! hyper reads heads somewhat longer than these bounds, so that a refusal has our error body and a request id. What is
-//! longer still, hyper refuses itself, with the same status and no body.
+//! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects
+//! even longer heads, with the same status and no body.
 
 use hyper::server::conn::http1;
 use warp::http::Request;
 
 use super::reply::Problem;
 
-/// The longest path with its query (414 beyond).
+/// Maximum length of path and query (414 beyond).
 pub(super) const MAX_URI_BYTES: usize = 8 * 1024;
-/// The most header fields (431 beyond).
+/// Maximum number of header fields (431 beyond).
 pub(super) const MAX_FIELDS: usize = 64;
-/// The longest head: request line and header fields together (431 beyond).
+/// Maximum length of request line and header fields together (431 beyond).
 pub(super) const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// What hyper reads: more fields than a request may have, and a head as long as any URI that it can hold.
+/// hyper's limits: more fields than we allow, and the longest URI that it supports.
 const READ_FIELDS: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
 
-/// Has hyper read as much as is needed to refuse what is too much.
-pub(super) fn bound(http: &mut http1::Builder) {
+/// Sets hyper's limits above ours.
+pub(super) fn configure(http: &mut http1::Builder) {
     http.max_headers(READ_FIELDS).max_buf_size(READ_BYTES);
 }
 
-/// Refuses a head that is too long.
+/// Returns an error if the head is too long.
 pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
     let uri = request.uri();
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());

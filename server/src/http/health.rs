@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`: for whoever watches the server. None is limited.
+//! `/healthz`, `/readyz` and `/metrics`, for monitoring. They have no rate limit.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use super::{
     route::Outcome,
 };
 
-/// Alive: the process answers; it may still be without its store.
+/// Liveness: the process responds, with or without its store.
 pub(super) async fn alive(_: Request) -> Outcome {
     ok()
 }
@@ -23,7 +23,7 @@ fn ok() -> Outcome {
     reply::json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
 }
 
-/// Ready for more: the store can be read, and nobody has told the server to stop.
+/// Readiness: the store is readable, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
         return Err(Problem::Unavailable("the server is shutting down".into()));
@@ -32,8 +32,7 @@ pub(super) async fn ready(request: Request) -> Outcome {
     ok()
 }
 
-/// They tell of the business, so not everybody may read them; to the others there is no such path. Behind a proxy on the
-/// same machine every peer is local, so a public server has them on a listener of its own or not at all.
+/// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.
 pub(super) async fn metrics(request: Request) -> Outcome {
     if !may_read(&request.server.metrics_from, request.peer, &request.headers) {
         return Err(Problem::no_such_path());
@@ -46,7 +45,7 @@ pub(super) async fn metrics(request: Request) -> Outcome {
     Ok(response)
 }
 
-/// Behind a proxy on this machine every peer is this machine; what came through one says so.
+/// Rejects proxied requests, because behind a proxy on this machine every peer is local.
 fn may_read(networks: &[IpNet], peer: IpAddr, headers: &HeaderMap) -> bool {
     let is_forwarded = ["x-forwarded-for", "forwarded", "via"].iter().any(|name| headers.contains_key(*name));
     !is_forwarded && networks.iter().any(|network| network.contains(&peer.to_canonical()))
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_are_for_the_named_networks_and_never_through_a_proxy() {
+    fn allowed_networks_read_metrics_but_never_through_a_proxy() {
         let networks = ["127.0.0.0/8".parse().unwrap(), "10.1.0.0/16".parse().unwrap()];
         let plain = HeaderMap::new();
         let mut forwarded = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! A keyed POST that is done once, however often it is sent under one `Idempotency-Key`.
+//! Idempotent POSTs: repeated requests with one `Idempotency-Key` take effect once.
 
 use bytes::Bytes;
 use payments_core::Invalid;
@@ -7,7 +7,7 @@ use warp::http::{HeaderMap, StatusCode};
 use super::{reply, request::Request, route::Outcome};
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
-/// Reads the body, and answers with the stored response if the idempotency key was used before.
+/// Reads the body and calls the handler, or returns the stored response if the idempotency key was used before.
 pub(super) async fn idempotent<F>(
     caller: Caller,
     mut request: Request,
@@ -28,13 +28,13 @@ where
     }
     match handler(caller, body, identity.clone()).await {
         Ok(answer) => Ok(reply::answer(success, answer)),
-        Err(refused) => Ok(reply::answer(success, answered_meanwhile(service, identity, refused).await?)),
+        Err(refused) => Ok(reply::answer(success, stored_meanwhile(service, identity, refused).await?)),
     }
 }
 
-/// The same request, sent twice at once, may be refused because of its own effect: a refund of a payment that the other
-/// one has refunded. Then both get the response that was stored with the effect.
-async fn answered_meanwhile(
+/// Looks for a stored response after a failure. Of two concurrent identical requests, the second may fail because of the
+/// first one's effect, such as a refund; then both get the response that was stored with the effect.
+async fn stored_meanwhile(
     service: &Service,
     identity: Option<IdempotentRequest>,
     refused: Refused,
@@ -47,7 +47,7 @@ async fn answered_meanwhile(
     }
 }
 
-/// 1 to 255 visible ASCII characters, once.
+/// Parses the header `Idempotency-Key`.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -57,6 +57,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
         .filter(|text| (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()));
     match (text, values.next()) {
         (Some(text), None) => Ok(Some(text.to_owned())),
-        _ => Err(Invalid::new("Idempotency-Key must be 1 to 255 visible ASCII characters, given once")),
+        _ => Err(Invalid::new("Idempotency-Key must be 1 to 255 visible ASCII characters, sent once")),
     }
 }

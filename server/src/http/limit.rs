@@ -1,6 +1,6 @@
-//! Rate limits: so many requests a minute for each API key, and for each address where there is no key.
+//! Rate limits: requests per minute per API key, or per client address on keyless routes.
 //!
-//! A window begins with the first request and lasts a minute (API specification, "Limits").
+//! A window starts with the first request and lasts a minute (API specification, "Limits").
 
 use std::{
     hash::Hash,
@@ -21,10 +21,10 @@ use super::{
     windows::{Taken, Windows},
 };
 
-/// Windows that each table keeps at most: 3,333 new addresses a second for a minute, in about 25 MB.
+/// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 25 MB.
 const MAX_WINDOWS: usize = 200_000;
 
-/// What every route is limited by.
+/// The rate limits of all routes.
 pub(crate) struct RateLimits {
     keys: Limit<KeyId>,
     addresses: Limit<IpAddr>,
@@ -32,34 +32,34 @@ pub(crate) struct RateLimits {
 }
 
 impl RateLimits {
-    /// So many requests a minute for a key, and for an address as these proxies tell it; 0 is no limit. `evicted` counts
-    /// the windows that were dropped early because their table was full.
+    /// Allows `per_key` requests per minute per key and `per_address` per client address; 0 is no limit. `evicted` counts
+    /// windows evicted early because their table was full.
     pub(crate) fn new(per_key: u32, per_address: u32, proxies: TrustedProxies, evicted: &Counter) -> Self {
         Self { keys: Limit::new(per_key, evicted), addresses: Limit::new(per_address, evicted), proxies }
     }
 
-    /// Counts a request with this key.
+    /// Counts a request for a key.
     pub(super) fn take_key(&self, key: &KeyId) -> Verdict {
         self.keys.take(key.clone(), Instant::now())
     }
 
-    /// Counts a request without a key.
+    /// Counts a request for its client address.
     pub(super) fn take_address(&self, peer: IpAddr, headers: &HeaderMap) -> Verdict {
         self.take(self.counted_as(peer, headers))
     }
 
-    /// The address that a request is counted for.
+    /// Returns the address or IPv6 network that a request counts for.
     pub(super) fn counted_as(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         network_of(self.proxies.client(peer, headers))
     }
 
-    /// Counts a request for an address.
+    /// Counts a request for the result of [`counted_as`](Self::counted_as).
     pub(super) fn take(&self, counted_as: IpAddr) -> Verdict {
         self.addresses.take(counted_as, Instant::now())
     }
 }
 
-/// What counting a request came to. `None` where there is no limit.
+/// The result of counting a request. `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict(Option<Counted>);
 
@@ -67,23 +67,23 @@ pub(super) struct Verdict(Option<Counted>);
 struct Counted {
     limit: u32,
     remaining: u32,
-    /// Where the request is one too many: how long until the window is over, in whole seconds, at least 1.
+    /// Seconds until the window ends, at least 1, if the request exceeds the limit.
     retry_after: Option<u64>,
 }
 
 impl Verdict {
-    /// For what is never limited.
+    /// For routes without a limit.
     pub(super) const UNLIMITED: Self = Self(None);
 
-    /// How many seconds to wait, if the request is one too many.
+    /// Seconds to wait, if the request exceeds the limit.
     pub(super) fn retry_after(self) -> Option<u64> {
         self.0?.retry_after
     }
 
-    /// Writes `X-RateLimit-Limit` and `X-RateLimit-Remaining`, and `Retry-After` on a refusal. What was judged once is
-    /// not judged again.
+    /// Writes `X-RateLimit-Limit` and `X-RateLimit-Remaining`, and `Retry-After` beyond the limit. Marks the response, so
+    /// that [`is_checked`] is true.
     pub(super) fn write(self, response: &mut Response) {
-        response.extensions_mut().insert(Judged);
+        response.extensions_mut().insert(Checked);
         if let Some(counted) = self.0 {
             let headers = response.headers_mut();
             headers.insert("x-ratelimit-limit", counted.limit.into());
@@ -96,14 +96,14 @@ impl Verdict {
 }
 
 #[derive(Clone, Copy)]
-struct Judged;
+struct Checked;
 
-/// Whether a request was counted, or needs no counting.
-pub(super) fn is_judged(response: &Response) -> bool {
-    response.extensions().get::<Judged>().is_some()
+/// Whether the response's request has already been counted, or has no limit.
+pub(super) fn is_checked(response: &Response) -> bool {
+    response.extensions().get::<Checked>().is_some()
 }
 
-/// A limit for each key of one kind.
+/// The rate limit for one kind of key.
 struct Limit<K> {
     per_window: u32,
     windows: Mutex<Windows<K>>,
@@ -128,7 +128,7 @@ impl<K: Hash + Eq + Clone> Limit<K> {
     }
 
     fn counted(&self, taken: Taken) -> Counted {
-        // Rounded up: waiting that long is enough.
+        // Round up, so that a retry after this time succeeds.
         let seconds = taken.left.as_secs() + u64::from(taken.left.subsec_nanos() > 0);
         Counted {
             limit: self.per_window,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_with_the_first_request_and_retry_after_tells_the_truth() {
+    fn a_window_starts_with_the_first_request_and_a_retry_after_the_wait_succeeds() {
         let windows = limit(2);
         let begun = Instant::now();
         let at = |millis| begun + Duration::from_millis(millis);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(windows.take("b", at(30_001)), counted(2, 1, None));
         assert_eq!(windows.take("a", at(59_999)), counted(2, 0, Some(1)));
         assert_eq!(windows.take("a", at(60_000)), counted(2, 1, None));
-        // Whoever waits as long as told is let in.
+        // A retry after the wait succeeds.
         for refused_at in [30_001_u64, 45_678, 59_999] {
             let windows = limit(1);
             windows.take("a", at(0));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_network_of_64_bits_counts_as_one_and_a_mapped_address_as_what_it_maps() {
+    fn an_ipv6_64_network_counts_as_one_and_a_mapped_address_as_ipv4() {
         let limits = RateLimits::new(0, 1, TrustedProxies::default(), &Counter::default());
         let refused =
             |text: &str| limits.take_address(text.parse().unwrap(), &HeaderMap::new()).retry_after().is_some();

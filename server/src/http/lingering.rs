@@ -1,7 +1,7 @@
-//! Reads on, for a moment, what a client still sends of a request that was refused.
+//! Drains the rest of a request body that the handler did not read.
 //!
-//! A connection that is closed while bytes of the client wait to be read is reset, and the client may lose the answer: it
-//! sees a broken pipe instead of 413. So whoever drops a body before its end, the rest of it is read and thrown away.
+//! Closing a connection with unread bytes resets it. The client may then see a broken pipe instead of the response, such
+//! as 413. So the rest of a dropped body is read and discarded.
 
 use std::{
     pin::Pin,
@@ -13,23 +13,23 @@ use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::{runtime::Handle, time::timeout};
 
-/// How much of a body is read that nobody wants.
+/// Maximum number of bytes to drain.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How long.
-const AT_MOST: Duration = Duration::from_secs(5);
+/// Maximum time to drain.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
-/// A request's body. When it is dropped before its end, the rest is read for a moment.
+/// A request body. Dropping it before its end drains the rest.
 pub(super) struct Lingering {
     /// `None` after the end.
     body: Option<Incoming>,
-    /// The client waits for `100 Continue`, which reading would send: it is told to send nothing instead.
-    waits: bool,
+    /// The client waits for `100 Continue`, which reading the body would send. Do not drain then.
+    expects_continue: bool,
 }
 
 impl Lingering {
-    /// `waits`: the request has `Expect: 100-continue`.
-    pub(super) fn new(body: Incoming, waits: bool) -> Self {
-        Self { body: Some(body), waits }
+    /// `expects_continue`: the request has `Expect: 100-continue`.
+    pub(super) fn new(body: Incoming, expects_continue: bool) -> Self {
+        Self { body: Some(body), expects_continue }
     }
 }
 
@@ -41,7 +41,7 @@ impl Body for Lingering {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.waits = false;
+        self.expects_continue = false;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(body).poll_frame(context));
         if !matches!(frame, Some(Ok(_))) {
@@ -61,16 +61,18 @@ impl Body for Lingering {
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        let Some(body) = self.body.take().filter(|body| !self.waits && !body.is_end_stream()) else { return };
-        // Outside of the runtime it is being shut down, and the connection with it.
+        let Some(body) = self.body.take().filter(|body| !self.expects_continue && !body.is_end_stream()) else {
+            return;
+        };
+        // Outside the runtime, it and the connection are shutting down.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(timeout(AT_MOST, read_on(body)));
+            runtime.spawn(timeout(MAX_DURATION, drain(body)));
         }
     }
 }
 
-/// Ends with the body, at its bound, or when the connection breaks.
-async fn read_on(mut body: Incoming) {
+/// Reads until the body ends, the limit is reached, or the connection breaks.
+async fn drain(mut body: Incoming) {
     let mut read = 0;
     while read < MAX_BYTES {
         match std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {

@@ -1,7 +1,7 @@
-//! The socket: accepts connections within bounds, and gives every answer what all answers have.
+//! The listener: accepts connections within limits, and sets the headers common to all responses.
 //!
-//! `warp::serve` has no header timeout, no limit of connections and no end to its shutdown, so the connections are
-//! served here by hyper's HTTP/1 builder, with a timer. warp does the routing, as a service.
+//! `warp::serve` has no header timeout, no connection limit and no shutdown timeout, so this module serves connections
+//! with hyper's HTTP/1 builder and calls warp as a service.
 
 use std::{
     convert::Infallible, future::Future, io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration,
@@ -38,14 +38,14 @@ use super::{
 };
 use crate::{ambient::Ambient, metrics::Requests};
 
-/// The listener's bounds.
+/// The listener's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// How many connections may be open at once; who comes after waits to be accepted.
+    /// Maximum number of open connections; the next one waits to be accepted.
     pub(crate) connections: usize,
-    /// How long a connection may take to send a request's head, and how long it may idle between two.
+    /// How long a connection may take to send a request's head, and how long it may idle between requests.
     pub(crate) head: Duration,
-    /// How long requests under way may take to end when the server shuts down.
+    /// How long requests in flight may take to finish on shutdown.
     pub(crate) drain: Duration,
 }
 
@@ -55,48 +55,48 @@ impl Default for Limits {
     }
 }
 
-/// A socket that is listened on.
+/// A bound socket.
 pub(crate) struct Listener {
     socket: TcpListener,
     limits: Limits,
 }
 
 impl Listener {
-    /// Begins to listen; connections wait until [`serve`](Self::serve).
+    /// Binds the socket; connections wait until [`serve`](Self::serve).
     pub(crate) async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         Ok(Self { socket: TcpListener::bind(address).await?, limits })
     }
 
-    /// Where it listens, with the port that was picked.
+    /// The bound address, with its actual port.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Serves until `stop`, then lets the requests under way end.
+    /// Serves until `stop`, then lets requests in flight finish.
     pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
         let edge = Arc::new(edge);
-        let places = Arc::new(Semaphore::new(self.limits.connections));
+        let permits = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
-        let cut = CancellationToken::new();
+        let abort = CancellationToken::new();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head).keep_alive(true);
-        head::bound(&mut http);
+        head::configure(&mut http);
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = async {
-                // The semaphore is never closed; without a place nothing is accepted.
-                let place = Arc::clone(&places).acquire_owned().await;
-                (self.socket.accept().await, place)
+                // The semaphore is never closed. Accept nothing without a permit.
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                (self.socket.accept().await, permit)
             };
-            let (accepted, place) = tokio::select! {
+            let (accepted, permit) = tokio::select! {
                 () = &mut stop => break,
                 accepted = accepted => accepted,
             };
             let (stream, peer) = match accepted {
                 Ok((stream, peer)) => (stream, Peer(peer.ip())),
                 Err(error) => {
-                    // Most often the process has no file descriptor left; one will be free in a moment.
-                    tracing::warn!(%error, "a connection was not accepted");
+                    // Usually the process has no free file descriptor; retry shortly.
+                    tracing::warn!(%error, "cannot accept a connection");
                     sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -109,38 +109,38 @@ impl Listener {
             let connection = connections.watch(connection);
             let open = edge.metrics.connections.clone();
             open.inc();
-            let cut = cut.clone();
+            let abort = abort.clone();
             let unreadable = edge.metrics.unreadable.clone();
             edge.tasks.spawn(async move {
                 tokio::select! {
-                    // A connection that breaks is the peer's affair; what it asked for was answered or was not.
+                    // Ignore broken connections; count unparsable requests.
                     ended = connection => {
                         if ended.is_err_and(|error| error.is_parse()) {
                             unreadable.inc();
                         }
                     }
-                    () = cut.cancelled() => {}
+                    () = abort.cancelled() => {}
                 }
                 open.dec();
-                drop((place, admitted));
+                drop((permit, admitted));
             });
         }
         drop(self.socket);
         if timeout(self.limits.drain, connections.shutdown()).await.is_err() {
-            tracing::warn!("requests were still under way when the time to drain was over; they are cut off");
-            cut.cancel();
+            tracing::warn!("drain timeout reached; closing connections with requests in flight");
+            abort.cancel();
         }
     }
 }
 
-/// What every connection's requests go through.
+/// The shared state that serves every connection's requests.
 pub(crate) struct Edge {
     pub(crate) routes: Routes,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) addresses: ConnectionsByAddress,
     pub(crate) metrics: Requests,
-    /// The tasks of connections.
+    /// Tracks the connections' tasks.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -150,15 +150,15 @@ fn connection(
     peer: Peer,
     edge: Arc<Edge>,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + 'static {
-    // Answers are written whole; waiting to fill a packet only delays them.
+    // Responses are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| Arc::clone(&edge).respond(peer, request));
     http.serve_connection(TokioIo::new(stream), service)
 }
 
 impl Edge {
-    /// Answers one request: with an id that the answer and the log share, with what is left of its limit, and even if
-    /// its handler panics.
+    /// Responds to one request, even if its handler panics. Adds the request id, which the log shares, and the rate-limit
+    /// headers.
     async fn respond(
         self: Arc<Self>,
         peer: Peer,
@@ -181,8 +181,8 @@ impl Edge {
                 span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response())
             }
         };
-        if !limit::is_judged(&response) {
-            // No route counted it: the path is unknown, or the key.
+        if !limit::is_checked(&response) {
+            // Not counted yet, because the path or the key is unknown.
             let verdict = self.limits.take(counted_as);
             if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
                 response = Problem::TooManyRequests(seconds).into_response();
@@ -198,10 +198,10 @@ impl Edge {
         Ok(response)
     }
 
-    /// Refuses a head that is too long; has the routes answer the rest.
+    /// Checks the head's length, then calls the routes.
     async fn handle(&self, request: Request<body::Incoming>) -> Response {
-        let waits = request.headers().contains_key(header::EXPECT);
-        let request = request.map(|body| Lingering::new(body, waits));
+        let expects_continue = request.headers().contains_key(header::EXPECT);
+        let request = request.map(|body| Lingering::new(body, expects_continue));
         if let Err(problem) = head::check(&request) {
             return problem.into_response();
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_that_panics_is_answered_with_500_and_the_connection_goes_on() {
+    async fn a_panicking_handler_returns_500_and_keeps_the_connection() {
         let mut stream = TcpStream::connect(listening_with(Limits::default()).await).await.unwrap();
         let answer = ask(&mut stream, "GET /panic HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 500 Internal Server Error"), "{answer}");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_says_nothing_is_closed() {
+    async fn the_listener_closes_a_connection_without_a_request() {
         let limits = Limits { head: Duration::from_millis(100), ..Limits::default() };
         let address = listening_with(limits).await;
         for beginning in ["", "GET /works HTTP/1.1\r\nhost"] {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beyond_the_limit_of_connections_the_next_waits_for_a_place() {
+    async fn beyond_the_connection_limit_the_next_connection_waits() {
         let address = listening_with(Limits { connections: 1, ..Limits::default() }).await;
         let mut first = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut first, "GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await.contains("yes"));

@@ -1,7 +1,7 @@
-//! Where `/metrics` is answered.
+//! Chooses the listener for `/metrics`.
 //!
-//! They tell of the business. Behind a proxy on the same machine every peer is local, so on a public server the main
-//! listener cannot tell an operator from a stranger: `/metrics` has a listener of its own there, or is off.
+//! Metrics reveal business figures. Behind a proxy on the same machine every peer is local, so a public server's main
+//! listener cannot tell the operator from others. There, `/metrics` has a separate listener or is off.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::reach::Reach;
 
-/// The address for `/metrics` cannot be had.
+/// The address for `/metrics` is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for /metrics: {source}; choose another with --metrics-listen")]
 pub(crate) struct CannotListen {
@@ -22,37 +22,37 @@ pub(crate) struct CannotListen {
     source: io::Error,
 }
 
-/// Where `/metrics` is answered.
+/// The listener that serves `/metrics`.
 pub(crate) enum MetricsAt {
-    /// Where everything else is.
+    /// The main listener.
     Main,
-    /// On a listener of its own.
+    /// A separate listener.
     Own(Listener),
-    /// Nowhere.
+    /// None.
     Nowhere,
 }
 
 impl MetricsAt {
-    /// Connections of whoever reads the metrics. They count as the server's own.
+    /// Maximum number of connections to the separate listener, in addition to the main listener's.
     const CONNECTIONS: usize = 8;
 
-    /// On the address that was asked for; else on the main listener of a local server, and on none of a public one.
-    pub(crate) async fn of(asked: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CannotListen> {
-        let Some(asked) = asked else {
+    /// Binds the requested address. Without one, chooses the main listener of a local server, and none on a public one.
+    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CannotListen> {
+        let Some(requested) = requested else {
             if reach == Reach::Local {
                 return Ok(Self::Main);
             }
-            tracing::info!("/metrics is off, because this server is public; give it an address with --metrics-listen");
+            tracing::info!("/metrics is off, because this server is public; set --metrics-listen to enable it");
             return Ok(Self::Nowhere);
         };
         let bounds = Limits { connections: Self::CONNECTIONS, ..bounds };
-        let cannot = |source| CannotListen { address: asked, source };
-        let listener = Listener::bind(asked, bounds).await.map_err(cannot)?;
+        let cannot = |source| CannotListen { address: requested, source };
+        let listener = Listener::bind(requested, bounds).await.map_err(cannot)?;
         tracing::info!("/metrics is on http://{}", listener.address().map_err(cannot)?);
         Ok(Self::Own(listener))
     }
 
-    /// What the main listener answers.
+    /// The routes of the main listener.
     pub(crate) fn parts(&self) -> Parts {
         match self {
             Self::Main => Parts::ApiAndMetrics,
@@ -60,7 +60,7 @@ impl MetricsAt {
         }
     }
 
-    /// Serves the listener of its own, if there is one, until the server stops.
+    /// Serves the separate listener, if there is one, until shutdown.
     pub(crate) async fn serve(self, server: &Arc<Server>) {
         let Self::Own(listener) = self else { return };
         let edge = Edge {

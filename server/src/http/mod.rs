@@ -1,7 +1,7 @@
-//! HTTP: connections, the table of routes, and the handlers.
+//! HTTP: connections, route table, handlers.
 //!
-//! The listener finds a request's route by one lookup in the table ([`routes`]); warp takes the request apart; the gate
-//! ([`gate`]) asks who calls, counts the request and checks its method; then the handler answers. No filter rejects.
+//! The [`listener`] looks up a request's route in the table ([`routes`]), warp parses the request, and the [`gate`]
+//! authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
 mod assets;

@@ -1,4 +1,4 @@
-//! Answers: JSON, and the error body of the API specification's section "Errors".
+//! Responses: JSON bodies, and the error body of the API specification's section "Errors".
 
 use payments_core::{ErrorBody, Invalid, Message, RawJson, Refusal};
 use serde::Serialize;
@@ -13,13 +13,13 @@ use crate::{
     service::{Answer, Refused},
 };
 
-/// A success with a body.
+/// A successful JSON response.
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response, Problem> {
     let body = serde_json::to_string(body).map_err(|error| Problem::Internal(error.to_string()))?;
     Ok(with_json(status, body))
 }
 
-/// The answer to a request that may carry an idempotency key.
+/// The response to a request that may have an idempotency key.
 pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
     let mut response = raw_json(status, &answer.body);
     if answer.replayed {
@@ -36,15 +36,15 @@ fn with_json(status: StatusCode, body: String) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Answers are about one caller's money at one moment.
+    // A response is about one caller's money at one moment.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-/// A request that was not done, as the caller reads it.
+/// An API error.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// 400, with a sentence for each fault.
+    /// 400, with one sentence per invalid field.
     Invalid(Invalid),
     /// 401.
     Unauthorized(&'static str),
@@ -52,11 +52,11 @@ pub(super) enum Problem {
     Forbidden(String),
     /// 404.
     NotFound(String),
-    /// 405, with the methods that the path has.
+    /// 405, with the path's methods.
     MethodNotAllowed(&'static str),
     /// 408: the body did not arrive in time.
     BodyTimeout,
-    /// 409: the state forbids it.
+    /// 409: the resource's state forbids it.
     Conflict(String),
     /// 413.
     BodyTooLarge,
@@ -64,23 +64,23 @@ pub(super) enum Problem {
     UriTooLong,
     /// 422.
     Unprocessable(String),
-    /// 429, with the seconds to wait. The gate writes the headers.
+    /// 429, with the seconds to wait. [`Verdict`](super::limit::Verdict) writes the headers.
     TooManyRequests(u64),
     /// 431.
     HeadTooLarge,
-    /// 500. The text is for the log, not for the caller.
+    /// 500. The cause goes to the log, not to the caller.
     Internal(String),
-    /// 503, to be tried again.
+    /// 503; the caller may retry.
     Unavailable(String),
 }
 
 impl Problem {
-    /// No route has the path.
+    /// 404 for a path without a route.
     pub(super) fn no_such_path() -> Self {
-        Self::NotFound("no route has this path; the API lives under /api/v1".into())
+        Self::NotFound("no such path; API paths start with /api/v1".into())
     }
 
-    /// The answer with its headers.
+    /// Builds the response with its headers.
     pub(super) fn into_response(self) -> Response {
         let mut extra = None;
         let (status, message) = match self {
@@ -93,11 +93,12 @@ impl Problem {
             Self::NotFound(message) => (StatusCode::NOT_FOUND, Message::One(message)),
             Self::MethodNotAllowed(allowed) => {
                 extra = Some((header::ALLOW, HeaderValue::from_static(allowed)));
-                (StatusCode::METHOD_NOT_ALLOWED, Message::One(format!("this path takes {allowed}")))
+                (StatusCode::METHOD_NOT_ALLOWED, Message::One(format!("this path allows only {allowed}")))
             }
-            Self::BodyTimeout => {
-                (StatusCode::REQUEST_TIMEOUT, Message::One("the body did not arrive in time; send it again".into()))
-            }
+            Self::BodyTimeout => (
+                StatusCode::REQUEST_TIMEOUT,
+                Message::One("the body did not arrive in time; send the request again".into()),
+            ),
             Self::Conflict(message) => (StatusCode::CONFLICT, Message::One(message)),
             Self::BodyTooLarge => {
                 (StatusCode::PAYLOAD_TOO_LARGE, Message::One("the body must be at most 65536 bytes".into()))
@@ -108,18 +109,18 @@ impl Problem {
             }
             Self::HeadTooLarge => {
                 let message = format!(
-                    "the request's head must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} header fields"
+                    "the request line and headers must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} headers"
                 );
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Message::One(message))
             }
             Self::Unprocessable(message) => (StatusCode::UNPROCESSABLE_ENTITY, Message::One(message)),
             Self::TooManyRequests(seconds) => {
-                let message = format!("too many requests; wait {seconds} s before the next");
+                let message = format!("too many requests; retry after {seconds} s");
                 (StatusCode::TOO_MANY_REQUESTS, Message::One(message))
             }
             Self::Internal(cause) => {
-                tracing::error!(cause, "a request failed inside the server");
-                let message = "the server failed; its operator finds the cause in the log under this X-Request-Id";
+                tracing::error!(cause, "a request failed with an internal error");
+                let message = "internal error; give the X-Request-Id to the server's operator, whose log has the cause";
                 (StatusCode::INTERNAL_SERVER_ERROR, Message::One(message.into()))
             }
             Self::Unavailable(message) => {
@@ -158,7 +159,7 @@ impl From<Refused> for Problem {
             Refused::Gateway(GatewayError::Refused { .. }) => Self::Unprocessable(message),
             Refused::Gateway(_) | Refused::KeyUnderWay | Refused::TooManyEffects => Self::Unavailable(message),
             Refused::Unavailable(cause) => {
-                tracing::error!(%cause, "the store cannot answer");
+                tracing::error!(%cause, "the store is unavailable");
                 Self::Unavailable(message)
             }
         }

@@ -1,4 +1,4 @@
-//! A request as handlers see it: taken apart by warp, its body not yet read.
+//! The request that handlers receive: parsed by warp, body not yet read.
 
 use std::{
     convert::Infallible,
@@ -20,18 +20,18 @@ use warp::{
 use super::{reply::Problem, server::Server};
 use crate::service::Service;
 
-/// The longest body that is read (413 beyond).
+/// Maximum length of a body (413 beyond).
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// How long all of a body may take to arrive (408 after).
+/// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The other end of a connection; the listener puts it into each request's extensions.
+/// The peer's address. The listener adds it to each request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
-/// The parameters of a path, by the names that its template gives them.
+/// Path parameters, by their names in the route's template.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Params(Vec<(&'static str, String)>);
 
@@ -44,25 +44,25 @@ impl Params {
         self.0.iter().any(|(_, value)| value.is_empty())
     }
 
-    /// The value of a parameter, as it stands in the path; empty if the template does not have it.
+    /// Returns a parameter, not decoded; empty if the template does not have it.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 }
 
-/// A request, taken apart.
+/// A parsed request.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
     pub(super) path: String,
     pub(super) params: Params,
     pub(super) headers: HeaderMap,
-    /// The other end of the connection: the client, or a proxy before it.
+    /// The peer's address: the client's, or its proxy's.
     pub(super) peer: IpAddr,
     query: String,
     body: Body,
 }
 
-/// Takes a request apart. It never rejects.
+/// Parses a request. Never rejects.
 pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
     warp::path::full()
         .and(warp::header::headers_cloned())
@@ -74,7 +74,7 @@ pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), 
             path: path.as_str().to_owned(),
             params: Params::default(),
             headers,
-            // The listener gives every request its peer.
+            // The listener sets the peer of every request.
             peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
             query,
             body: to_bytes(body),
@@ -90,7 +90,7 @@ impl Request {
         &self.server.service
     }
 
-    /// A parameter of the path, as it stands there.
+    /// Returns a path parameter, not decoded.
     pub(super) fn param(&self, name: &str) -> &str {
         self.params.get(name)
     }
@@ -100,7 +100,7 @@ impl Request {
         let mut bytes = BytesMut::new();
         let all = async {
             while let Some(chunk) = self.body.next().await {
-                let chunk = chunk.map_err(|_| Invalid::new("the body broke off; send it again"))?;
+                let chunk = chunk.map_err(|_| Invalid::new("the body is incomplete; send the request again"))?;
                 if bytes.len() + chunk.len() > MAX_BODY_BYTES {
                     return Err(Problem::BodyTooLarge);
                 }
@@ -112,7 +112,7 @@ impl Request {
         Ok(bytes.freeze())
     }
 
-    /// Reads a body that must be JSON, or may be missing where the handler makes do without.
+    /// Reads a JSON body, which may be empty.
     pub(super) async fn read_json(&mut self) -> Result<Bytes, Problem> {
         let body = self.read_body().await?;
         let declared = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -124,12 +124,12 @@ impl Request {
         }
     }
 
-    /// Which page of a list is asked for.
+    /// Returns the requested page of a list.
     pub(super) fn page(&self) -> Result<PageRequest, Invalid> {
         PageRequest::from_query(self.query("page").as_deref(), self.query("limit").as_deref())
     }
 
-    /// A parameter of the query, decoded; the first, if it is given several times.
+    /// Returns a query parameter, decoded; the first of several.
     pub(super) fn query(&self, name: &str) -> Option<String> {
         let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
         pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())

@@ -1,4 +1,4 @@
-//! Routes as data, and the lookup that finds one.
+//! Routes as data, and their lookup.
 
 use std::{collections::BTreeMap, pin::Pin};
 
@@ -16,32 +16,32 @@ use crate::service::Caller;
 
 /// What a handler returns.
 pub(super) type Outcome = Result<Response, Problem>;
-/// A handler at work. It does nothing before it is polled.
+/// A handler's future. It does nothing until polled.
 pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// One method of one path.
+/// A route: one method of one path.
 pub(super) struct Route {
     /// The method; `GET` answers `HEAD` as well, and hyper leaves the body out (RFC 9110, section 9.3.2).
     pub(super) method: Method,
-    /// The path as the API's description writes it: `/api/v1/payments/{id}`.
+    /// The path as in the OpenAPI document: `/api/v1/payments/{id}`.
     pub(super) template: &'static str,
     pub(super) access: Access,
 }
 
-/// Who may call a route, how it is limited, and its handler.
+/// A route's authentication, rate limit and handler.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
-    /// A caller with an API key; limited by key.
+    /// Needs an API key; limited per key.
     Keyed(fn(Caller, Request) -> Handling),
-    /// Anybody; limited by address.
+    /// Needs no key; limited per client address.
     Keyless(fn(Request) -> Handling),
-    /// Anybody; limited by address. `show` makes a page of a refusal, for a person.
+    /// Needs no key; limited per client address. `show` renders an error as a page for people.
     Page { handle: fn(Request) -> Handling, show: fn(&HeaderMap, Problem) -> Response },
-    /// Anybody, without a limit.
+    /// Needs no key; not limited.
     Unlimited(fn(Request) -> Handling),
 }
 
-/// The metrics' label of requests without a route.
+/// The metrics label of requests without a route.
 pub(super) const OTHER: &str = "other";
 
 /// The routes of the server, by path.
@@ -50,21 +50,21 @@ pub(super) struct Table(Router<Resource>);
 /// The routes of one path.
 struct Resource {
     routes: Vec<&'static Route>,
-    /// Their methods, as `Allow` lists them.
+    /// Their methods, as the value of `Allow`.
     allow: String,
 }
 
 /// The route of a request.
 #[derive(Clone)]
 pub(super) struct Found {
-    /// The path's route for the method. If the path does not take the method: its first route, which says who may read
-    /// the 405 and how it is limited.
+    /// The path's route for the method. If the path does not allow the method: its first route, whose access applies to
+    /// the 405.
     pub(super) route: &'static Route,
-    /// The methods of the path, if the request's is not among them.
+    /// The path's methods, if the request's is not one of them.
     pub(super) allow: Option<&'static str>,
-    /// The metrics' label: the template, or `other` if the path ends with a slash.
+    /// The metrics label: the template, or `other` if the path ends with a slash.
     pub(super) label: &'static str,
-    /// The path's parameters.
+    /// The path parameters.
     pub(super) params: Params,
 }
 
@@ -82,11 +82,11 @@ impl Table {
         Self(router)
     }
 
-    /// The route of a method and a path. A slash at the path's end makes no difference.
+    /// Finds the route of a method and a path. Ignores a trailing slash.
     pub(super) fn find(&'static self, method: &Method, path: &str) -> Option<Found> {
         let found = self.0.at(path.strip_suffix('/').unwrap_or(path)).ok()?;
         let params = Params::new(found.params.iter());
-        // matchit lets a parameter be empty where more of the template follows: `/api/v1/payments//refund`.
+        // matchit matches empty parameters in the middle of a path: `/api/v1/payments//refund`.
         if params.has_empty() {
             return None;
         }

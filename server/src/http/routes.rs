@@ -1,7 +1,6 @@
-//! All routes of the server, one a row: method, path, who may call it and how it is limited, handler.
+//! The route table. One row per route: method, path, authentication and rate limit, handler.
 //!
-//! Every answer to "which route?" comes from here: 404, 405 with `Allow`, the metrics' label. Tests hold the API's
-//! description against the table.
+//! 404, 405 with `Allow`, and the metrics label derive from it. Tests compare the OpenAPI document with it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -44,8 +43,8 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/openapi.json", Keyless(|r| Box::pin(docs::description(r)))),
     route(GET, "/checkout/{id}", Page { handle: |r| Box::pin(page::visit(r)), show: page::refusal }),
     route(POST, "/checkout/{id}", Page { handle: |r| Box::pin(page::submit(r)), show: page::refusal }),
-    route(GET, "/gateways/bkash/return/{id}", Keyless(|r| Box::pin(gateways::back_from_bkash(r)))),
-    route(GET, "/gateways/stripe/return/{id}", Keyless(|r| Box::pin(gateways::back_from_stripe(r)))),
+    route(GET, "/gateways/bkash/return/{id}", Keyless(|r| Box::pin(gateways::return_from_bkash(r)))),
+    route(GET, "/gateways/stripe/return/{id}", Keyless(|r| Box::pin(gateways::return_from_stripe(r)))),
     route(POST, "/gateways/stripe/webhook", Unlimited(|r| Box::pin(gateways::stripe_event(r)))),
     route(GET, "/assets/checkout.css", Unlimited(|_| Box::pin(assets::CHECKOUT_STYLE.serve()))),
     route(GET, "/assets/checkout.js", Unlimited(|_| Box::pin(assets::CHECKOUT_SCRIPT.serve()))),
@@ -67,24 +66,24 @@ const fn route(method: Method, template: &'static str, access: Access) -> Route 
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(ROUTES));
 
-/// The route of a request.
+/// Finds the route of a request.
 pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
     TABLE.find(method, path)
 }
 
-/// Which routes a listener has.
+/// The routes that a listener serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// All but `/metrics`.
+    /// All except `/metrics`.
     Api,
     /// All.
     ApiAndMetrics,
-    /// `/metrics` alone.
+    /// Only `/metrics`.
     Metrics,
 }
 
 impl Parts {
-    fn have(self, route: &Route) -> bool {
+    fn include(self, route: &Route) -> bool {
         match self {
             Self::Api => route.template != METRICS,
             Self::ApiAndMetrics => true,
@@ -96,16 +95,16 @@ impl Parts {
 /// The routes of one listener, the same for every connection.
 pub(crate) type Routes = BoxedFilter<(Response,)>;
 
-/// Answers the requests whose route the listener has found.
+/// Builds the filter that handles requests. The listener has already found their routes.
 pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
-    let answer = move |found: Option<Found>, request| async move {
-        match found.filter(|found| parts.have(found.route)) {
+    let respond = move |found: Option<Found>, request| async move {
+        match found.filter(|found| parts.include(found.route)) {
             Some(found) => gate::answer(found, request).await,
-            // The listener counts it for its address.
+            // The listener counts the request for its client address.
             None => Problem::no_such_path().into_response(),
         }
     };
-    warp::ext::optional().and(request(Arc::clone(server))).then(answer).boxed()
+    warp::ext::optional().and(request(Arc::clone(server))).then(respond).boxed()
 }
 
 #[cfg(test)]
@@ -118,24 +117,24 @@ mod tests {
     use super::*;
     use crate::http::{assets::Asset, reference::DESCRIPTION};
 
-    /// Whether a path has the form of a template, segment by segment.
-    fn fits(template: &str, path: &str) -> bool {
+    /// Whether a path matches a template, segment by segment.
+    fn matches(template: &str, path: &str) -> bool {
         let (wanted, given): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-        let fits = |(wanted, given): (&&str, &&str)| match wanted.starts_with('{') {
+        let matches = |(wanted, given): (&&str, &&str)| match wanted.starts_with('{') {
             true => !given.is_empty(),
             false => wanted == given,
         };
-        wanted.len() == given.len() && wanted.iter().zip(&given).all(fits)
+        wanted.len() == given.len() && wanted.iter().zip(&given).all(matches)
     }
 
-    /// The template of a path, found by trying all. A word in a template goes before a parameter.
+    /// Finds the template of a path by trying all. A literal segment takes precedence over a parameter.
     fn template_of(path: &str) -> Option<&'static str> {
         let path = path.strip_suffix('/').unwrap_or(path);
-        let fitting = ROUTES.iter().map(|route| route.template).filter(|template| fits(template, path));
-        fitting.max_by_key(|template| template.split('/').map(|part| !part.starts_with('{')).collect::<Vec<_>>())
+        let matching = ROUTES.iter().map(|route| route.template).filter(|template| matches(template, path));
+        matching.max_by_key(|template| template.split('/').map(|part| !part.starts_with('{')).collect::<Vec<_>>())
     }
 
-    /// Paths near to those of the table: some segments of a template replaced, added or left out.
+    /// Paths similar to those of the table, with segments replaced, added or removed.
     fn paths() -> impl Strategy<Value = String> {
         let words: Vec<&str> = ROUTES.iter().flat_map(|route| route.template.split('/')).collect();
         let segment = prop_oneof![proptest::sample::select(words), Just("%2f"), Just("")].prop_map(str::to_owned);
@@ -143,12 +142,12 @@ mod tests {
         let template = (0..ROUTES.len()).prop_map(|row| ROUTES[row].template.split('/').map(str::to_owned).collect());
         let changes = proptest::collection::vec((0..8_usize, 0..3, segment.clone()), 0..3);
         let near = (template, changes).prop_map(|(mut parts, changes): (Vec<String>, _)| {
-            for (place, change, segment) in changes {
-                let place = place.min(parts.len() - 1);
+            for (index, change, segment) in changes {
+                let index = index.min(parts.len() - 1);
                 match change {
-                    0 => parts[place] = segment,
-                    1 => parts.insert(place, segment),
-                    _ if parts.len() > 1 => drop(parts.remove(place)),
+                    0 => parts[index] = segment,
+                    1 => parts.insert(index, segment),
+                    _ if parts.len() > 1 => drop(parts.remove(index)),
                     _ => {}
                 }
             }
@@ -163,7 +162,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_lookup_finds_what_a_search_of_all_rows_finds(
+        fn the_lookup_agrees_with_a_linear_search(
             path in paths(),
             method in proptest::sample::select(vec!["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "BREW"]),
         ) {
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_found_and_no_two_rows_are_the_same() {
+    fn the_lookup_finds_every_row_and_rows_are_unique() {
         let mut rows = BTreeSet::new();
         for route in ROUTES {
             assert!(rows.insert((route.template, route.method.as_str())), "{}", route.template);
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_counted_by_its_template_and_an_unknown_one_has_none() {
+    fn a_paths_label_is_its_template_and_an_unknown_path_has_none() {
         for (path, label) in [
             ("/api/v1/payments", Some("/api/v1/payments")),
             ("/api/v1/payments/pay_1", Some("/api/v1/payments/{id}")),
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_has_exactly_the_operations_of_the_table_and_says_which_need_a_key() {
+    fn the_openapi_document_has_exactly_the_operations_of_the_table() {
         let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
         let described: BTreeSet<(String, String, bool)> = document["paths"]
             .as_object()
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_style_and_script_is_served_at_its_address() {
+    fn every_asset_has_a_route() {
         let all: [&Asset; 5] = [
             &assets::CHECKOUT_STYLE,
             &assets::CHECKOUT_SCRIPT,

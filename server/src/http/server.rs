@@ -1,4 +1,4 @@
-//! The running server, as its HTTP handlers see it.
+//! The state that all HTTP handlers share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{limit::RateLimits, reference::Reference};
 use crate::{metrics::Metrics, service::Service};
 
-/// What every handler works with.
+/// The state that all handlers share.
 pub(crate) struct Server {
     pub(crate) service: Arc<Service>,
     pub(crate) limits: Arc<RateLimits>,
@@ -17,6 +17,6 @@ pub(crate) struct Server {
     pub(crate) metrics_from: Arc<[IpNet]>,
     /// The API's reference.
     pub(crate) reference: Reference,
-    /// Cancelled when the server is told to stop.
+    /// Cancelled on shutdown.
     pub(crate) stopping: CancellationToken,
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/webhooks`: subscribe, list, remove, test, list deliveries, and the keyless verification.
+//! `/api/v1/webhooks`: create, list, remove and test endpoints, list deliveries, verify signatures.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
 pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
     let (service, id) = (Arc::clone(request.service()), request.param("id").to_owned());
     idempotent(caller, request, StatusCode::OK, |caller, body, identity| async move {
-        // It has no parameters; there may be no body.
+        // The request has no parameters; its body may be empty.
         Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;
         service.test_webhook(&caller, &id, identity.as_ref()).await
     })

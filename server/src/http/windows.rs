@@ -1,8 +1,7 @@
-//! A table of rate windows: constant work for each request, and a bounded number of windows.
+//! Rate-limit windows in a table of bounded size, with constant work per request.
 //!
-//! Every window lasts one minute, so windows expire in the order in which they began. A queue in that order finds the
-//! expired ones without a search. Each request removes at most [`EXPIRED_PER_TAKE`] of them and begins at most one, so
-//! the table shrinks faster than it grows.
+//! All windows last one minute, so they expire in the order of their start, which a queue keeps. Each request removes at
+//! most [`EXPIRED_PER_TAKE`] expired windows and adds at most one, so the table shrinks faster than it grows.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,17 +13,17 @@ use tokio::time::Instant;
 
 /// How long a window lasts.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
-/// How many expired windows one request removes at most. Two, because one request begins at most one.
+/// Maximum number of expired windows that one request removes. Two, because a request adds at most one.
 const EXPIRED_PER_TAKE: usize = 2;
 
 /// The windows of one kind of key.
 pub(super) struct Windows<K> {
-    /// Requests for each key in one window.
+    /// Requests per key and window.
     limit: u32,
-    /// Windows kept at most.
+    /// Maximum number of windows.
     capacity: usize,
     by_key: HashMap<K, Window>,
-    /// Every window in `by_key`, oldest first. A window that began anew before its old entry was removed has two
+    /// Every window in `by_key`, oldest first. A key whose window restarted before the old entry was removed has two
     /// entries; the older one no longer matches `begun`.
     oldest_first: VecDeque<(Instant, K)>,
 }
@@ -38,19 +37,19 @@ struct Window {
 /// The outcome of counting one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// Requests left in the window. `None`: this request is one too many.
+    /// Requests left in the window. `None` if this request exceeds the limit.
     pub(super) remaining: Option<u32>,
-    /// How long the window still lasts.
+    /// Time until the window ends.
     pub(super) left: Duration,
-    /// Whether a window that still lasted was dropped to make room. Its key begins anew with its next request.
+    /// Whether an unexpired window was evicted to make room. Its key starts a new window with its next request.
     pub(super) evicted: bool,
-    /// Entries of the queue this request looked at.
+    /// Queue entries that this request examined.
     #[cfg(test)]
     pub(super) examined: usize,
 }
 
 impl<K: Hash + Eq + Clone> Windows<K> {
-    /// `limit` requests for each key in a window, at most `capacity` windows.
+    /// Allows `limit` requests per key and window, in at most `capacity` windows.
     pub(super) fn new(limit: u32, capacity: usize) -> Self {
         Self { limit, capacity: capacity.max(1), by_key: HashMap::new(), oldest_first: VecDeque::new() }
     }
@@ -78,7 +77,7 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         }
     }
 
-    /// Removes expired windows from the front of the queue; returns how many entries it looked at.
+    /// Removes expired windows from the front of the queue; returns the number of examined entries.
     fn remove_expired(&mut self, now: Instant) -> usize {
         for examined in 0..EXPIRED_PER_TAKE {
             match self.oldest_first.front() {
@@ -90,16 +89,16 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         EXPIRED_PER_TAKE
     }
 
-    /// Appends a window to the queue. Tells whether one that still lasted had to go for it.
+    /// Appends a window to the queue. Returns whether it evicted an unexpired window.
     fn enqueue(&mut self, key: K, now: Instant) -> bool {
         let is_full = self.oldest_first.len() >= self.capacity;
-        // Entries that no longer match stand before all windows that still last, so they go first.
+        // Outdated entries are older than all unexpired windows, so they go first.
         let evicted = is_full && self.remove_oldest().is_some_and(|begun| !is_over(begun, now));
         self.oldest_first.push_back((now, key));
         evicted
     }
 
-    /// Removes the first entry, and its window unless that began anew. Returns when the removed window began.
+    /// Removes the first entry, and its window unless it has restarted. Returns the start of the removed window.
     fn remove_oldest(&mut self) -> Option<Instant> {
         let (begun, key) = self.oldest_first.pop_front()?;
         let window = self.by_key.get(&key)?;
@@ -121,12 +120,12 @@ mod tests {
 
     use super::*;
 
-    /// The rule without any bound on work: a window begins with the first request and lasts a minute; beyond the
-    /// capacity the one that began first goes.
+    /// The specification without bounded work: a window starts with the first request and lasts a minute; beyond the
+    /// capacity, the oldest window is evicted.
     struct Model {
         limit: u32,
         capacity: usize,
-        /// Key, begin, used; in the order in which they began.
+        /// Key, start, used; oldest first.
         windows: Vec<(u8, Instant, u32)>,
     }
 
@@ -152,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_counts_as_the_simple_rule_does(
+        fn the_table_counts_like_the_model(
             requests in prop::collection::vec((0_u8..12, 0_u64..25_000), 1..200),
             limit in 1_u32..4,
             capacity in 1_usize..14,
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_addresses_in_a_minute_cost_constant_work_each_and_bounded_memory() {
+    fn a_million_addresses_cost_constant_work_each_and_bounded_memory() {
         const CAPACITY: usize = 10_000;
         let mut windows = Windows::new(1, CAPACITY);
         let begun = Instant::now();
@@ -185,7 +184,7 @@ mod tests {
         }
         assert_eq!((windows.by_key.len(), windows.oldest_first.len()), (CAPACITY, CAPACITY));
         assert_eq!(evicted, 1_000_000 - CAPACITY);
-        // A minute later half as many requests have removed all of them.
+        // A minute later, half as many requests remove all of them.
         let later = begun + 2 * WINDOW;
         for _ in 0..CAPACITY / 2 {
             windows.take(u64::MAX, later);
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_window_goes_when_the_table_is_full_and_its_key_begins_anew() {
+    fn a_full_table_evicts_the_oldest_window_and_its_key_starts_a_new_one() {
         let mut windows = Windows::new(1, 2);
         let now = Instant::now();
         for (key, remaining, evicted) in [
