@@ -1,4 +1,4 @@
-// The page works without this. With it, it shows progress, submits once, and looks by itself how a payment went.
+// Optional: shows progress, submits only once, and polls the payment's status.
 (() => {
   const form = document.querySelector("form");
   if (form) {
@@ -9,30 +9,30 @@
       }
       form.dataset.sent = "yes";
       form.querySelector(".progress").hidden = false;
-      // After the browser has taken the pressed button's value along.
+      // Later, because a disabled button's value is not submitted.
       setTimeout(() => form.querySelectorAll("button").forEach((button) => (button.disabled = true)));
     });
-    // Back from another page with everything as it was left: ask the server how it stands.
+    // Restored from the back/forward cache: reload the current state.
     addEventListener("pageshow", (event) => {
       if (event.persisted) location.reload();
     });
   }
   const waiting = document.querySelector("[data-poll]");
   if (waiting) {
-    let pause = 2000;
-    const ask = async () => {
+    let delay = 2000;
+    const poll = async () => {
       try {
-        const answer = await fetch(waiting.dataset.poll, { cache: "no-store" });
-        if (answer.ok && (await answer.json()).status !== "processing") {
+        const response = await fetch(waiting.dataset.poll, { cache: "no-store" });
+        if (response.ok && (await response.json()).status !== "processing") {
           location.reload();
           return;
         }
       } catch {
-        // Offline for a moment; ask again.
+        // Offline; poll again.
       }
-      pause = Math.min(pause * 1.4, 15000);
-      setTimeout(ask, pause);
+      delay = Math.min(delay * 1.4, 15000);
+      setTimeout(poll, delay);
     };
-    setTimeout(ask, pause);
+    setTimeout(poll, delay);
   }
 })();

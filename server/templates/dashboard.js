@@ -1,16 +1,16 @@
-// The console. Whatever comes from the server is written as text, never as HTML. The key lives in this tab's session.
+// The console. It writes data from the server as text, never as HTML. The key stays in this tab's session storage.
 "use strict";
 (() => {
   const main = document.getElementById("main");
   const nav = document.getElementById("nav");
   const said = document.getElementById("said");
-  // Undefined where the sandbox is off.
+  // Undefined if the sandbox is off.
   const SANDBOX_KEY = document.body.dataset.sandboxKey;
   const KEY = "payments-key";
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const key = () => sessionStorage.getItem(KEY);
 
-  /** An element with its attributes, listeners and children; strings become text. */
+  /** Creates an element with attributes, listeners and children; strings become text. */
   const h = (name, attributes = {}, ...children) => {
     const element = document.createElement(name);
     for (const [attribute, value] of Object.entries(attributes)) {
@@ -29,7 +29,7 @@
     say.timer = setTimeout(() => (said.textContent = ""), 5000);
   };
 
-  class Refused extends Error {
+  class ApiError extends Error {
     constructor(status, text, retryAfter) {
       super(text);
       this.status = status;
@@ -37,43 +37,43 @@
     }
   }
 
-  /** Asks the API. Returns what it said, and its very text, in which no number was rounded. */
+  /** Calls the API. Returns the parsed value, and the text, whose numbers are not rounded. */
   const ask = async (method, path, body) => {
     const headers = { "x-api-key": key() };
     if (body !== undefined) headers["content-type"] = "application/json";
-    let answer;
+    let response;
     try {
-      answer = await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+      response = await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
     } catch {
-      throw new Refused(0, "The server does not answer. Is it running?");
+      throw new ApiError(0, "The server is not responding. Is it running?");
     }
-    const text = await answer.text();
+    const text = await response.text();
     let value = null;
     try {
       value = JSON.parse(text);
     } catch {
-      throw new Refused(answer.status, "The server answered with something that is not JSON.");
+      throw new ApiError(response.status, "The server's response is not JSON.");
     }
-    if (answer.ok) return { value, text };
+    if (response.ok) return { value, text };
     const message = [value.message].flat().join("\n");
-    if (answer.status === 401) {
+    if (response.status === 401) {
       leave();
-      throw new Refused(401, message);
+      throw new ApiError(401, message);
     }
-    const wait = answer.headers.get("retry-after");
-    throw new Refused(answer.status, answer.status === 429 ? `Too many requests. Try again in ${wait} s.` : message, wait);
+    const wait = response.headers.get("retry-after");
+    throw new ApiError(response.status, response.status === 429 ? `Too many requests. Try again in ${wait} s.` : message, wait);
   };
 
-  /** JSON with line breaks. Tokens stay as they are: 1.10 stays 1.10. */
+  /** Adds line breaks to JSON. Tokens do not change: 1.10 stays 1.10. */
   const pretty = (json) => {
     let out = "";
     let depth = 0;
     let inString = false;
-    for (let place = 0; place < json.length; place += 1) {
-      const char = json[place];
+    for (let index = 0; index < json.length; index += 1) {
+      const char = json[index];
       if (inString) {
         out += char;
-        if (char === "\\") out += json[(place += 1)];
+        if (char === "\\") out += json[(index += 1)];
         else if (char === '"') inString = false;
         continue;
       }
@@ -83,10 +83,10 @@
         inString = true;
         out += char;
       } else if (char === "{" || char === "[") {
-        const rest = json.slice(place + 1).match(/^\s*[}\]]/);
+        const rest = json.slice(index + 1).match(/^\s*[}\]]/);
         if (rest) {
           out += char + rest[0].trim();
-          place += rest[0].length;
+          index += rest[0].length;
         } else {
           depth += 1;
           out += char + line();
@@ -108,13 +108,13 @@
   };
   const when = (iso) => (iso ? h("time", { datetime: iso, title: iso }, new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })) : "—");
   const badge = (word) => h("span", { class: "badge " + word.replace(/[^a-z]/g, "") }, word);
-  const answer = ({ responseStatus, error }) => responseStatus === null ? (error ? `no answer: ${error.message} (${error.code})` : "no answer") : String(responseStatus);
+  const outcome = ({ responseStatus, error }) => responseStatus === null ? (error ? `no response: ${error.message} (${error.code})` : "no response") : String(responseStatus);
   const json = (text) => h("pre", { tabindex: "0" }, pretty(text));
   const facts = (pairs) => h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "—")]));
   const copy = (text, what) =>
-    h("button", { onclick: () => navigator.clipboard.writeText(text).then(() => say(what + " copied."), () => say("The browser did not let it be copied.")) }, "Copy " + what.toLowerCase());
+    h("button", { onclick: () => navigator.clipboard.writeText(text).then(() => say(what + " copied."), () => say("The browser denied access to the clipboard.")) }, "Copy " + what.toLowerCase());
 
-  /** A button whose press does something at the server. It cannot be pressed twice meanwhile. */
+  /** Creates a button that calls the server. It is disabled during the call. */
   const action = (label, act, attributes = {}) => {
     const button = h("button", { ...attributes, onclick: async () => {
       button.disabled = true;
@@ -131,16 +131,16 @@
 
   const confirmed = (question, label) =>
     new Promise((resolve) => {
-      const close = (answer) => {
+      const close = (result) => {
         dialog.close();
         dialog.remove();
-        resolve(answer);
+        resolve(result);
       };
       const dialog = h("dialog", { "aria-label": label, oncancel: (event) => (event.preventDefault(), close(false)) },
         h("p", {}, question),
         h("div", { class: "actions" },
           h("button", { class: "danger", onclick: () => close(true) }, label),
-          h("button", { autofocus: true, onclick: () => close(false) }, "Keep it as it is")));
+          h("button", { autofocus: true, onclick: () => close(false) }, "Cancel")));
       document.body.append(dialog);
       dialog.showModal();
     });
@@ -156,7 +156,7 @@
     const last = Math.max(1, Math.ceil(page.total / page.limit));
     return h("div", { class: "actions between" },
       h("button", { disabled: page.page <= 1, onclick: () => go(page.page - 1) }, "Newer"),
-      h("span", { class: "soft" }, `Page ${page.page} of ${last}, ${page.total} in all`),
+      h("span", { class: "soft" }, `Page ${page.page} of ${last}, ${page.total} in total`),
       h("button", { disabled: page.page >= last, onclick: () => go(page.page + 1) }, "Older"));
   };
 
@@ -165,7 +165,7 @@
     return [h("label", { for: input.id }, label), input, hint && h("p", { class: "soft small", id: "hint-" + attributes.name }, hint)];
   };
 
-  /** A form that is read and sent by this script only. */
+  /** Creates a form that this script submits. */
   const form = (children, send, attributes = {}) => {
     const fault = h("p", { class: "fault", role: "alert", hidden: true });
     const element = h("form", { ...attributes, onsubmit: async (event) => {
@@ -192,7 +192,7 @@
 
   const signIn = (fault) => {
     nav.hidden = true;
-    world();
+    showEnvironment();
     const enter = async (typed) => {
       sessionStorage.setItem(KEY, typed.trim());
       try {
@@ -205,9 +205,9 @@
     };
     show("Sign in", h("div", { class: "card narrow" },
       fault && h("p", { class: "fault", role: "alert" }, fault),
-      h("p", {}, "The key stays in this tab and goes only to this server. It is forgotten when the tab is closed."),
+      h("p", {}, "The key stays in this tab and goes only to this server. Closing the tab deletes it."),
       form([
-        field("API key", { name: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true }, "Begins with sk_test_ or sk_live_."),
+        field("API key", { name: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true }, "Starts with sk_test_ or sk_live_."),
         h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Sign in"),
           SANDBOX_KEY && h("button", { type: "button", onclick: () => enter(SANDBOX_KEY).catch((error) => say(error.message)) }, "Use the sandbox key")),
       ], (values) => enter(values.key))));
@@ -215,13 +215,13 @@
 
   const leave = () => {
     sessionStorage.removeItem(KEY);
-    signIn("This key is not valid any more. Sign in again.");
+    signIn("This API key is not valid. Sign in again.");
   };
 
-  const world = () => {
-    const place = document.getElementById("world");
+  const showEnvironment = () => {
+    const element = document.getElementById("environment");
     const is = key()?.startsWith("sk_live_") ? "live" : "test";
-    place.replaceChildren(key() ? h("span", { class: "badge world-" + is }, is === "live" ? "LIVE: real money" : "TEST: no money moves") : "");
+    element.replaceChildren(key() ? h("span", { class: "badge environment-" + is }, is === "live" ? "LIVE: real money" : "TEST: no money moves") : "");
   };
 
   const show = (title, ...children) => {
@@ -237,7 +237,7 @@
       show("Payments",
         h("div", { class: "card row between" },
           choice("Status", "status", [["", "All"], ...STATUSES.map((word) => [word, word])], status, (word) => to({ status: word })),
-          h("a", { class: "button go", href: "#/simulator" }, "Make a demo payment")),
+          h("a", { class: "button go", href: "#/simulator" }, "Create a demo payment")),
         table("Payments", ["Amount", "Status", "Description", "Payment", "Created"], page.items.map((payment) => h("tr", {},
           h("td", { class: "amount" }, money(payment.amount, payment.currency)),
           h("td", {}, badge(payment.status)),
@@ -256,7 +256,7 @@
         await route();
       });
       const refund = action("Refund", async () => {
-        if (!(await confirmed(`Give ${money(payment.amount, payment.currency)} back to the customer? This cannot be undone.`, "Refund"))) return;
+        if (!(await confirmed(`Refund ${money(payment.amount, payment.currency)} to the customer? This cannot be undone.`, "Refund"))) return;
         await ask("POST", path + "/refund", { reason: "from the console" });
         say("Refunded.");
         await route();
@@ -283,7 +283,7 @@
             copy(payment.id, "Id"),
             open && payment.isSimulated && ["completed", "failed", "cancelled"].map(simulate),
             payment.rawStatus === "paid" && !payment.isSimulated && refund)),
-        h("section", { class: "card" }, h("h2", {}, "As the API tells it"), json(text)));
+        h("section", { class: "card" }, h("h2", {}, "API object"), json(text)));
     },
 
     async deliveries(query) {
@@ -294,32 +294,32 @@
       const to = (changes) => (location.hash = "#/deliveries?" + new URLSearchParams({ webhookId: webhook, page: "1", ...changes }));
       const detail = h("div", { id: "detail", tabindex: "-1" });
       const raw = items(text);
-      const open = (delivery, place) => {
+      const open = (delivery, index) => {
         detail.replaceChildren(h("section", { class: "card" },
           h("h2", {}, "Delivery"),
           facts([
             ["Delivery", h("code", {}, delivery.id)],
             ["Event", delivery.event],
             ["Outcome", badge(delivery.status)],
-            ["Answered with", answer(delivery)],
-            ["Took", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
+            ["Response", outcome(delivery)],
+            ["Duration", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
             ["Attempts", String(delivery.attempts)],
             ["Created", when(delivery.createdAt)],
-            ["Answered", when(delivery.deliveredAt)],
+            ["Responded", when(delivery.deliveredAt)],
           ]),
-          h("h2", {}, "Its answer"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
-          h("h2", {}, "What was sent, in the delivery's record"), json(raw[place])));
+          h("h2", {}, "Response body"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
+          h("h2", {}, "API object, with the payload"), json(raw[index])));
         detail.focus();
         detail.scrollIntoView({ block: "start" });
       };
       show("Deliveries",
         h("div", { class: "card row" },
           choice("Endpoint", "webhook", [["", "All"], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
-        table("Deliveries", ["Event", "Outcome", "Answer", "Delivery", "Created"], page.items.map((delivery, place) => h("tr", {},
+        table("Deliveries", ["Event", "Outcome", "Response", "Delivery", "Created"], page.items.map((delivery, index) => h("tr", {},
           h("td", {}, delivery.event),
           h("td", {}, badge(delivery.status)),
           h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? delivery.error.code : "none") : String(delivery.responseStatus)),
-          h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, place) }, delivery.id)),
+          h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, index) }, delivery.id)),
           h("td", { class: "when" }, when(delivery.createdAt))))),
         pager(page, (next) => to({ page: String(next) })), detail);
     },
@@ -342,13 +342,13 @@
             action("Send a ping", async () => {
               const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`);
               if (delivery === null) throw new Error("The ping could not be sent or recorded.");
-              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? answer(delivery) : "answered with " + delivery.responseStatus), json(text));
+              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? outcome(delivery) : "response " + delivery.responseStatus), json(text));
             }, { class: "go" }),
             h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, "Show or hide the secret"),
             copy(endpoint.secret, "Secret"),
             h("a", { class: "button", href: "#/deliveries?webhookId=" + encodeURIComponent(endpoint.id) }, "Deliveries"),
             action("Remove", async () => {
-              if (!(await confirmed(`Remove ${endpoint.url}? It gets no more events.`, "Remove"))) return;
+              if (!(await confirmed(`Remove ${endpoint.url}? It will receive no more events.`, "Remove"))) return;
               await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));
               say("Removed.");
               await route();
@@ -356,11 +356,11 @@
           result);
       };
       show("Webhooks",
-        endpoints.length === 0 && h("p", { class: "card soft" }, "No endpoint yet."),
+        endpoints.length === 0 && h("p", { class: "card soft" }, "No endpoints yet."),
         endpoints.map(one),
-        h("section", { class: "card" }, h("h2", {}, "A new endpoint"), form([
-          field("Address", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address; a server on this machine also takes http://127.0.0.1."),
-          field("Events", { name: "events", value: "*", required: true }, "Names with commas between, or * for every one: payment.created, payment.completed, payment.refunded."),
+        h("section", { class: "card" }, h("h2", {}, "Add an endpoint"), form([
+          field("URL", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address. A server on this machine also accepts http://127.0.0.1."),
+          field("Events", { name: "events", value: "*", required: true }, "Comma-separated names, or * for all: payment.created, payment.completed, payment.refunded."),
           h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Add")),
         ], async (values) => {
           await ask("POST", "/webhooks", { url: values.url, events: values.events.split(",").map((name) => name.trim()).filter(Boolean) });
@@ -379,7 +379,7 @@
           figure("Balance in dollars", money(account.balance.usd, "USD")),
           figure("Volume in taka", money(account.volume.bdt, "BDT")),
           figure("Volume in dollars", money(account.volume.usd, "USD")),
-          figure("Payments ever completed", String(account.volume.total_payments))));
+          figure("Completed payments", String(account.volume.total_payments))));
     },
 
     async simulator() {
@@ -397,16 +397,16 @@
         });
         result.replaceChildren(h("section", { class: "card" },
           h("h2", {}, "Demo session"),
-          facts([["Payment", h("code", {}, session.id)], ["Amount", money(session.amount, session.currency)], ["Status", state], ["Dies", when(session.expiresAt)]]),
+          facts([["Payment", h("code", {}, session.id)], ["Amount", money(session.amount, session.currency)], ["Status", state], ["Expires", when(session.expiresAt)]]),
           h("div", { class: "actions" },
             h("a", { class: "button go", href: session.checkoutUrl, target: "_blank", rel: "noopener" }, "Open the checkout page"),
             ["completed", "failed", "cancelled"].map(end),
-            key() === SANDBOX_KEY && h("a", { class: "button", href: "#/deliveries" }, "Its deliveries"))));
+            key() === SANDBOX_KEY && h("a", { class: "button", href: "#/deliveries" }, "Deliveries"))));
       };
       show("Simulator",
         h("section", { class: "card" },
-          h("p", {}, "Makes a demo session in the sandbox workspace. No money moves, and it dies after an hour. Its payment.created carries the event and the payment together."),
-          key() !== SANDBOX_KEY && h("p", { class: "soft" }, "Sign in with the sandbox key to see it under Payments and Deliveries."),
+          h("p", {}, "Creates a demo session in the sandbox workspace. It moves no money and expires after an hour. The data of its payment.created event has the members event and payment."),
+          key() !== SANDBOX_KEY && h("p", { class: "soft" }, "To see it under Payments and Deliveries, sign in with the sandbox key."),
           form([
             h("div", { class: "row" },
               h("div", {}, field("Amount", { name: "amount", inputmode: "decimal", value: "100", required: true })),
@@ -414,7 +414,7 @@
             field("Customer's name", { name: "customerName" }),
             field("Customer's e-mail", { name: "customerEmail", type: "email" }),
             field("Description", { name: "description" }),
-            h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Make a demo session")),
+            h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Create a demo session")),
           ], async ({ amount, currency, ...texts }) => {
             const given = Object.fromEntries(Object.entries(texts).filter(([, text]) => text));
             const { value } = await ask("POST", "/checkout/demo-session", { amount: Number(amount), currency, ...given });
@@ -423,49 +423,49 @@
     },
   };
 
-  /** The texts of a page's items, cut out of the answer's text. */
+  /** Cuts the texts of a page's items out of the response text. */
   const items = (text) => {
     const found = [];
     let depth = 0;
     let begin = 0;
     let inString = false;
-    for (let place = text.indexOf("[") + 1; place < text.length; place += 1) {
-      const char = text[place];
+    for (let index = text.indexOf("[") + 1; index < text.length; index += 1) {
+      const char = text[index];
       if (inString) {
-        if (char === "\\") place += 1;
+        if (char === "\\") index += 1;
         else if (char === '"') inString = false;
       } else if (char === '"') inString = true;
       else if (char === "{" || char === "[") {
-        if (depth === 0) begin = place;
+        if (depth === 0) begin = index;
         depth += 1;
       } else if (char === "}" || char === "]") {
         depth -= 1;
         if (depth < 0) break;
-        if (depth === 0) found.push(text.slice(begin, place + 1));
+        if (depth === 0) found.push(text.slice(begin, index + 1));
       }
     }
     return found;
   };
 
-  let turn = 0;
+  let latest = 0;
   const route = async () => {
     if (!key()) return signIn();
     nav.hidden = false;
-    world();
+    showEnvironment();
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
     const [name, id] = path.split("/");
-    const place = name in views && name !== "payment" ? name : "payments";
+    const view = name in views && name !== "payment" ? name : "payments";
     for (const link of nav.querySelectorAll("a")) {
-      if (link.getAttribute("href") === "#/" + place) link.setAttribute("aria-current", "page");
+      if (link.getAttribute("href") === "#/" + view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const mine = (turn += 1);
+    const mine = (latest += 1);
     main.setAttribute("aria-busy", "true");
     try {
-      await (place === "payments" && id ? views.payment(decodeURIComponent(id)) : views[place](new URLSearchParams(query)));
+      await (view === "payments" && id ? views.payment(decodeURIComponent(id)) : views[view](new URLSearchParams(query)));
     } catch (error) {
-      if (mine === turn && error.status !== 401) {
-        show("That did not work", h("p", { class: "fault", role: "alert" }, error.message), h("button", { onclick: route }, "Try again"));
+      if (mine === latest && error.status !== 401) {
+        show("Error", h("p", { class: "fault", role: "alert" }, error.message), h("button", { onclick: route }, "Try again"));
       }
     }
     main.removeAttribute("aria-busy");

@@ -1,11 +1,10 @@
-//! `/checkout/{id}`: the page a customer sees. Rendered here, in English or Bangla; it works without JavaScript.
+//! `/checkout/{id}`: the checkout page, in English or Bangla. It works without JavaScript.
 //!
-//! A form is answered with a redirect to the page itself, which then leads on to the gateway or back to the shop by a link
-//! that follows itself. So the forms need no target but this server, whatever the shop's address is: browsers hold the
-//! redirects of a form to `form-action` as well.
+//! Submitting a form redirects to the page itself, which then redirects to the gateway or the shop with a `refresh`. A
+//! direct redirect would fail, because browsers apply `form-action` to the redirects of a form too.
 //!
-//! Only a live session's page leads on by itself: a merchant's key made the session. Anyone can make a test session, so its
-//! page shows the host that its link leads to and waits for a click.
+//! Only live sessions redirect automatically, because only a merchant's key can create them. Anyone can create a test
+//! session, so its page shows the target host and waits for a click.
 
 mod words;
 
@@ -32,7 +31,7 @@ use crate::{
     service::{CheckoutView, Refused, Service},
 };
 
-/// Where the page finds its style and its script.
+/// The URLs of the page's style and script.
 #[derive(Clone, Copy)]
 struct Addresses {
     style: &'static str,
@@ -43,11 +42,11 @@ fn addresses() -> Addresses {
     Addresses { style: CHECKOUT_STYLE.address(), script: CHECKOUT_SCRIPT.address() }
 }
 
-/// `GET`: shows the page, or leads on from it.
+/// `GET`: shows the page, or redirects.
 pub(super) async fn visit(request: Request) -> Outcome {
     let page = Page::of(&request);
     let outcome = match request.query("go") {
-        Some(_) => page.lead_on().await,
+        Some(_) => page.redirect().await,
         None => page.show(StatusCode::OK, Shown::default()).await,
     };
     Ok(page.finish(outcome))
@@ -65,7 +64,7 @@ struct Page<'p> {
     service: &'p Service,
     id: &'p str,
     language: Language,
-    /// Whether the customer has just chosen the language.
+    /// Whether this request chose the language.
     is_chosen: bool,
 }
 
@@ -73,7 +72,7 @@ struct Page<'p> {
 #[derive(Default)]
 struct Shown<'s> {
     fault: Option<&'static str>,
-    /// What was typed as a number that is none.
+    /// The typed phone number, if it is invalid.
     wrong_phone: Option<&'s str>,
 }
 
@@ -85,7 +84,7 @@ impl<'p> Page<'p> {
         Self { service: request.service(), id: request.param("id"), language, is_chosen }
     }
 
-    /// Shows what went wrong, and keeps a chosen language.
+    /// Shows errors as a page, and stores a chosen language in a cookie.
     fn finish(&self, outcome: Outcome) -> Response {
         let mut response = outcome.unwrap_or_else(|problem| notice(self.language, problem));
         if self.is_chosen {
@@ -152,7 +151,7 @@ impl<'p> Page<'p> {
         let fault = |status, text| (status, Shown { fault: Some(text), wrong_phone: None });
         let (status, shown) = match outcome {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
-            // A second click, a reload, another tab: the page tells how it stands.
+            // A second click, a reload, another tab: show the current state.
             Err(Refused::Payment(_)) => (StatusCode::OK, Shown::default()),
             Err(Refused::Gateway(GatewayError::Refused { .. }) | Refused::NoGateway(_)) => {
                 fault(StatusCode::UNPROCESSABLE_ENTITY, words.refused)
@@ -167,18 +166,18 @@ impl<'p> Page<'p> {
         self.service.simulate(self.id, Simulate { outcome }).await.map(|_| ())
     }
 
-    /// Leads on to where the customer goes from here, if anywhere.
-    async fn lead_on(&self) -> Result<Response, Problem> {
+    /// Redirects to the gateway or the shop, if the state calls for it.
+    async fn redirect(&self) -> Result<Response, Problem> {
         let view = self.service.checkout_view(self.id).await?;
         let session = &view.session;
-        let hop = match (&view.customer_url, &session.status) {
-            (Some(target), _) => View::Hop { target: target.clone(), to_shop: false },
+        let target = match (&view.customer_url, &session.status) {
+            (Some(target), _) => View::Redirect { target: target.clone(), to_shop: false },
             (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) if !session.is_simulated => {
-                View::Hop { target: view.way_back.clone(), to_shop: true }
+                View::Redirect { target: view.way_back.clone(), to_shop: true }
             }
             _ => return self.show(StatusCode::OK, Shown::default()).await,
         };
-        self.render(StatusCode::OK, &view, hop, None)
+        self.render(StatusCode::OK, &view, target, None)
     }
 
     fn render(
@@ -189,7 +188,7 @@ impl<'p> Page<'p> {
         fault: Option<&'static str>,
     ) -> Result<Response, Problem> {
         let session = &checkout.session;
-        let leads_back = matches!(view, View::Paid { .. } | View::Unpaid { .. } | View::Refunded);
+        let is_finished = matches!(view, View::Paid { .. } | View::Unpaid { .. } | View::Refunded);
         let page = CheckoutPage {
             session,
             amount: money(session.amount, session.currency),
@@ -197,7 +196,7 @@ impl<'p> Page<'p> {
             fault,
             wants_phone: session.payment_methods.contains(&PaymentMethod::Mfs),
             next: checkout.way_back.clone(),
-            next_host: (session.is_simulated && leads_back).then(|| host_of(&checkout.way_back)).flatten(),
+            next_host: (session.is_simulated && is_finished).then(|| host_of(&checkout.way_back)).flatten(),
             here: self.here(),
             language: self.language,
             words: self.language.words(),
@@ -218,7 +217,7 @@ struct CheckoutPage<'s> {
     fault: Option<&'static str>,
     wants_phone: bool,
     next: String,
-    /// The host that `next` leads to, where the customer is to read it first.
+    /// The host of `next`, if the page shows it.
     next_host: Option<String>,
     here: String,
     language: Language,
@@ -226,7 +225,7 @@ struct CheckoutPage<'s> {
     assets: Addresses,
 }
 
-/// What the page has to say.
+/// The states of the page.
 enum View<'v> {
     /// A test session waits for one of the simulator's buttons.
     Simulator,
@@ -235,12 +234,12 @@ enum View<'v> {
         phone: String,
         phone_fault: bool,
     },
-    /// On to the gateway, or back to the shop.
-    Hop {
+    /// A redirect to the gateway or the shop.
+    Redirect {
         target: String,
         to_shop: bool,
     },
-    /// The gateway is being asked.
+    /// The server is querying the gateway.
     Processing {
         customer_url: Option<&'v str>,
     },
@@ -260,7 +259,7 @@ impl View<'_> {
     }
 }
 
-/// A page without a session: there is none, or it cannot be shown.
+/// An error page, such as for an unknown session.
 #[derive(Template)]
 #[template(path = "checkout_notice.html")]
 struct NoticePage {
@@ -271,12 +270,12 @@ struct NoticePage {
     assets: Addresses,
 }
 
-/// Shows a refusal to a person, in the language that the headers ask for.
+/// Renders an error as a page, in the language that the headers prefer.
 pub(super) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
     notice(Language::of(None, headers), problem)
 }
 
-/// What went wrong, for a person. The status and headers are those of the API's answer to the same.
+/// Renders an error as a page. Status and headers are those of the API's error.
 fn notice(language: Language, problem: Problem) -> Response {
     let words = language.words();
     let (title, text) = match &problem {
@@ -295,7 +294,7 @@ fn notice(language: Language, problem: Problem) -> Response {
             response
         }
         Err(error) => {
-            tracing::error!(%error, "a page could not be rendered");
+            tracing::error!(%error, "cannot render a page");
             plain
         }
     }
@@ -304,7 +303,7 @@ fn notice(language: Language, problem: Problem) -> Response {
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// An HTML document about one customer's payment.
+/// Builds a response with an HTML document and its security headers.
 fn document(status: StatusCode, language: Language, html: String) -> Response {
     let mut response = Response::new(html.into());
     *response.status_mut() = status;
@@ -329,21 +328,21 @@ pub(super) fn see_other(target: &str) -> Response {
     response
 }
 
-/// The host of an address, and its port if that is not the scheme's own. In ASCII, so that no other script's letters pass
-/// for it, and without the user name that could stand before it.
+/// Returns the host of a URL, with a port other than the scheme's default. The host is in ASCII, against homographs, and
+/// without a user name.
 fn host_of(address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let host = url.host_str()?;
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// The number that the shop gave, if a wallet can have it.
+/// The shop's phone number for the customer, if it is a valid mobile number.
 fn known_phone(session: &CheckoutSession) -> String {
     let number = session.customer_phone.as_deref().and_then(|text| text.parse::<MobileNumber>().ok());
     number.map(|number| number.as_str().to_owned()).unwrap_or_default()
 }
 
-/// Bangladesh is six hours ahead of UTC all year.
+/// Formats a time in Dhaka's time zone, UTC+6 all year.
 fn in_dhaka(time: Timestamp) -> String {
     let text = time.plus_seconds(6 * 60 * 60).to_string();
     match (text.get(..10), text.get(11..16)) {
@@ -352,8 +351,8 @@ fn in_dhaka(time: Timestamp) -> String {
     }
 }
 
-/// A sum in the currency's own form: ৳1,250.00 or $12.50. In Latin digits in either language, as the gateways' own pages
-/// and messages have it, so that a customer can compare.
+/// Formats an amount: ৳1,250.00 or $12.50. Digits are Latin in both languages, as on the gateways' pages, so that
+/// customers can compare.
 fn money(amount: Amount, currency: Currency) -> String {
     let sign = match currency {
         Currency::Bdt => '৳',
@@ -375,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_is_written_in_the_currencys_own_form() {
+    fn money_has_the_currencys_sign_and_grouped_digits() {
         for (text, currency, shown) in [
             ("1250", Currency::Bdt, "৳1,250.00"),
             ("12.5", Currency::Usd, "$12.50"),
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipts_time_is_dhakas() {
+    fn the_receipt_shows_dhaka_time() {
         let time = Timestamp::from_millis(1_700_000_000_000).unwrap();
         assert_eq!(
             (time.to_string().as_str(), in_dhaka(time).as_str()),

@@ -1,4 +1,4 @@
-//! The API's reference, a page made from its description.
+//! The API reference page, rendered from the OpenAPI document.
 
 use askama::Template;
 use bytes::Bytes;
@@ -7,25 +7,24 @@ use serde_json::{Map, Value};
 use super::assets::REFERENCE_STYLE;
 use crate::service::SANDBOX_KEY;
 
-/// Stands for a key where none is offered.
+/// The examples' key if the sandbox is off.
 const ANY_KEY: &str = "sk_test_...";
 
-/// The description. A test holds every answer of the server against it.
+/// The OpenAPI document. Tests check every response of the server against it.
 pub(super) const DESCRIPTION: &str = include_str!("../../openapi.json");
 
-/// The page, rendered once with the sandbox's key in its examples and once without. Nothing else in it changes while the
-/// server runs.
+/// The page, rendered once with the sandbox's key in its examples and once without.
 pub(crate) struct Reference {
     with_sandbox: Bytes,
     without: Bytes,
 }
 
 impl Reference {
-    /// The reference of a server that is reached at `base_url`.
+    /// Renders the reference of a server with this base URL.
     pub(crate) fn new(base_url: &str) -> Self {
         let rendered = |key| {
-            Bytes::from(render(base_url, key).unwrap_or_else(|fault| {
-                tracing::error!(fault, "the API's reference could not be rendered");
+            Bytes::from(render(base_url, key).unwrap_or_else(|error| {
+                tracing::error!(error, "cannot render the API reference");
                 String::new()
             }))
         };
@@ -68,11 +67,11 @@ struct Operation {
     needs_key: bool,
     parameters: Vec<Field>,
     body: Option<Shape>,
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
     example: String,
 }
 
-struct Answer {
+struct Response {
     status: String,
     description: String,
     shape: Option<String>,
@@ -96,8 +95,7 @@ fn render(base_url: &str, key: &'static str) -> Result<String, String> {
     docs.page(base_url).render().map_err(|error| error.to_string())
 }
 
-/// The description, read as far as the page needs it. What is missing in it reads as empty; the tests say whether
-/// anything is.
+/// Reads the OpenAPI document as far as the page needs it. Missing parts read as empty; tests check that none is missing.
 struct Docs<'d> {
     description: &'d Value,
     /// The key of the examples.
@@ -158,13 +156,13 @@ impl<'d> Docs<'d> {
             needs_key,
             parameters: list(&operation["parameters"]).map(|parameter| self.parameter(parameter)).collect(),
             body: name_of(schema).map(|name| self.shape(name)),
-            answers: object(&operation["responses"])
-                .map(|(status, answer)| {
-                    let answer = self.resolved(answer);
-                    let schema = &answer["content"]["application/json"]["schema"];
-                    Answer {
+            responses: object(&operation["responses"])
+                .map(|(status, response)| {
+                    let response = self.resolved(response);
+                    let schema = &response["content"]["application/json"]["schema"];
+                    Response {
                         status: status.into(),
-                        description: prose(text(&answer["description"])),
+                        description: prose(text(&response["description"])),
                         shape: name_of(schema).filter(|name| *name != "Error").map(str::to_owned),
                     }
                 })
@@ -194,8 +192,8 @@ impl<'d> Docs<'d> {
         lines.join(" \\\n  ")
     }
 
-    /// The fields of a shape, each followed by its aliases. An alias that generators would give the name of its field stands
-    /// in `dependentSchemas`, which they do not read.
+    /// Reads the fields of a schema, each followed by its aliases. Aliases whose generated names would clash with their
+    /// field's are in `dependentSchemas`, which generators ignore.
     fn shape(&self, name: &str) -> Shape {
         let schema = &self.description["components"]["schemas"][name];
         let requires = |form: &Value, field: &str| list(&form["required"]).any(|required| text(required) == field);
@@ -226,14 +224,14 @@ impl<'d> Docs<'d> {
         }
     }
 
-    /// What a reference stands for.
+    /// Resolves a `$ref`.
     fn resolved(&self, value: &'d Value) -> &'d Value {
         let pointer = value["$ref"].as_str().and_then(|pointer| pointer.strip_prefix('#'));
         pointer.and_then(|pointer| self.description.pointer(pointer)).unwrap_or(value)
     }
 }
 
-/// The refusals that the page explains once for all routes.
+/// The errors that the page explains once for all routes.
 const ERRORS: [(&str, &str); 12] = [
     ("400", "Invalid"),
     ("401", "Unauthorized"),
@@ -261,12 +259,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The name of the shape that a schema refers to.
+/// The name of the schema that a `$ref` refers to.
 fn name_of(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str().and_then(|pointer| pointer.rsplit('/').next())
 }
 
-/// What a field may hold, in a few words.
+/// Describes a schema's type in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(name) = name_of(schema) {
         return name.to_owned();
@@ -286,7 +284,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// A value that fits.
+/// Returns an example value for a schema.
 fn sample(schema: &Value) -> Value {
     let first = |name: &str| schema[name].get(0).cloned();
     first("examples").or_else(|| first("enum")).unwrap_or_else(|| match text(&schema["type"]) {
@@ -297,18 +295,18 @@ fn sample(schema: &Value) -> Value {
     })
 }
 
-/// Text as HTML: paragraphs, `code` and **bold** are all that the description uses.
+/// Converts text to HTML. The document uses only paragraphs, `code` and **bold**.
 fn prose(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let paragraph = |text: &str| {
         let mut html = String::new();
-        for (place, part) in text.split('`').enumerate() {
-            if place % 2 == 1 {
+        for (index, part) in text.split('`').enumerate() {
+            if index % 2 == 1 {
                 html.push_str(&format!("<code>{part}</code>"));
                 continue;
             }
-            for (place, part) in part.split("**").enumerate() {
-                match place % 2 {
+            for (index, part) in part.split("**").enumerate() {
+                match index % 2 {
                     1 => html.push_str(&format!("<strong>{part}</strong>")),
                     _ => html.push_str(part),
                 }
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_escaped_before_it_is_marked_up() {
+    fn prose_escapes_html_before_it_adds_markup() {
         assert_eq!(prose("a <b> `x<y` **z**\n\nn"), "a &lt;b&gt; <code>x&lt;y</code> <strong>z</strong></p><p>n");
     }
 }

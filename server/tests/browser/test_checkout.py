@@ -22,7 +22,7 @@ def text(browser):
 
 def click_back(browser, shop):
     """A test session's page waits for a click and says where that leads."""
-    wait(browser, lambda: f"This link leads to localhost:{shop.port}" in text(browser), "the shop's host")
+    wait(browser, lambda: f"This link goes to localhost:{shop.port}" in text(browser), "the shop's host")
     time.sleep(1)
     assert "/checkout/" in browser.current_url, "it follows no link by itself"
     css(browser, "a.button").click()
@@ -160,7 +160,7 @@ def test_the_page_is_legible_in_the_dark_on_a_wide_screen_and_for_an_unknown_pay
         browser.get(payment["checkoutUrl"])
         check(browser, shop, f"choice-{name}")
         browser.get(f"{shop.url}/checkout/pay_unknown")
-        assert "No payment has this address" in text(browser)
+        assert "no payment at this address" in text(browser)
         check(browser, shop, f"unknown-{name}")
 
 

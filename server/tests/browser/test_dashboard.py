@@ -69,7 +69,7 @@ def test_the_key_is_asked_for_checked_kept_in_the_session_and_forgotten(browser,
     wait(browser, lambda: "not valid" in css(browser, "main").text, "the refusal")
     sign_in(browser, shop, shop.test_key)
     reads(browser, "Nothing here yet")
-    assert "no money moves" in css(browser, "#world").text
+    assert "no money moves" in css(browser, "#environment").text
     assert browser.execute_script("return sessionStorage.length") == 1
     assert browser.execute_script("return localStorage.length + document.cookie.length") == 0
     assert shop.test_key not in browser.current_url
@@ -93,7 +93,7 @@ def test_payments_are_listed_filtered_opened_settled_and_refunded(open_browser, 
     press(browser, "Older")
     reads(browser, "৳999,999,999,999.99")
     browser.get(f"{shop.url}/dashboard#/payments/{payment['id']}")
-    reads(browser, "As the API tells it")
+    reads(browser, "API object")
     assert HOSTILE in css(browser, "main").text
     check(browser, shop, f"payment-{width}")
     press(browser, "Simulate: completed")
@@ -120,7 +120,7 @@ def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiv
     url, got = receiver
     browser = open_browser(width=1280, height=900)
     sign_in(browser, shop, shop.test_key, "#/webhooks")
-    reads(browser, "A new endpoint")
+    reads(browser, "Add an endpoint")
     css(browser, "input[name=url]").send_keys("ftp://shop.example" + Keys.ENTER)
     wait(browser, lambda: "url must" in css(browser, "main").text, "the refusal")
     css(browser, "input[name=url]").clear()
@@ -130,7 +130,7 @@ def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiv
     press(browser, "Show or hide the secret")
     assert "whsec_" in css(browser, "main").text
     press(browser, "Send a ping")
-    reads(browser, "answered with 200")
+    reads(browser, "response 200")
     assert got[-1]["event"] == "test.ping"
     check(browser, shop, "webhooks")
     shop.create(key=shop.test_key, description=HOSTILE)
@@ -145,7 +145,7 @@ def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiv
     press(browser, "Remove")
     wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
     css(browser, "dialog .danger").click()
-    reads(browser, "No endpoint yet")
+    reads(browser, "No endpoints yet")
 
 
 def test_the_simulator_makes_a_demo_session_whose_event_is_wrapped(open_browser, shop, receiver):
@@ -154,9 +154,9 @@ def test_the_simulator_makes_a_demo_session_whose_event_is_wrapped(open_browser,
     browser = open_browser(width=1280, height=900)
     browser.get(f"{shop.url}/dashboard#/simulator")
     press(browser, "Use the sandbox key")
-    reads(browser, "Makes a demo session")
+    reads(browser, "Creates a demo session")
     css(browser, "input[name=description]").send_keys(HOSTILE)
-    press(browser, "Make a demo session")
+    press(browser, "Create a demo session")
     reads(browser, "test_pay_")
     check(browser, shop, "simulator")
     press(browser, "Simulate: completed")
@@ -176,11 +176,11 @@ def test_a_live_payment_is_refunded_from_the_console_after_a_question(browser, s
     wait(browser, lambda: shop.status(payment, shop.live_key) == "paid", "the payment")
     sign_in(browser, shop, shop.live_key, f"#/payments/{payment['id']}")
     reads(browser, "Raw status")
-    assert "real money" in css(browser, "#world").text
+    assert "real money" in css(browser, "#environment").text
     press(browser, "Refund")
     wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
     assert browser.axe() == []
-    browser.find_element(By.XPATH, "//dialog//button[.='Keep it as it is']").click()
+    browser.find_element(By.XPATH, "//dialog//button[.='Cancel']").click()
     assert shop.status(payment, shop.live_key) == "paid"
     press(browser, "Refund")
     wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
@@ -199,5 +199,5 @@ def test_the_views_are_reached_by_keyboard_and_a_server_that_is_gone_is_said(bro
     assert link.get_attribute("aria-current") == "page"
     browser.execute_script("window.fetch = () => Promise.reject(new TypeError('gone'))")
     browser.find_element(By.LINK_TEXT, "Webhooks").click()
-    reads(browser, "The server does not answer")
+    reads(browser, "The server is not responding")
     assert browser.find_elements(By.XPATH, "//button[.='Try again']")

@@ -45,7 +45,7 @@ async fn a_test_session_leads_nowhere_by_itself_and_shows_the_host_that_its_link
                 assert_eq!(answer.status(), StatusCode::OK);
                 let text = answer.text().await.unwrap();
                 assert!(!text.contains("http-equiv"), "{url} follows its own link: {text}");
-                assert!(text.contains(&format!("This link leads to <strong>{host}</strong>")), "{url}: {text}");
+                assert!(text.contains(&format!("This link goes to <strong>{host}</strong>")), "{url}: {text}");
                 assert!(text.contains("class=\"button"), "{url} has a link: {text}");
             }
         }

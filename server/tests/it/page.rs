@@ -114,7 +114,7 @@ async fn what_a_customer_can_mend_is_said_on_the_page_in_their_language() {
     let answer = post(&live.server, &path, "action=pay").await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     let page = answer.text().await.unwrap();
-    assert!(page.contains("does not answer") && page.contains("role=\"alert\"") && page.contains("<button"), "{page}");
+    assert!(page.contains("is not responding") && page.contains("role=\"alert\"") && page.contains("<button"), "{page}");
     assert!(led_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
 
     let small = live.create(0.1, "USD").await;
@@ -183,7 +183,7 @@ async fn what_cannot_be_shown_has_a_page_of_its_own() {
     let server = Server::start_with(&["--keyless-rate-limit", "2"]);
     let answer = server.keyless(Method::GET, "/checkout/pay_unknown").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
-    assert!(answer.text().await.unwrap().contains("No payment has this address."));
+    assert!(answer.text().await.unwrap().contains("There is no payment at this address."));
     let answer = server.keyless(Method::DELETE, "/checkout/pay_unknown").send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.headers()["allow"].to_str().unwrap()), (405, "GET, HEAD, POST"));
     let answer = server.keyless(Method::GET, "/checkout/pay_unknown?lang=bn").send().await.unwrap();

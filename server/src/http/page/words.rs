@@ -1,4 +1,4 @@
-//! What the checkout page says, in both languages. A text that one of them lacks does not compile.
+//! The checkout page's texts in English and Bangla. A missing text does not compile.
 
 use warp::http::{HeaderMap, header};
 
@@ -10,9 +10,9 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// The one that was chosen on the page, in this request or an earlier one; else what the browser prefers.
+    /// Returns the language chosen in this request or an earlier one; otherwise the browser's preference.
     pub(super) fn of(chosen: Option<&str>, headers: &HeaderMap) -> Self {
-        chosen.and_then(Self::named).or_else(|| kept(headers)).unwrap_or_else(|| preferred(headers))
+        chosen.and_then(Self::named).or_else(|| stored(headers)).unwrap_or_else(|| preferred(headers))
     }
 
     fn named(code: &str) -> Option<Self> {
@@ -23,7 +23,7 @@ impl Language {
         }
     }
 
-    /// As HTML and HTTP name it.
+    /// The language tag for HTML and HTTP.
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -38,7 +38,7 @@ impl Language {
         }
     }
 
-    /// The other one, for the switch.
+    /// The other language, for the switch.
     pub(super) fn other(self) -> Self {
         match self {
             Self::English => Self::Bangla,
@@ -47,16 +47,16 @@ impl Language {
     }
 }
 
-/// The name of the cookie that keeps a choice.
+/// The name of the cookie that stores the chosen language.
 pub(super) const COOKIE: &str = "lang";
 
-fn kept(headers: &HeaderMap) -> Option<Language> {
+fn stored(headers: &HeaderMap) -> Option<Language> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE).and_then(|(_, code)| Language::named(code))
 }
 
-/// By the weights of `Accept-Language` (RFC 9110, section 12.5.4). English where nothing is said.
+/// Reads the weights of `Accept-Language` (RFC 9110, section 12.5.4). English by default.
 fn preferred(headers: &HeaderMap) -> Language {
     let text = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut best = (0.0, Language::English);
@@ -72,7 +72,7 @@ fn preferred(headers: &HeaderMap) -> Language {
     best.1
 }
 
-/// The texts.
+/// The texts in one language.
 pub(super) struct Words {
     /// The name of the other language, in that language.
     pub(super) other_language: &'static str,
@@ -132,44 +132,44 @@ static ENGLISH: Words = Words {
     test_note: "No money moves.",
     simulator_question: "How should this payment end?",
     simulate_pay: "Pay",
-    simulate_fail: "Let it fail",
+    simulate_fail: "Fail",
     simulate_cancel: "Cancel",
     how_to_pay: "How do you want to pay?",
     mobile_money: "bKash",
-    mobile_money_note: "You confirm with your PIN on bKash's own page.",
+    mobile_money_note: "Confirm with your PIN on bKash's page.",
     card: "Card",
-    card_note: "You enter your card on the card processor's own page.",
+    card_note: "Enter your card on the card processor's page.",
     phone: "Your bKash number",
-    phone_hint: "11 digits, such as 01712345678. You may leave it empty and enter it at bKash.",
-    phone_fault: "This is not a Bangladeshi mobile number. It has 11 digits and begins with 013 to 019.",
+    phone_hint: "11 digits, such as 01712345678. Optional: you can also enter it on bKash's page.",
+    phone_fault: "Enter a Bangladeshi mobile number: 11 digits that start with 013 to 019.",
     pay: "Pay",
     back_to: "Back to",
-    leads_to: "This link leads to",
+    leads_to: "This link goes to",
     progress: "One moment, please. Do not close this page.",
     to_gateway: "Taking you to the payment page…",
     to_shop: "Taking you back to the shop…",
     go_on: "Continue",
     checking: "We are checking your payment",
-    checking_note: "If you have paid, you need not do anything: this page tells you within a moment. Do not pay again.",
-    continue_paying: "I have not paid yet: continue",
+    checking_note: "If you have paid, wait a moment: this page shows the result by itself. Do not pay again.",
+    continue_paying: "I have not paid yet. Continue",
     paid: "Paid",
-    paid_note: "Thank you. The shop has been told.",
+    paid_note: "Thank you. We have notified the shop.",
     paid_at: "Paid on",
     dhaka: "Dhaka time",
     failed: "The payment failed",
     cancelled: "You cancelled this payment",
     expired: "This payment link has expired",
     refunded: "This payment was refunded",
-    refunded_note: "The money goes back the way it came. That can take some days.",
+    refunded_note: "The money goes back to the account you paid from. This can take a few days.",
     nothing_taken: "No money was taken.",
-    new_payment: "To try again, go back to the shop and begin a new payment.",
+    new_payment: "To try again, go back to the shop and start a new payment.",
     unknown: "Unknown payment",
-    unknown_note: "No payment has this address. Go back to the shop and begin again.",
-    no_answer: "The payment service does not answer just now. Nothing was taken. Please try again in a moment.",
-    refused: "The payment service did not take this payment. Nothing was taken. Please ask the shop.",
-    too_many: "Too many requests from your network. Please wait a minute and load the page again.",
-    trouble: "This page cannot be shown just now",
-    trouble_note: "If you have paid, do not pay again. Please load the page again in a moment.",
+    unknown_note: "There is no payment at this address. Go back to the shop and start again.",
+    no_answer: "The payment service is not responding. No money was taken. Please try again in a moment.",
+    refused: "The payment service declined this payment. No money was taken. Please contact the shop.",
+    too_many: "Too many requests from your network. Please wait a minute and reload the page.",
+    trouble: "This page is not available right now",
+    trouble_note: "If you have paid, do not pay again. Please reload the page in a moment.",
 };
 
 static BANGLA: Words = Words {
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_browsers_preference_is_heard_and_a_choice_wins() {
+    fn a_chosen_language_overrides_the_browsers_preference() {
         for (accepted, language) in [
             ("", Language::English),
             ("bn", Language::Bangla),
