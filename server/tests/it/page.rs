@@ -114,7 +114,10 @@ async fn what_a_customer_can_mend_is_said_on_the_page_in_their_language() {
     let answer = post(&live.server, &path, "action=pay").await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     let page = answer.text().await.unwrap();
-    assert!(page.contains("is not responding") && page.contains("role=\"alert\"") && page.contains("<button"), "{page}");
+    assert!(
+        page.contains("is not responding") && page.contains("role=\"alert\"") && page.contains("<button"),
+        "{page}"
+    );
     assert!(led_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
 
     let small = live.create(0.1, "USD").await;

@@ -95,7 +95,7 @@ fn attempt() -> GatewayAttempt {
         invoice: "inv_1".into(),
         external_id: "ext_1".into(),
         customer_url: "https://pay.example/".into(),
-        taken_at: None,
+        capture_sent_at: None,
         transaction: None,
         paid_url: None,
     }
