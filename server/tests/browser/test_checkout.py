@@ -38,7 +38,7 @@ def check(browser, shop, name):
 
 @pytest.mark.parametrize("button,status,back", [("success", "paid", "paid"), ("fail", "failed", "left"),
                                                ("cancel", "cancelled", "left")])
-def test_each_button_of_the_simulator_ends_the_payment_and_a_click_leads_back_to_the_shop(browser, shop, button, status, back):
+def test_each_simulator_button_ends_the_payment_and_a_link_returns_to_the_shop(browser, shop, button, status, back):
     payment = shop.create()
     browser.get(payment["checkoutUrl"])
     assert "No money moves" in text(browser) and "৳1,250.00" in text(browser)
@@ -55,7 +55,7 @@ def test_each_button_of_the_simulator_ends_the_payment_and_a_click_leads_back_to
 
 @pytest.mark.parametrize("script", [True, False])
 @pytest.mark.parametrize("currency", ["BDT", "USD"])
-def test_a_live_payment_goes_to_the_gateway_and_back_to_the_shop_and_is_refunded(open_browser, shop, currency, script):
+def test_a_live_customer_pays_returns_to_the_shop_and_gets_a_refund(open_browser, shop, currency, script):
     browser = open_browser(script=script)
     payment = shop.create(key=shop.live_key, currency=currency)
     browser.get(payment["checkoutUrl"])
@@ -80,7 +80,7 @@ def test_a_live_payment_goes_to_the_gateway_and_back_to_the_shop_and_is_refunded
         check(browser, shop, f"refunded-{currency}")
 
 
-def test_a_customer_who_gives_up_at_the_gateway_reads_that_nothing_was_taken(browser, shop):
+def test_the_page_says_that_a_cancelled_payment_took_no_money(browser, shop):
     payment = shop.create(key=shop.live_key)
     browser.get(payment["checkoutUrl"])
     css(browser, "button.go").click()
@@ -92,7 +92,7 @@ def test_a_customer_who_gives_up_at_the_gateway_reads_that_nothing_was_taken(bro
     wait(browser, lambda: "/healthz?left" in browser.current_url, "the shop")
 
 
-def test_a_double_click_a_reload_and_the_back_button_lead_to_one_attempt(browser, shop):
+def test_a_double_click_a_reload_and_the_back_button_make_one_gateway_attempt(browser, shop):
     before = len(call(f"{shop.bkash}/_control/books", {})[1])
     payment = shop.create(key=shop.live_key)
     browser.get(payment["checkoutUrl"])
@@ -114,7 +114,7 @@ def test_a_double_click_a_reload_and_the_back_button_lead_to_one_attempt(browser
     assert len(books) == before + 1 and sum(entry["taken"] for entry in books if payment["id"] in entry["reference"]) == 1
 
 
-def test_a_page_that_waits_resolves_itself_when_the_tab_at_the_gateway_was_closed(browser, shop):
+def test_a_waiting_page_updates_when_the_gateway_tab_was_closed(browser, shop):
     payment = shop.create(key=shop.live_key)
     browser.get(payment["checkoutUrl"])
     css(browser, "button.go").click()
@@ -126,7 +126,7 @@ def test_a_page_that_waits_resolves_itself_when_the_tab_at_the_gateway_was_close
     wait(browser, lambda: "Thank you" in browser.page_source, "the page to resolve itself")
 
 
-def test_a_wrong_number_is_said_in_bangla_and_what_was_typed_stays(open_browser, shop):
+def test_the_page_reports_a_wrong_number_in_bangla_and_keeps_the_input(open_browser, shop):
     browser = open_browser(language="bn-BD")
     payment = shop.create(key=shop.live_key)
     browser.get(payment["checkoutUrl"])
@@ -142,7 +142,7 @@ def test_a_wrong_number_is_said_in_bangla_and_what_was_typed_stays(open_browser,
     wait(browser, lambda: css(browser, "html").get_attribute("lang") == "en", "English")
 
 
-def test_a_gateway_that_does_not_answer_is_said_and_the_same_button_works_again(browser, shop):
+def test_the_page_reports_a_failing_gateway_and_its_button_works_again(browser, shop):
     payment = shop.create(key=shop.live_key)
     browser.get(payment["checkoutUrl"])
     call(f"{shop.bkash}/_control/faults", {"next": "create", "kind": "error_before"})
@@ -153,7 +153,7 @@ def test_a_gateway_that_does_not_answer_is_said_and_the_same_button_works_again(
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
 
 
-def test_the_page_is_legible_in_the_dark_on_a_wide_screen_and_for_an_unknown_payment(open_browser, shop):
+def test_the_page_is_legible_in_dark_mode_and_at_every_width(open_browser, shop):
     payment = shop.create(key=shop.live_key, description="চা, দুই কাপ · " + "a-very-long-word" * 8)
     for name, width, dark in [("dark", 360, True), ("wide", 1280, False), ("narrow", 280, False)]:
         browser = open_browser(width=width, dark=dark)
@@ -183,7 +183,7 @@ def test_the_simulator_works_without_javascript_and_shows_progress_with_it(open_
     browser.picture("progress")
 
 
-def test_an_expired_payment_says_so(open_browser, shop, tmp_path):
+def test_the_page_of_an_expired_payment_says_expired(open_browser, shop, tmp_path):
     from conftest import start
 
     process, url = start("payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"),

@@ -62,7 +62,7 @@ def receiver():
     server.shutdown()
 
 
-def test_the_key_is_asked_for_checked_kept_in_the_session_and_forgotten(browser, shop):
+def test_the_console_checks_the_key_and_stores_it_only_for_the_session(browser, shop):
     browser.get(f"{shop.url}/dashboard")
     check(browser, shop, "sign-in")
     css(browser, "input[name=key]").send_keys("sk_test_wrong" + Keys.ENTER)
@@ -81,7 +81,7 @@ def test_the_key_is_asked_for_checked_kept_in_the_session_and_forgotten(browser,
 
 
 @pytest.mark.parametrize("width,dark", [(1280, False), (360, True)])
-def test_payments_are_listed_filtered_opened_settled_and_refunded(open_browser, shop, width, dark):
+def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, shop, width, dark):
     browser = open_browser(width=width, height=900, dark=dark)
     payment = shop.create(key=shop.test_key, amount=999999999999.99, description=HOSTILE,
                           customer={"name": HOSTILE, "email": "k@example.com"}, metadata={"exact": 1, HOSTILE: HOSTILE})
@@ -104,7 +104,7 @@ def test_payments_are_listed_filtered_opened_settled_and_refunded(open_browser, 
     reads(browser, "Nothing here yet")
 
 
-def test_metadata_is_shown_to_the_digit(browser, shop):
+def test_the_console_shows_metadata_numbers_exactly(browser, shop):
     import urllib.request
 
     body = b'{"amount":5,"success_url":"https://shop.example","cancel_url":"https://shop.example","metadata":{"n":1.10,"big":12345678901234567890123}}'
@@ -116,7 +116,7 @@ def test_metadata_is_shown_to_the_digit(browser, shop):
     assert "1.10" in css(browser, "pre").text
 
 
-def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiver):
+def test_the_console_adds_pings_shows_and_removes_an_endpoint(open_browser, shop, receiver):
     url, got = receiver
     browser = open_browser(width=1280, height=900)
     sign_in(browser, shop, shop.test_key, "#/webhooks")
@@ -148,7 +148,7 @@ def test_an_endpoint_is_added_pinged_seen_and_removed(open_browser, shop, receiv
     reads(browser, "No endpoints yet")
 
 
-def test_the_simulator_makes_a_demo_session_whose_event_is_wrapped(open_browser, shop, receiver):
+def test_the_console_simulator_creates_a_demo_session_with_a_wrapped_event(open_browser, shop, receiver):
     url, got = receiver
     shop.api("/webhooks", {"url": url, "events": "*"})
     browser = open_browser(width=1280, height=900)
@@ -169,7 +169,7 @@ def test_the_simulator_makes_a_demo_session_whose_event_is_wrapped(open_browser,
     check(browser, shop, "balances")
 
 
-def test_a_live_payment_is_refunded_from_the_console_after_a_question(browser, shop):
+def test_the_console_refunds_a_live_payment_after_confirmation(browser, shop):
     payment = shop.create(key=shop.live_key)
     url = call(f"{shop.url}/api/v1/checkout/{payment['id']}/pay", {})[1]["redirectUrl"]
     call(f"{shop.bkash}/_control/approve", {"paymentID": url.rsplit("/", 1)[1]})
@@ -189,7 +189,7 @@ def test_a_live_payment_is_refunded_from_the_console_after_a_question(browser, s
     assert shop.status(payment, shop.live_key) == "refunded"
 
 
-def test_the_views_are_reached_by_keyboard_and_a_server_that_is_gone_is_said(browser, shop):
+def test_the_console_works_by_keyboard_and_reports_an_unreachable_server(browser, shop):
     sign_in(browser, shop, SANDBOX_KEY)
     reads(browser, "Page 1 of")
     link = browser.find_element(By.LINK_TEXT, "Balances")

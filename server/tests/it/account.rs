@@ -19,7 +19,7 @@ async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn balance_is_the_net_and_volume_the_gross_of_what_was_paid_also_after_a_crash() {
+async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
     let mut server = Server::start();
     let empty = get(&server, "/account").await;
     assert_eq!(empty["balance"], json!({"bdt": 0, "usd": 0, "bdt_balance": 0, "usd_balance": 0}));
@@ -44,7 +44,7 @@ async fn balance_is_the_net_and_volume_the_gross_of_what_was_paid_also_after_a_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apps_are_a_plain_list_with_the_webhook_url_mirrored() {
+async fn the_apps_list_repeats_the_webhook_url_as_website_url() {
     let server = Server::start();
     assert_eq!(get(&server, "/account/apps").await, json!([]));
     let workspace = get(&server, "/account").await["workspace"]["id"].as_str().unwrap().to_owned();

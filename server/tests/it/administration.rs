@@ -22,7 +22,7 @@ fn order() -> CreatePayment {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workspaces_and_keys_are_made_while_the_server_runs_and_while_it_does_not() {
+async fn the_command_line_creates_workspaces_and_keys_with_and_without_a_running_server() {
     let mut server = Server::start();
     let running = line(&server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]));
     let key = line(&server.administer(&["keys", "create", "--workspace", &running, "--environment", "test"]));
@@ -42,7 +42,7 @@ async fn workspaces_and_keys_are_made_while_the_server_runs_and_while_it_does_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mistake_on_the_command_line_says_what_to_do() {
+async fn command_line_errors_say_what_to_do() {
     let server = Server::start();
     let holder = format!("process {} has", server.process_id());
     for (arguments, status, said) in [
@@ -65,7 +65,7 @@ async fn a_mistake_on_the_command_line_says_what_to_do() {
 }
 
 #[test]
-fn a_setting_comes_from_the_command_line_else_the_environment_else_the_file() {
+fn a_flag_overrides_the_environment_which_overrides_the_file() {
     let server = Server::start();
     let taken = server.url.strip_prefix("http://").unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn a_setting_comes_from_the_command_line_else_the_environment_else_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_developer_and_no_environment_sees_anothers_records() {
+async fn a_key_sees_only_records_of_its_developer_and_environment() {
     let server = Server::start();
     let workspace = line(&server.administer(&["workspaces", "create", "--name", "Other"]));
     let create = |environment| {
@@ -119,7 +119,7 @@ async fn no_developer_and_no_environment_sees_anothers_records() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_live_payment_without_a_gateway_is_refused_when_it_is_created() {
+async fn creating_a_live_payment_without_a_gateway_returns_422() {
     let server = Server::start();
     let workspace = line(&server.administer(&["workspaces", "create", "--name", "Live"]));
     let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]));
@@ -129,7 +129,7 @@ async fn a_live_payment_without_a_gateway_is_refused_when_it_is_created() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_kept_nowhere_in_clear_neither_on_disk_nor_in_the_log() {
+async fn no_file_contains_an_api_key_in_clear_text() {
     let mut server = Server::start();
     let workspace = line(&server.administer(&["workspaces", "create", "--name", "Quiet"]));
     let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));
@@ -151,7 +151,7 @@ async fn a_key_is_kept_nowhere_in_clear_neither_on_disk_nor_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_listed_revoked_and_rotated_while_the_server_runs() {
+async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     let server = Server::start();
     let workspace = line(&server.administer(&["workspaces", "create", "--name", "Rotating"]));
     let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));

@@ -35,7 +35,7 @@ async fn create(server: &Server, key: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_for_an_unknown_app_or_another_developers_is_404_and_is_not_made() {
+async fn creating_an_endpoint_for_an_unknown_or_foreign_app_returns_404() {
     let server = Server::start();
     let (own, other) = (workspace(&server), workspace(&server));
     let (key, foreign) = (key(&server, &own, None), app(&server, &other, "Theirs"));
@@ -51,7 +51,7 @@ async fn an_endpoint_for_an_unknown_app_or_another_developers_is_404_and_is_not_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_with_an_app_hears_of_its_own_payments_and_of_those_without_an_app() {
+async fn an_app_endpoint_receives_events_of_its_app_and_of_payments_without_an_app() {
     let mut server = Server::start();
     let rahim = workspace(&server);
     let (till, kiosk) = (app(&server, &rahim, "Till"), app(&server, &rahim, "Kiosk"));
@@ -93,7 +93,7 @@ async fn an_endpoint_with_an_app_hears_of_its_own_payments_and_of_those_without_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_bound_to_an_app_of_its_own_workspace_for_good_and_the_list_shows_it() {
+async fn a_key_keeps_its_app_through_rotation_and_keys_list_shows_the_app() {
     let server = Server::start();
     let (own, other) = (workspace(&server), workspace(&server));
     let (till, foreign) = (app(&server, &own, "Till"), app(&server, &other, "Theirs"));

@@ -78,7 +78,7 @@ fn in_directory(server: &Server, name: &str) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_taken_under_load_restores_to_a_store_in_which_everything_holds() {
+async fn a_backup_taken_under_load_restores_to_a_consistent_store() {
     let mut server = Server::start();
     let stop = Arc::new(AtomicBool::new(false));
     let shops = shops(&server, &stop);
@@ -104,7 +104,7 @@ async fn a_backup_taken_under_load_restores_to_a_store_in_which_everything_holds
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_the_journal_a_backup_brings_back_everything_acknowledged_since() {
+async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
     let mut server = Server::start();
     let stop = Arc::new(AtomicBool::new(false));
     let shops = shops(&server, &stop);
@@ -132,7 +132,7 @@ async fn with_the_journal_a_backup_brings_back_everything_acknowledged_since() {
 }
 
 #[tokio::test]
-async fn a_damaged_or_unfinished_backup_is_refused_and_nothing_is_written_over() {
+async fn restore_refuses_a_damaged_backup_and_overwrites_nothing() {
     let server = Server::start();
     server.create(&payment_of(&json!(1))).await;
     let backup = in_directory(&server, "backup");
@@ -164,7 +164,7 @@ async fn a_damaged_or_unfinished_backup_is_refused_and_nothing_is_written_over()
 }
 
 #[tokio::test]
-async fn scheduled_backups_are_made_and_only_the_newest_are_kept() {
+async fn scheduled_backups_keep_only_the_newest() {
     let directory = tempfile::tempdir().unwrap();
     let backups = directory.path().join("backups");
     let flags = ["--backup-dir", backups.to_str().unwrap(), "--backup-every", "1", "--backup-keep", "2"];

@@ -134,7 +134,7 @@ fn garbled() -> Damage {
 }
 
 #[tokio::test]
-async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
+async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
     let server = filled().await;
     let sound = check(&server.data());
     let said = String::from_utf8(sound.stdout).unwrap();
@@ -219,7 +219,7 @@ async fn a_sound_store_holds_and_one_damaged_record_of_each_kind_is_named() {
 }
 
 #[tokio::test]
-async fn findings_are_json_on_demand_and_a_missing_store_is_not_made() {
+async fn check_prints_json_and_creates_no_missing_store() {
     let server = filled().await;
     let output = server.administer(&["check", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

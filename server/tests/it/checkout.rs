@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paying_a_test_session_goes_to_the_simulator() {
+async fn paying_a_test_session_simulates_success() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(5))).await;
     let pay = format!("/api/v1/checkout/{}/pay", payment["id"].as_str().unwrap());
@@ -31,7 +31,7 @@ async fn paying_a_test_session_goes_to_the_simulator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_demo_session_is_a_test_session_of_the_sandbox_and_its_event_wraps_the_payment() {
+async fn a_demo_session_is_a_sandbox_payment_and_its_event_wraps_the_payment() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     let secret = receiver.subscribe(&server.client()).await;
@@ -67,7 +67,7 @@ async fn a_demo_session_is_a_test_session_of_the_sandbox_and_its_event_wraps_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_payment_cannot_be_refunded_paid_or_not() {
+async fn a_test_payment_cannot_be_refunded() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(5))).await;
     let id = payment["id"].as_str().unwrap();

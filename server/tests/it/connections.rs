@@ -56,7 +56,7 @@ async fn metrics<const N: usize>(client: &reqwest::Client, server: &Server, name
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_idle_connections_of_one_address_stop_neither_webhooks_nor_payments() {
+async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     let server = Server::start_limited(1024);
     let client = neighbour();
     // Each payment's event goes to fifty endpoints, over fifty connections.
@@ -84,7 +84,7 @@ async fn a_thousand_idle_connections_of_one_address_stop_neither_webhooks_nor_pa
 
 /// Endpoints that keep their connections open, deliveries, pings and clients: each has descriptors of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_kept_open_to_endpoints_and_pings_leave_clients_their_descriptors() {
+async fn connections_to_endpoints_leave_descriptors_for_clients() {
     const HOSTS: usize = 12;
     const PAYMENTS: usize = 40;
     let server = Server::start_limited_with(128, &["--max-connections-per-address", "0"]);
@@ -123,7 +123,7 @@ async fn connections_kept_open_to_endpoints_and_pings_leave_clients_their_descri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_its_neighbour_does() {
+async fn connections_over_the_per_address_limit_are_closed_and_other_addresses_connect() {
     let server = Server::start_with(&["--max-connections-per-address", "3"]);
     let client = neighbour();
     let held = idle(&server, 10);
@@ -139,7 +139,7 @@ async fn an_address_with_as_many_connections_as_it_may_have_gets_no_other_and_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trusted_proxy_may_have_as_many_connections_as_there_are() {
+async fn a_trusted_proxy_has_no_per_address_connection_limit() {
     let server = Server::start_with(&["--max-connections-per-address", "1", "--trusted-proxy", "127.0.0.1/32"]);
     let held = idle(&server, 20);
     let client = neighbour();
@@ -149,7 +149,7 @@ async fn a_trusted_proxy_may_have_as_many_connections_as_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_there_are_descriptors_for_are_cut_down_with_a_warning() {
+async fn max_connections_above_the_descriptor_limit_is_lowered_with_a_warning() {
     let server = Server::start_limited_with(1024, &["--max-connections", "5000"]);
     assert!(server.log().contains("--max-connections is lowered"), "{}", server.log());
     assert_eq!(metric(&neighbour(), &server, "payments_connections_at_most").await, 488);
@@ -157,7 +157,7 @@ async fn more_connections_than_there_are_descriptors_for_are_cut_down_with_a_war
 
 /// What keeps descriptors free is not all that may run out of them: another process may lower the limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_out_of_file_descriptors_recovers_when_they_are_free_again() {
+async fn a_server_recovers_once_file_descriptors_are_free_again() {
     let server = Server::start();
     let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
     let few = Rlimit { current: Some(8), ..getrlimit(Resource::Nofile) };

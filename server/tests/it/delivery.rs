@@ -23,7 +23,7 @@ async fn ended_deliveries(server: &Server, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_carries_the_headers_of_the_spec_and_the_operators_word() {
+async fn a_webhook_request_has_headers_with_the_configured_word() {
     let server = Server::start_with(&["--header-word", "Dhaka"]);
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
@@ -38,7 +38,7 @@ async fn a_request_carries_the_headers_of_the_spec_and_the_operators_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_is_logged_with_its_status_and_the_beginning_of_its_body_and_not_tried_again() {
+async fn a_failed_delivery_is_logged_with_status_and_truncated_body_and_not_retried() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Answer(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
     receiver.subscribe(&server.client()).await;
@@ -54,7 +54,7 @@ async fn a_failure_is_logged_with_its_status_and_the_beginning_of_its_body_and_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_without_an_answer_says_why() {
+async fn a_delivery_without_a_response_reports_an_error_code() {
     let server = Server::start();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = Receiver::start(Manner::Hang).await;
@@ -76,7 +76,7 @@ async fn a_delivery_without_an_answer_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deliveries_to_an_endpoint_that_is_removed_end_and_say_so() {
+async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
     let server = Server::start();
     let hanging = Receiver::start(Manner::Hang).await;
     hanging.subscribe(&server.client()).await;
@@ -112,7 +112,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_hangs_delays_nobody_else_and_is_given_up_after_8_seconds() {
+async fn a_hanging_endpoint_delays_no_other_and_times_out_after_8_seconds() {
     let server = Server::start();
     let hanging = Receiver::start(Manner::Hang).await;
     let answering = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
@@ -135,7 +135,7 @@ async fn an_endpoint_that_hangs_delays_nobody_else_and_is_given_up_after_8_secon
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
+async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
     let mut server = Server::start();
     let hanging = Receiver::start(Manner::Hang).await;
     let secret = hanging.subscribe(&server.client()).await;
@@ -158,7 +158,7 @@ async fn what_was_under_way_at_a_crash_is_sent_again_as_the_same_event() {
 
 /// More endpoints than are told of an event in one batch, and a kill as soon as the payment is answered.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_is_owed_to_each_endpoint_once_though_the_server_is_killed_while_it_is_told() {
+async fn a_kill_during_fan_out_leaves_one_delivery_per_event_and_endpoint() {
     const ENDPOINTS: usize = 150;
     let mut server = Server::start_with(&["--max-webhook-endpoints", "150"]);
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
@@ -187,7 +187,7 @@ async fn an_event_is_owed_to_each_endpoint_once_though_the_server_is_killed_whil
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_endpoints_that_hang_do_not_delay_fifty_that_answer() {
+async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
     const ENDPOINTS: usize = 50;
     const PAYMENTS: usize = 10;
     let server = Server::start();

@@ -57,7 +57,7 @@ async fn shop(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kills_under_load_lose_nothing_acknowledged_and_do_nothing_twice() {
+async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     // The long form: CRASH_KILLS=200.
     let kills = std::env::var("CRASH_KILLS").map_or(10_u64, |text| text.parse().unwrap());
     let mut server = Server::start();
@@ -148,7 +148,7 @@ async fn kills_under_load_lose_nothing_acknowledged_and_do_nothing_twice() {
 
 /// Between the last write to the journal and the answer stands a sync of the journal, in the order of system calls.
 #[tokio::test(flavor = "multi_thread")]
-async fn before_every_acknowledgement_the_journal_is_synced() {
+async fn the_server_syncs_the_journal_before_every_acknowledgement() {
     let server = Server::start();
     let trace = server.directory.path().join("trace");
     let mut strace = Command::new("strace");

@@ -105,7 +105,7 @@ async fn ended(server: &Server, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_closes_a_kept_connection_as_the_next_request_comes_gets_every_event_once() {
+async fn an_endpoint_that_closes_keep_alive_connections_gets_every_event_once() {
     let server = Server::start();
     let (address, read) = receiver(&[Step::Answer, Step::CloseAsTheNextComes]).await;
     subscribe(&server, address).await;
@@ -124,7 +124,7 @@ async fn an_endpoint_that_closes_a_kept_connection_as_the_next_request_comes_get
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_was_read_on_a_new_connection_is_not_sent_again() {
+async fn a_request_read_on_a_new_connection_is_not_resent() {
     let server = Server::start();
     let (address, read) = receiver(&[Step::ReadAndClose]).await;
     subscribe(&server, address).await;
@@ -136,7 +136,7 @@ async fn a_request_that_was_read_on_a_new_connection_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_answer_had_begun_is_not_sent_again() {
+async fn a_request_with_a_partial_response_is_not_resent() {
     let server = Server::start();
     let (address, read) = receiver(&[Step::Answer, Step::AnswerInPart]).await;
     subscribe(&server, address).await;
@@ -149,7 +149,7 @@ async fn a_request_whose_answer_had_begun_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_body_does_not_end_is_logged_with_its_status_and_what_came_of_the_body() {
+async fn a_response_with_an_endless_body_is_logged_with_its_status_and_partial_body() {
     let server = Server::start();
     // It waits for another request before it closes.
     let (address, _) = receiver(&[Step::AnswerForever, Step::Answer]).await;
@@ -161,7 +161,7 @@ async fn an_answer_whose_body_does_not_end_is_logged_with_its_status_and_what_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_for_which_there_is_no_descriptor_waits_until_there_is_one() {
+async fn a_delivery_without_a_free_descriptor_waits_for_one() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Answer(reqwest::StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;

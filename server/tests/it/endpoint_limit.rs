@@ -24,7 +24,7 @@ async fn listed(server: &Server) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_creates_at_once_leave_exactly_a_hundred_endpoints() {
+async fn two_hundred_concurrent_creates_make_exactly_a_hundred_endpoints() {
     let server = Server::start();
     let keys: Vec<String> = (0..200).map(|number| format!("endpoint-{number}")).collect();
     let answers = join_all(keys.iter().map(|key| answer(create(&server, key)))).await;
@@ -52,7 +52,7 @@ async fn two_hundred_creates_at_once_leave_exactly_a_hundred_endpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removing_one_endpoint_many_times_at_once_makes_room_for_one() {
+async fn concurrent_removals_of_one_endpoint_make_room_for_one() {
     let server = Server::start();
     join_all((0..100).map(|number| answer(create(&server, &number.to_string())))).await;
     let endpoints = listed(&server).await;
@@ -67,7 +67,7 @@ async fn removing_one_endpoint_many_times_at_once_makes_room_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_holds_more_endpoints_than_the_limit_keeps_them_and_takes_no_new_ones() {
+async fn a_store_above_the_endpoint_limit_keeps_its_endpoints_and_refuses_new_ones() {
     let mut server = Server::start_with(&["--max-webhook-endpoints", "5"]);
     join_all((0..5).map(|number| answer(create(&server, &number.to_string())))).await;
     server.kill();

@@ -15,7 +15,7 @@ fn export(server: &Server, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn json_lines_are_what_the_api_shows_with_and_without_a_running_server() {
+async fn exported_json_lines_equal_the_api_with_and_without_a_running_server() {
     let mut server = filled().await;
     let offline = export(&server, &["payments"]);
     server.restart();
@@ -34,7 +34,7 @@ async fn json_lines_are_what_the_api_shows_with_and_without_a_running_server() {
 }
 
 #[tokio::test]
-async fn postings_in_csv_sum_to_zero_and_a_span_of_time_cuts_them() {
+async fn exported_postings_sum_to_zero_and_a_time_range_filters_them() {
     let server = filled().await;
     let csv = export(&server, &["postings", "--format", "csv"]);
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
@@ -52,7 +52,7 @@ async fn postings_in_csv_sum_to_zero_and_a_span_of_time_cuts_them() {
 }
 
 #[tokio::test]
-async fn a_merchants_text_is_no_formula_in_a_spreadsheet() {
+async fn csv_export_escapes_spreadsheet_formulas() {
     let server = Server::start();
     let mut payment = payment_of(&json!(1));
     payment["description"] = json!("=HYPERLINK(\"https://evil.example\"), \"tea\"");

@@ -89,7 +89,7 @@ async fn settle(log: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whichever_call_on_a_file_fails_nothing_answered_is_lost_and_the_next_start_finds_all_sound() {
+async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_store() {
     let held = tempfile::tempdir().unwrap();
     let shim = shim(held.path());
     let mut server = Server::start();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_is_stored_once_and_not_with_each_of_its_deliveries() {
+async fn an_event_with_100_deliveries_is_stored_once() {
     let server = Server::start();
     // A port that nobody listens on.
     let url = "http://127.0.0.1:9/hook";

@@ -18,22 +18,22 @@ const FORMAT_4: &str = "tests/data/format-4.tar.gz";
 const FORMAT_5: &str = "tests/data/format-5.tar.gz";
 
 #[tokio::test]
-async fn a_store_of_format_1_opens_with_all_that_was_answered() {
+async fn a_store_of_format_1_opens_with_all_its_data() {
     opens_with_all(FORMAT_1).await;
 }
 
 #[tokio::test]
-async fn a_store_of_format_3_opens_with_all_that_was_answered() {
+async fn a_store_of_format_3_opens_with_all_its_data() {
     has_the_deliveries(&opens_with_all(FORMAT_3).await).await;
 }
 
 #[tokio::test]
-async fn a_store_of_format_4_opens_with_all_that_was_answered() {
+async fn a_store_of_format_4_opens_with_all_its_data() {
     has_the_deliveries(&opens_with_all(FORMAT_4).await).await;
 }
 
 #[tokio::test]
-async fn a_store_of_format_5_opens_with_all_that_was_answered() {
+async fn a_store_of_format_5_opens_with_all_its_data() {
     has_the_deliveries(&opens_with_all(FORMAT_5).await).await;
 }
 

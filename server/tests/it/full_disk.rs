@@ -46,7 +46,7 @@ async fn create(server: &Server, key: &str) -> reqwest::Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_disk_is_full_nothing_is_done_by_half_and_with_room_again_it_goes_on() {
+async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room() {
     let directory = tempfile::tempdir().unwrap();
     let disk = SmallDisk::mount(directory.path());
     let on_it = tempfile::tempdir_in(directory.path()).unwrap();
@@ -167,7 +167,7 @@ async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_failed_sync_the_server_stops_and_what_it_answered_is_there() {
+async fn a_failed_sync_stops_the_server_and_loses_no_acknowledged_payment() {
     let mut stopped = 0;
     // The first two are a start's own.
     for nth in 3..10 {

@@ -128,7 +128,7 @@ impl Shop<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_payment_that_a_gateway_took_money_for_is_paid_exactly_once_and_none_other_is() {
+async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
     let mut live = Live::start("gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0").await;
     // bKash grants two tokens an hour, so a lost one would end the hour; all else goes wrong.
     live.bkash.faults().at_random(20, 1.0 / 3.0, &FAULTS, &["token"]);

@@ -51,7 +51,7 @@ fn is_of(schema: &Value, kind: &str) -> bool {
 }
 
 #[test]
-fn no_two_fields_of_an_object_get_the_same_name_in_a_generated_client() {
+fn generated_clients_give_each_field_of_an_object_its_own_name() {
     let rule = "generators make checkoutUrl and checkout_url the same name; describe the alias in dependentSchemas";
     hold(rule, |schema| {
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -63,27 +63,27 @@ fn no_two_fields_of_an_object_get_the_same_name_in_a_generated_client() {
 }
 
 #[test]
-fn no_boolean_is_an_enumeration() {
+fn no_boolean_schema_is_an_enum() {
     let rule = "openapi-generator compares a boolean with the text of the enum; use not and const";
     hold(rule, |schema| !is_of(schema, "boolean") || (schema["enum"].is_null() && schema["const"].is_null()));
 }
 
 #[test]
-fn no_object_has_several_forms() {
+fn no_schema_uses_one_of() {
     let rule =
         "openapi-generator finds that more than one form of a oneOf fits; describe one object with optional fields";
     hold(rule, |schema| schema["oneOf"].is_null());
 }
 
 #[test]
-fn no_optional_field_has_a_default_that_makes_it_required() {
+fn no_schema_has_a_default() {
     hold("openapi-typescript requires a field with a default; say it in the description", |schema| {
         schema["default"].is_null()
     });
 }
 
 #[test]
-fn an_object_of_the_merchants_own_fields_says_that_it_takes_any() {
+fn free_form_objects_declare_additional_properties() {
     hold("openapi-typescript lets such an object have no field; say additionalProperties: true", |schema| {
         !is_of(schema, "object") || !schema["properties"].is_null() || schema["additionalProperties"] == true
     });

@@ -23,7 +23,7 @@ async fn total(server: &Server) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_gets_the_first_answer_again_even_after_a_crash_and_a_change() {
+async fn a_repeated_request_replays_the_first_response_after_a_crash_and_a_status_change() {
     let mut server = Server::start();
     let (status, replayed, first) = create(&server, "key-1", &payment_of(&json!(10))).await;
     assert_eq!((status, replayed), (StatusCode::CREATED, false));
@@ -35,7 +35,7 @@ async fn a_repeated_request_gets_the_first_answer_again_even_after_a_crash_and_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_used_with_another_request_is_422_and_says_so() {
+async fn reusing_a_key_for_another_request_returns_422() {
     let server = Server::start();
     create(&server, "key-1", &payment_of(&json!(10))).await;
     let (status, replayed, body) = create(&server, "key-1", &payment_of(&json!(11))).await;
@@ -45,7 +45,7 @@ async fn a_key_used_with_another_request_is_422_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_written_otherwise_gets_the_first_answer_again() {
+async fn equal_json_in_another_notation_replays_the_first_response() {
     let server = Server::start();
     let create = async |body: &str| {
         let request = server.request(Method::POST, "/payments").header("idempotency-key", "key-1");
@@ -87,7 +87,7 @@ async fn the_same_request_written_otherwise_gets_the_first_answer_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_requests_with_one_key_at_once_one_has_the_effect_and_all_get_its_answer() {
+async fn concurrent_requests_with_one_key_make_one_payment_and_share_its_response() {
     let server = Server::start();
     let body = payment_of(&json!(10));
     let answers = futures_util::future::join_all((0..40).map(|_| create(&server, "key-1", &body))).await;
@@ -117,7 +117,7 @@ async fn pings_to(server: &Server, url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_six_pings_with_one_key_at_once_one_is_sent_and_logged_and_all_get_its_answer() {
+async fn six_concurrent_pings_with_one_key_send_one_and_share_its_response() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
     let path = pings_to(&server, &receiver.url()).await;
@@ -134,7 +134,7 @@ async fn of_six_pings_with_one_key_at_once_one_is_sent_and_logged_and_all_get_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_claimed_takes_no_other_request() {
+async fn a_claimed_key_refuses_another_request() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
     let path = pings_to(&server, &receiver.url()).await;
@@ -149,7 +149,7 @@ async fn a_key_that_is_claimed_takes_no_other_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ping_whose_client_hangs_up_is_logged_and_its_key_gets_its_answer() {
+async fn a_ping_is_logged_and_replayed_although_its_client_hung_up() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Late(Duration::from_millis(500))).await;
     let path = pings_to(&server, &receiver.url()).await;
@@ -166,7 +166,7 @@ async fn a_ping_whose_client_hangs_up_is_logged_and_its_key_gets_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_claimed_at_a_crash_is_free_at_the_next_start() {
+async fn the_next_start_frees_a_key_claimed_before_a_crash() {
     let mut server = Server::start();
     let receiver = Receiver::start(Manner::Hang).await;
     let path = pings_to(&server, &receiver.url()).await;
@@ -188,7 +188,7 @@ async fn a_key_claimed_at_a_crash_is_free_at_the_next_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_not_kept_so_the_key_may_try_again() {
+async fn a_refused_request_does_not_use_up_its_key() {
     let server = Server::start();
     let (status, _, _) = create(&server, "key-1", &payment_of(&json!(-1))).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -197,7 +197,7 @@ async fn a_refusal_is_not_kept_so_the_key_may_try_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_key_on_another_path_is_another_key() {
+async fn one_key_serves_two_paths_independently() {
     let server = Server::start();
     create(&server, "key-1", &payment_of(&json!(1))).await;
     let webhook = json!({"url": "http://127.0.0.1:9/", "events": "*"});

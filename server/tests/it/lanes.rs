@@ -43,7 +43,7 @@ async fn with_status(server: &Server, status: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_answer_that_does_not_come_holds_up_none_of_its_endpoints_other_deliveries() {
+async fn one_hanging_request_does_not_delay_the_other_deliveries_of_its_endpoint() {
     let server = Server::start();
     let count = Arc::<AtomicUsize>::default();
     endpoint(&server, {
@@ -67,7 +67,7 @@ async fn one_answer_that_does_not_come_holds_up_none_of_its_endpoints_other_deli
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_is_not_sent_before_an_earlier_one_of_its_payment_is_answered() {
+async fn events_of_one_payment_are_sent_in_order_one_at_a_time() {
     const PAYMENTS: usize = 40;
     let server = Server::start();
     let (order, in_flight) =
@@ -115,7 +115,7 @@ async fn metric(server: &Server, name: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_a_delivery_is_in_memory_only_while_it_is_in_flight() {
+async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
     const ENDPOINTS: usize = 60;
     const PAYMENTS: usize = 12;
     const METADATA_KIB: usize = 15;
@@ -147,7 +147,7 @@ async fn after_a_restart_a_delivery_is_in_memory_only_while_it_is_in_flight() {
 
 /// Deliveries end all the time while the lanes read their outboxes, and no event wakes a lane that stops too early.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_earlier_run_left_is_all_delivered_though_no_further_event_comes() {
+async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
     const ENDPOINTS: usize = 4;
     const PAYMENTS: usize = 300;
     let mut server = Server::start();

@@ -13,7 +13,7 @@ fn told(response: &Response) -> Option<(u32, u32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_has_its_own_limit_and_every_answer_tells_what_is_left() {
+async fn each_key_has_its_own_limit_and_every_response_reports_it() {
     let server = Server::start_with(&["--rate-limit", "3", "--keyless-rate-limit", "100"]);
     for (path, status, left) in
         [("/payments", 200, 2), ("/payments/pay_unknown", 404, 1), ("/payments?limit=0", 400, 0)]
@@ -30,7 +30,7 @@ async fn a_key_has_its_own_limit_and_every_answer_tells_what_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_key_the_address_is_limited_and_its_headers_are_there_on_401_and_404_too() {
+async fn keyless_requests_are_limited_per_address_and_every_response_reports_it() {
     let server = Server::start_with(&["--rate-limit", "100", "--keyless-rate-limit", "4"]);
     let unknown = server.keyless(Method::GET, "/nothing").send().await.unwrap();
     assert_eq!((unknown.status().as_u16(), told(&unknown)), (404, Some((4, 3))));
@@ -55,7 +55,7 @@ async fn without_a_key_the_address_is_limited_and_its_headers_are_there_on_401_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_address_behind_a_trusted_proxy_is_what_the_proxy_says() {
+async fn the_limit_uses_the_client_address_from_a_trusted_proxy() {
     let server = Server::start_with(&["--keyless-rate-limit", "1", "--trusted-proxy", "127.0.0.0/8"]);
     let ask = |client: &'static str| {
         let request = server.keyless(Method::GET, "/api/v1/checkout/pay_unknown").header("x-forwarded-for", client);
@@ -68,7 +68,7 @@ async fn the_address_behind_a_trusted_proxy_is_what_the_proxy_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn zero_is_no_limit_and_health_is_never_limited() {
+async fn a_limit_of_zero_is_off_and_health_checks_have_no_limit() {
     let server = Server::start_with(&["--rate-limit", "0", "--keyless-rate-limit", "1"]);
     for _ in 0..150 {
         let answer = server.request(Method::GET, "/payments").send().await.unwrap();

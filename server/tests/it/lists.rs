@@ -21,7 +21,7 @@ fn ids(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_of_every_list_is_what_a_model_says_before_and_after_a_crash() {
+async fn every_page_of_every_list_matches_a_model_before_and_after_a_crash() {
     let mut server = Server::start();
     // The model: ids with their public status, newest first.
     let mut model: Vec<(String, &str)> = Vec::new();
@@ -85,7 +85,7 @@ async fn all_pages(server: &Server, filter: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_of_one_status_that_spans_many_blocks_pages_as_the_list_of_all_does() {
+async fn a_status_list_over_many_blocks_has_the_same_order_as_the_full_list() {
     let server = Server::start();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let post = async |path: String, body: Value| {
@@ -113,7 +113,7 @@ async fn a_list_of_one_status_that_spans_many_blocks_pages_as_the_list_of_all_do
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_list_names_is_there_for_those_who_read_beside_the_writers() {
+async fn readers_find_every_listed_payment_while_writers_create_more() {
     let server = Arc::new(Server::start_with(&["--rate-limit", "0"]));
     let writers = (0..8).map(|writer| {
         let server = Arc::clone(&server);

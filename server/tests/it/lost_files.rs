@@ -104,7 +104,7 @@ fn said(output: &std::process::Output) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_only_journal_file_is_gone_is_refused_by_name_and_opens_when_it_is_back() {
+async fn a_store_without_its_only_journal_file_names_the_file_and_opens_once_it_is_back() {
     let mut server = Server::start();
     for nth in 0..20 {
         created(&server, nth).await;
@@ -134,7 +134,7 @@ async fn a_store_whose_only_journal_file_is_gone_is_refused_by_name_and_opens_wh
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_journal_file_is_taken_away_stops_before_it_answers_for_what_no_start_would_find() {
+async fn a_server_stops_without_answering_when_its_journal_file_is_removed() {
     let mut server = Server::start();
     for nth in 0..20 {
         created(&server, nth).await;
@@ -156,7 +156,7 @@ async fn a_server_whose_journal_file_is_taken_away_stops_before_it_answers_for_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_or_missing_archive_is_named_by_check_and_a_missing_one_at_start() {
+async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_one() {
     let mut server = Server::start();
     fill_a_journal_file(&server).await;
     let archive = eventually("the closed file to be compressed", async || {
@@ -187,7 +187,7 @@ async fn a_damaged_or_missing_archive_is_named_by_check_and_a_missing_one_at_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_is_interrupted_or_killed_leaves_no_copy_behind() {
+async fn an_interrupted_or_killed_check_leaves_no_copy_behind() {
     let mut server = Server::start();
     fill_a_journal_file(&server).await;
     let copies = |server: &Server| {
@@ -210,7 +210,7 @@ async fn a_check_that_is_interrupted_or_killed_leaves_no_copy_behind() {
 }
 
 #[tokio::test]
-async fn whatever_the_data_directory_lets_in_others_read_nothing_of_the_store() {
+async fn other_users_can_read_no_file_of_the_store() {
     use std::os::unix::fs::PermissionsExt;
     let mut server = Server::start();
     server.kill();

@@ -17,7 +17,7 @@ async fn refused(request: RequestBuilder) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_misspelt_field_of_a_payment_or_demo_session_is_400_and_names_the_one_that_was_meant() {
+async fn a_misspelt_field_returns_400_and_suggests_the_right_name() {
     let server = Server::start();
     for (wrong, right) in [("curency", "currency"), ("currnecy", "currency"), ("Currency", "currency")] {
         let mut body = payment_of(&json!(5));
@@ -38,7 +38,7 @@ async fn a_misspelt_field_of_a_payment_or_demo_session_is_400_and_names_the_one_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_flat_names_of_a_customer_are_read_and_must_not_contradict_the_nested_ones() {
+async fn flat_customer_fields_are_read_and_must_not_contradict_the_nested_ones() {
     let server = Server::start();
     let mut body = payment_of(&json!(5));
     body["customerName"] = "Asha".into();
@@ -55,7 +55,7 @@ async fn the_flat_names_of_a_customer_are_read_and_must_not_contradict_the_neste
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_of_a_part_is_refused_and_gives_nothing_back() {
+async fn a_partial_refund_is_refused_and_moves_no_money() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.paid(12.5, "USD").await;
     let refund = |body: Value| live.request(Method::POST, &format!("/payments/{id}/refund")).json(&body);

@@ -8,7 +8,7 @@ use crate::server::Server;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_session_leads_nowhere_by_itself_and_shows_the_host_that_its_link_leads_to() {
+async fn a_test_session_never_redirects_off_site_and_shows_the_host_of_its_link() {
     let server = Server::start();
     for (address, host) in [
         ("http://evil.example/login", "evil.example"),

@@ -78,7 +78,7 @@ impl Description {
 const ELSEWHERE: [&str; 4] = ["408", "429", "500", "503"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_as_described_and_every_description_is_answered() {
+async fn every_response_matches_the_openapi_document_and_every_documented_status_occurs() {
     // The headers of the limits are there only where there are limits.
     let mut limits = vec!["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
     limits.extend(["--max-webhook-endpoints", "1"]);
@@ -263,7 +263,7 @@ async fn every_answer_is_as_described_and_every_description_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fields_of_every_resource_come_in_the_order_of_the_description() {
+async fn payment_fields_follow_the_order_of_the_openapi_document() {
     let live = Live::start("gateway-timeout = 1").await;
     let document: Value =
         live.server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();

@@ -25,7 +25,7 @@ fn value(metrics: &str, line: &str) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_tell_of_requests_commits_deliveries_and_payments() {
+async fn metrics_count_requests_commits_deliveries_and_payments() {
     let server = Server::start();
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
@@ -68,7 +68,7 @@ async fn metrics_tell_of_requests_commits_deliveries_and_payments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_with_a_public_base_url_has_metrics_on_an_address_of_their_own_or_not_at_all() {
+async fn a_public_server_serves_metrics_only_on_their_own_address() {
     // A proxy on this machine that adds no header looks like this machine.
     let status = async |server: &Server| server.keyless(Method::GET, "/metrics").send().await.unwrap().status();
     let public = Server::start_with(&["--base-url", "https://pay.example"]);
@@ -94,7 +94,7 @@ async fn a_server_with_a_public_base_url_has_metrics_on_an_address_of_their_own_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_has_each_request_by_its_id_and_no_secret_and_nobodys_data() {
+async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     let server = Server::start_logging("trace", &["--log-format", "json"]);
     let secret = receiver.subscribe(&server.client()).await;
@@ -144,7 +144,7 @@ fn half_a_request(server: &Server) -> TcpStream {
 }
 
 #[test]
-fn told_to_stop_the_server_lets_requests_under_way_end_and_takes_no_more() {
+fn sigterm_lets_running_requests_finish_and_accepts_no_new_ones() {
     let mut server = Server::start_with(&["--drain", "8"]);
     let mut stream = half_a_request(&server);
     let idle = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
@@ -171,7 +171,7 @@ fn told_to_stop_the_server_lets_requests_under_way_end_and_takes_no_more() {
 }
 
 #[test]
-fn a_request_that_does_not_end_does_not_hold_up_the_stop_beyond_its_limit() {
+fn an_unfinished_request_delays_shutdown_only_until_the_drain_limit() {
     let mut server = Server::start_with(&["--drain", "1"]);
     let _stream = half_a_request(&server);
     std::thread::sleep(Duration::from_millis(200));

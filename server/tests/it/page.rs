@@ -37,7 +37,7 @@ async fn new_payment(server: &Server, body: &Value) -> (String, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_button_of_the_simulator_ends_the_session_its_way() {
+async fn each_simulator_button_ends_the_session_with_its_status() {
     let server = Server::start();
     for (button, shown, status, back) in [
         ("action=success", "Paid", "completed", "https://shop.example/paid"),
@@ -66,7 +66,7 @@ async fn each_button_of_the_simulator_ends_the_session_its_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_customer_of_a_live_payment_chooses_is_sent_on_and_comes_back_to_the_truth() {
+async fn a_live_customer_pays_at_the_gateway_and_returns_to_a_paid_page() {
     let live = Live::start("gateway-timeout = 1").await;
     for (currency, amount, form) in [
         ("BDT", "৳1,250.00", "action=pay&paymentMethod=mfs&phoneNumber=%2B880+1770-618575"),
@@ -100,7 +100,7 @@ async fn a_customer_of_a_live_payment_chooses_is_sent_on_and_comes_back_to_the_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_customer_can_mend_is_said_on_the_page_in_their_language() {
+async fn the_page_shows_fixable_errors_in_the_customers_language() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.create(20.0, "BDT").await;
     let path = format!("/checkout/{id}");
@@ -126,7 +126,7 @@ async fn what_a_customer_can_mend_is_said_on_the_page_in_their_language() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_speaks_english_or_bangla_as_the_browser_or_the_customer_wants() {
+async fn the_page_uses_the_language_of_the_query_the_cookie_or_the_browser() {
     let server = Server::start();
     let (path, _) = new_payment(&server, &payment_of(&json!(5))).await;
     let ask =
@@ -149,7 +149,7 @@ async fn the_page_speaks_english_or_bangla_as_the_browser_or_the_customer_wants(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_text_comes_out_inert() {
+async fn the_page_escapes_hostile_text() {
     let live = Live::start("gateway-timeout = 1").await;
     let server = &live.server;
     let mut body = payment_of(&json!(1));
@@ -182,7 +182,7 @@ async fn hostile_text_comes_out_inert() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_shown_has_a_page_of_its_own() {
+async fn errors_of_the_checkout_page_are_html_pages() {
     let server = Server::start_with(&["--keyless-rate-limit", "2"]);
     let answer = server.keyless(Method::GET, "/checkout/pay_unknown").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
@@ -196,7 +196,7 @@ async fn what_cannot_be_shown_has_a_page_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_with_all_it_loads_is_under_thirty_kilobytes() {
+async fn the_page_with_its_assets_is_smaller_than_15_kilobytes() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.create(20.0, "BDT").await;
     let page = get(&live.server, &format!("/checkout/{id}?lang=bn")).await;

@@ -27,7 +27,7 @@ async fn pay(server: &Server, id: &str, body: &Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_url_of_the_shop_is_where_a_test_customer_is_led_and_any_other_is_400() {
+async fn a_test_customer_returns_to_the_shops_redirect_url_and_a_foreign_one_returns_400() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(5))).await;
     let id = payment["id"].as_str().unwrap();
@@ -47,7 +47,7 @@ async fn a_redirect_url_of_the_shop_is_where_a_test_customer_is_led_and_any_othe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_live_customer_comes_back_to_the_last_redirect_url_once_it_is_paid_and_to_the_cart_otherwise() {
+async fn a_paid_live_customer_returns_to_the_last_redirect_url_and_a_cancelled_one_to_the_cart() {
     let mut live = Live::start("gateway-timeout = 1").await;
     let id = live.create(20.0, "BDT").await;
     let (status, body) = pay(&live.server, &id, &json!({"redirectUrl": FOREIGN[0]})).await;
@@ -80,7 +80,7 @@ async fn a_live_customer_comes_back_to_the_last_redirect_url_once_it_is_paid_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payment_method_that_does_not_fit_a_live_payment_is_400_and_the_one_that_fits_is_named() {
+async fn a_wrong_payment_method_for_a_live_payment_returns_400_and_names_the_right_one() {
     let live = Live::start("gateway-timeout = 1").await;
     let (bdt, usd) = (live.create(20.0, "BDT").await, live.create(20.0, "USD").await);
     for (id, method, sentence) in [

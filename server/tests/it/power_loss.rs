@@ -120,7 +120,7 @@ async fn create(http: &Client, url: &str, key: &str) -> reqwest::Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_whatever_state_a_power_cut_leaves_the_disk_everything_answered_is_there() {
+async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     let (images, payments) = (number("POWER_LOSS_IMAGES", 500), number("POWER_LOSS_PAYMENTS", 80));
     let seed = std::env::var("POWER_LOSS_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
     println!("POWER_LOSS_SEED={seed}");

@@ -20,7 +20,7 @@ fn names(value: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_payment_of_the_readme_answers_as_printed() {
+async fn the_readme_commands_print_the_documented_answers() {
     let server = Server::start();
     let commands: Vec<&str> = blocks("sh").into_iter().filter(|block| block.contains("curl")).collect();
     let answers = blocks("json");

@@ -31,7 +31,7 @@ async fn an_unclean_shutdown_is_reported_and_a_clean_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_damaged_entry_that_is_not_the_last_is_refused_by_name() {
+async fn a_damaged_journal_entry_before_the_last_is_reported_and_not_repaired() {
     let mut server = Server::start();
     for amount in 1..=5 {
         server.create(&payment_of(&json!(amount))).await;
@@ -80,7 +80,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kills_during_recovery_lose_nothing_however_many_follow_each_other() {
+async fn repeated_kills_during_recovery_lose_nothing() {
     let mut server = Server::start();
     let bodies = create(&server, 0..30).await;
     server.kill();
@@ -102,7 +102,7 @@ async fn kills_during_recovery_lose_nothing_however_many_follow_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_a_crash_damaged_is_made_anew_from_the_journal_and_said_to_be() {
+async fn a_damaged_engine_is_rebuilt_from_the_journal_and_the_log_says_so() {
     let mut server = Server::start();
     let bodies = create(&server, 0..30).await;
     server.kill();
@@ -138,7 +138,7 @@ async fn an_engine_that_a_crash_damaged_is_made_anew_from_the_journal_and_said_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_engine_whose_journal_lacks_its_beginning_is_refused_and_the_journal_alone_makes_a_store_again() {
+async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_journal_restores_it() {
     let mut server = Server::start();
     let bodies = create(&server, 0..10).await;
     assert!(server.terminate().success());
@@ -182,7 +182,7 @@ async fn a_damaged_engine_whose_journal_lacks_its_beginning_is_refused_and_the_j
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_is_restored_as_it_was_at_a_moment() {
+async fn restore_until_a_time_restores_the_store_of_that_time() {
     let mut server = Server::start();
     let early = create(&server, 0..10).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -217,7 +217,7 @@ async fn a_store_is_restored_as_it_was_at_a_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_taken_while_the_store_is_written_to_has_what_was_answered_before_or_is_refused_by_name() {
+async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
     let mut opened = 0;
     let server = Server::start();
     let mut bodies = Vec::new();
@@ -254,7 +254,7 @@ async fn a_copy_taken_while_the_store_is_written_to_has_what_was_answered_before
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_first_start_was_cut_off_is_begun_again_whatever_there_was_of_it() {
+async fn an_interrupted_first_start_is_repeated() {
     let mut server = Server::start();
     server.kill();
     // The engine was being made: its file is torn, and there is no journal yet, or one without a file.

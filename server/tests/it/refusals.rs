@@ -28,7 +28,7 @@ async fn refused(answer: reqwest::Response, status: u16) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_validate_is_400_and_names_every_field() {
+async fn an_invalid_body_returns_400_and_names_every_wrong_field() {
     let server = Server::start();
     let bad = json!({"amount": 0, "currency": "EUR", "success_url": "/x", "metadata": 1, "customer": {"name": 1}});
     let sentences = refused(server.request(Method::POST, "/payments").json(&bad).send().await.unwrap(), 400).await;
@@ -46,7 +46,7 @@ async fn a_body_that_does_not_validate_is_400_and_names_every_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_no_json_object_is_400() {
+async fn a_body_other_than_a_json_object_returns_400() {
     let server = Server::start();
     let deep = format!("{{\"metadata\":{}1{}}}", "{\"a\":".repeat(9000), "}".repeat(9000));
     for (body, sentence) in [
@@ -66,7 +66,7 @@ async fn a_body_that_is_no_json_object_is_400() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_malformed_or_unknown_key_is_401_before_anything_else() {
+async fn a_missing_malformed_or_unknown_key_returns_401_before_other_checks() {
     let server = Server::start();
     let long = format!("sk_test_{}", "x".repeat(5000));
     for (header, value) in [
@@ -98,7 +98,7 @@ async fn a_missing_malformed_or_unknown_key_is_401_before_anything_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_404_and_a_wrong_method_405_with_allow() {
+async fn unknown_paths_return_404_and_wrong_methods_405_with_allow() {
     let server = Server::start();
     for path in
         ["/payments/pay_unknown", "/payments/..%2f", "/nothing", "/payments/a/b", "/webhooks/deliveries?webhookId=wh_x"]
@@ -123,7 +123,7 @@ async fn what_is_not_there_is_404_and_a_wrong_method_405_with_allow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_that_does_not_validate_is_400() {
+async fn an_invalid_query_returns_400() {
     let server = Server::start();
     for (query, sentence) in [
         ("page=0", "page must be a whole number from 1"),
@@ -142,7 +142,7 @@ async fn a_query_that_does_not_validate_is_400() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_of_more_than_64_kib_is_413_with_or_without_its_length() {
+async fn a_body_over_64_kib_returns_413_with_and_without_content_length() {
     let server = Server::start();
     let mut body = payment_of(&json!(1));
     body["ignored"] = "x".repeat(64 * 1024).into();
@@ -163,7 +163,7 @@ async fn a_body_of_more_than_64_kib_is_413_with_or_without_its_length() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_arrive_is_408() {
+async fn an_unfinished_body_returns_408() {
     let server = Server::start();
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -175,7 +175,7 @@ async fn a_body_that_does_not_arrive_is_408() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settled_session_cannot_be_settled_again_and_says_why() {
+async fn an_ended_session_cannot_end_again() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(5))).await;
     let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
@@ -209,7 +209,7 @@ async fn an_expired_session_cannot_be_paid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_whose_life_is_over_becomes_expired_by_itself_and_a_settled_one_does_not() {
+async fn an_open_session_expires_and_a_paid_one_does_not() {
     let mut server = Server::start_with(&["--session-ttl", "2"]);
     let create = async || {
         let payment = server.create(&payment_of(&json!(5))).await;
@@ -242,7 +242,7 @@ async fn a_session_whose_life_is_over_becomes_expired_by_itself_and_a_settled_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhook_targets_that_are_no_web_address_or_inside_a_network_are_400() {
+async fn an_invalid_or_private_webhook_url_returns_400() {
     let server = Server::start();
     for (url, sentence) in [
         ("nonsense", "url must be an absolute URL"),
@@ -258,7 +258,7 @@ async fn webhook_targets_that_are_no_web_address_or_inside_a_network_are_400() {
 
 /// Requests that break HTTP itself, and strings that break careless programs. Whatever is answered, the server lives.
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_on_the_wire_never_stops_the_server() {
+async fn malformed_http_never_stops_the_server() {
     let server = Server::start();
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
     for nonsense in [

@@ -31,7 +31,7 @@ fn keys(server: &Server) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_with_a_public_base_url_has_no_sandbox_and_says_so() {
+async fn a_public_server_has_no_sandbox() {
     let server = Server::start_with(&PUBLIC);
     assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
     let (status, body) = demo_session(&server).await;
@@ -45,7 +45,7 @@ async fn a_server_with_a_public_base_url_has_no_sandbox_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_sandbox_key_is_refused_when_the_server_becomes_public_and_the_flag_opens_it() {
+async fn a_public_server_refuses_a_stored_sandbox_key_unless_the_flag_allows_it() {
     let mut server = Server::start();
     server.create(&payment_of(&json!(5))).await;
     server.kill();
@@ -64,7 +64,7 @@ async fn a_stored_sandbox_key_is_refused_when_the_server_becomes_public_and_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_key_that_was_revoked_is_offered_to_nobody() {
+async fn a_revoked_sandbox_key_is_shown_on_no_page() {
     let server = Server::start();
     assert!(text(&server, "/docs").await.contains(SANDBOX_KEY));
     let id = keys(&server)[0]["id"].as_str().unwrap().to_owned();

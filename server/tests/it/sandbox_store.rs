@@ -34,7 +34,7 @@ async fn payments(server: &Server) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_strangers_store_in_the_sandbox_is_bounded_and_the_store_of_the_merchants_holds_none_of_it() {
+async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     let server = Server::start_with(&[&PUBLIC[..], &["--sandbox-mib", "64"]].concat());
     let lasting = entries_end(&files(&server)[0]);
     let mut made = 0;
@@ -68,7 +68,7 @@ async fn what_strangers_store_in_the_sandbox_is_bounded_and_the_store_of_the_mer
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sandbox_survives_a_crash_and_is_gone_after_a_day_while_a_merchants_test_payments_stay() {
+async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let mut server = Server::start_with(&PUBLIC);
     let workspace = server.administer(&["workspaces", "create", "--name", "Rahim"]).stdout;
     let workspace = String::from_utf8(workspace).unwrap();
@@ -109,7 +109,7 @@ async fn the_sandbox_survives_a_crash_and_is_gone_after_a_day_while_a_merchants_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_sandbox_had_before_it_had_a_store_of_its_own_goes_on_where_it_is() {
+async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_its_own() {
     let mut server = Server::start_with(&["--session-ttl", "3"]);
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;

@@ -15,12 +15,12 @@ use crate::{
 const STEPS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_story_of_a_first_payment() {
+async fn a_first_payment_works_end_to_end() {
     play(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_story_survives_kill_9_between_any_two_of_its_steps() {
+async fn a_first_payment_survives_a_crash_after_each_step() {
     for step in 1..=STEPS {
         play(Some(step)).await;
     }

@@ -17,7 +17,7 @@ async fn subscribed(server: &Server, url: &str) -> (StatusCode, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_on_loopback_behind_a_public_address_calls_nothing_on_its_own_machine() {
+async fn a_public_server_sends_no_webhook_to_its_own_machine() {
     let inside = Receiver::start(Manner::Answer(StatusCode::OK, "secret".to_owned())).await;
     let mut server = Server::start();
     // From when it was local.
@@ -36,7 +36,7 @@ async fn a_server_on_loopback_behind_a_public_address_calls_nothing_on_its_own_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_flag_allows_what_the_public_address_forbids() {
+async fn allow_local_targets_lets_a_public_server_send_webhooks_to_its_own_machine() {
     let inside = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
     let server = Server::start_with(&["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"]);
     let params = CreateWebhook::new(inside.url(), Subscription::All);

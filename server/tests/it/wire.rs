@@ -51,7 +51,7 @@ fn read_answer(stream: &mut TcpStream) -> Answer {
 }
 
 #[test]
-fn whoever_sends_all_of_a_large_body_that_is_refused_reads_the_whole_answer() {
+fn a_client_that_sends_a_whole_refused_body_reads_the_whole_response() {
     const BODY: usize = 2 * 1024 * 1024;
     let server = Server::start_with(&["--rate-limit", "1", "--keyless-rate-limit", "3"]);
     let key = format!("authorization: Bearer {SANDBOX_KEY}\r\n");
@@ -88,7 +88,7 @@ fn whoever_sends_all_of_a_large_body_that_is_refused_reads_the_whole_answer() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_told_to_go_on_is_refused_before_it_sends_its_body() {
+fn an_expect_100_continue_client_is_refused_before_it_sends_its_body() {
     let server = Server::start();
     let mut stream = connect(&server);
     let head = "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
@@ -101,7 +101,7 @@ fn a_client_that_waits_to_be_told_to_go_on_is_refused_before_it_sends_its_body()
 }
 
 #[test]
-fn a_path_or_a_head_that_is_too_long_gets_the_error_body_and_a_request_id() {
+fn a_too_long_path_or_head_returns_the_error_body_and_a_request_id() {
     let server = Server::start();
     let fields = |count: usize| (0..count).map(|field| format!("x-{field}: y\r\n")).collect::<String>();
     for (path, fields, status) in [
@@ -125,7 +125,7 @@ fn a_path_or_a_head_that_is_too_long_gets_the_error_body_and_a_request_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_hyper_cannot_read_is_answered_by_its_status_and_counted() {
+async fn hyper_answers_an_unreadable_request_and_the_metric_counts_it() {
     let server = Server::start();
     let fields = (0..300).map(|field| format!("x-{field}: y\r\n")).collect::<String>();
     for (request, status) in [
@@ -167,7 +167,7 @@ async fn an_authorization_of_another_scheme_does_not_hide_a_valid_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forwarded_address_is_read_with_a_port_with_brackets_and_in_quotes() {
+async fn x_forwarded_for_accepts_ports_brackets_and_quotes() {
     let server = Server::start_with(&["--keyless-rate-limit", "1", "--trusted-proxy", "127.0.0.0/8"]);
     for (forwarded, status) in [
         ("192.0.2.1:5678", 404),
@@ -184,7 +184,7 @@ async fn a_forwarded_address_is_read_with_a_port_with_brackets_and_in_quotes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_not_json_is_told_where_it_is_not() {
+async fn the_error_for_invalid_json_names_line_and_column() {
     let server = Server::start();
     for (body, fault) in [
         ("", "it is empty"),
@@ -201,7 +201,7 @@ async fn a_body_that_is_not_json_is_told_where_it_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_address_of_another_scheme_is_told_that_http_or_https_is_needed() {
+async fn the_error_for_another_url_scheme_asks_for_http_or_https() {
     let server = Server::start();
     let mut body = payment_of(&json!(1));
     body["success_url"] = "localhost:3000/paid".into();
@@ -214,7 +214,7 @@ async fn a_redirect_address_of_another_scheme_is_told_that_http_or_https_is_need
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_of_other_origins_may_read_the_description_and_nothing_else() {
+async fn cors_allows_reading_the_openapi_document_and_nothing_else() {
     const ALLOWS: &str = "access-control-allow-origin";
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(1))).await;

@@ -14,7 +14,7 @@ fn run(command: &mut Command) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn independent_clients_of_both_gateways_work_with_the_fakes() {
+async fn independent_gateway_clients_work_with_the_fakes() {
     let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateway-clients");
@@ -81,7 +81,7 @@ fn order(invoice: &str) -> Value {
 }
 
 #[tokio::test]
-async fn bkash_refuses_what_the_real_one_refuses() {
+async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let caller = Caller::new(&fake).await;
     for (field, value, code) in [
@@ -122,7 +122,7 @@ async fn bkash_refuses_what_the_real_one_refuses() {
 }
 
 #[tokio::test]
-async fn each_fault_loses_the_answer_and_only_those_after_the_effect_have_one() {
+async fn each_fault_loses_the_answer_and_takes_money_only_when_it_comes_after_the_effect() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let caller = Caller::new(&fake).await;
     for (number, (name, fault)) in Fault::ALL.into_iter().enumerate() {
@@ -142,7 +142,7 @@ async fn each_fault_loses_the_answer_and_only_those_after_the_effect_have_one() 
 }
 
 #[tokio::test]
-async fn a_share_of_calls_goes_wrong_by_chance_and_some_are_spared() {
+async fn random_faults_hit_their_share_of_calls_except_excluded_operations() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let caller = Caller::new(&fake).await;
     fake.faults().at_random(7, 0.33, &[Fault::DropBefore], &["status"]);

@@ -10,7 +10,7 @@ mod world;
 use self::{report::Report, world::World};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_does_what_each_row_of_the_specification_says() {
+async fn the_server_meets_every_row_of_the_specification() {
     let world = World::new().await;
     let mut report = Report::default();
     let slow = tokio::join!(webhooks::a_hanging_endpoint(), requests::a_body_that_does_not_arrive(world.server()));

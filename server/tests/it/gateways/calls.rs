@@ -25,7 +25,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gateways_are_called_directly_whatever_the_environment_says_or_by_the_proxy_of_the_flag() {
+async fn gateway_calls_ignore_environment_proxies_and_use_the_configured_one() {
     let mut live = live().await;
     // Nobody listens there.
     let dead = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
@@ -82,7 +82,7 @@ async fn proxy(passed: Arc<AtomicUsize>) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_does_not_answer_is_503_and_the_same_click_works_later() {
+async fn a_failing_gateway_returns_503_and_a_retry_works() {
     let live = live().await;
     let id = live.create(7.0, "BDT").await;
     live.bkash.faults().next("create", Fault::ErrorBefore);
@@ -100,7 +100,7 @@ async fn a_gateway_that_does_not_answer_is_503_and_the_same_click_works_later() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_credential_and_no_token_reaches_the_log() {
+async fn no_gateway_credential_or_token_reaches_the_log_or_the_store() {
     let live = Live::start("gateway-timeout = 1\n").await;
     let bdt = live.paid(5.0, "BDT").await;
     let usd = live.paid(5.0, "USD").await;

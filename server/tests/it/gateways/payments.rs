@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_currency_without_a_gateway_is_refused_at_create_not_at_pay() {
+async fn creating_a_payment_in_a_currency_without_a_gateway_returns_422() {
     let server = Server::start();
     let print = |arguments: &[&str]| String::from_utf8(server.administer(arguments).stdout).unwrap().trim().to_owned();
     let workspace = print(&["workspaces", "create", "--name", "Rahim"]);
@@ -24,7 +24,7 @@ async fn a_currency_without_a_gateway_is_refused_at_create_not_at_pay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mobile_money_is_paid_when_bkash_says_so_and_refunded_by_hand() {
+async fn bkash_confirms_mobile_money_and_its_refund_is_settled_manually() {
     let live = live().await;
     let id = live.paid(15.5, "BDT").await;
     let payment = live.payment(&id).await;
@@ -53,7 +53,7 @@ async fn mobile_money_is_paid_when_bkash_says_so_and_refunded_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cards_are_paid_when_stripe_says_so_and_refunded_by_it() {
+async fn stripe_confirms_and_refunds_card_payments() {
     let live = live().await;
     let id = live.paid(12.5, "USD").await;
     let payment = live.payment(&id).await;
@@ -71,7 +71,7 @@ async fn cards_are_paid_when_stripe_says_so_and_refunded_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_clicks_lead_to_one_attempt() {
+async fn two_clicks_make_one_gateway_attempt() {
     let live = live().await;
     for currency in ["BDT", "USD"] {
         let id = live.create(20.0, currency).await;
@@ -82,7 +82,7 @@ async fn two_clicks_lead_to_one_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_to_execute_that_is_lost_is_asked_for_and_the_money_moves_once() {
+async fn a_lost_answer_to_execute_is_queried_and_the_money_moves_once() {
     for fault in [Fault::DropAfter, Fault::ErrorAfter, Fault::Empty, Fault::Truncated, Fault::HangAfter] {
         let live = live().await;
         let (id, back) = approved(&live, bkash::WALLET).await;
@@ -97,7 +97,7 @@ async fn an_answer_to_execute_that_is_lost_is_asked_for_and_the_money_moves_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_execute_that_never_arrived_is_told_again() {
+async fn an_execute_that_never_arrived_is_retried() {
     let live = live().await;
     let (id, back) = approved(&live, bkash::WALLET).await;
     live.bkash.faults().next("execute", Fault::DropBefore);
@@ -108,7 +108,7 @@ async fn an_execute_that_never_arrived_is_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_execute_ends_the_payment_though_the_first_look_after_it_is_lost() {
+async fn a_refused_execute_fails_the_payment_although_the_first_query_is_lost() {
     let live = live().await;
     let (id, back) = approved(&live, bkash::POOR_WALLET).await;
     live.bkash.faults().next("status", Fault::DropBefore);
@@ -118,7 +118,7 @@ async fn a_refused_execute_ends_the_payment_though_the_first_look_after_it_is_lo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tab_closed_after_the_approval_ends_right_and_so_does_a_crash_then() {
+async fn a_payment_approved_during_a_crash_is_paid_without_the_browser() {
     let mut live = live().await;
     let bdt = live.create(7.0, "BDT").await;
     let usd = live.create(7.0, "USD").await;
@@ -135,7 +135,7 @@ async fn a_tab_closed_after_the_approval_ends_right_and_so_does_a_crash_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_customer_who_gives_up_or_cannot_pay_is_told_so_and_nothing_was_taken() {
+async fn a_cancelled_or_declined_payment_takes_no_money() {
     let live = live().await;
     let cancelled = live.create(7.0, "BDT").await;
     let back = live.bkash.program().cancel(&live.pay(&cancelled).await.1).unwrap();
@@ -156,7 +156,7 @@ async fn a_customer_who_gives_up_or_cannot_pay_is_told_so_and_nothing_was_taken(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_return_that_claims_success_moves_nothing_that_the_gateway_does_not_confirm() {
+async fn a_forged_success_return_does_not_confirm_a_payment() {
     let live = live().await;
     for (currency, gateway, query) in [("BDT", "bkash", "status=success"), ("USD", "stripe", "outcome=success")] {
         let id = live.create(7.0, currency).await;
@@ -178,7 +178,7 @@ async fn a_return_that_claims_success_moves_nothing_that_the_gateway_does_not_co
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_unpaid_is_closed_at_its_gateway_and_expires() {
+async fn an_expired_session_is_cancelled_at_its_gateway() {
     let live = Live::start("gateway-timeout = 1\nsession-ttl = 8").await;
     let bdt = live.create(7.0, "BDT").await;
     let usd = live.create(7.0, "USD").await;
@@ -195,7 +195,7 @@ async fn a_session_that_ends_unpaid_is_closed_at_its_gateway_and_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_card_payment_is_paid_or_failed_when_stripe_has_decided() {
+async fn a_slow_card_payment_waits_for_stripes_decision() {
     let live = live().await;
     for (succeeds, status) in [(true, "paid"), (false, "failed")] {
         let id = live.create(9.0, "USD").await;
@@ -209,7 +209,7 @@ async fn a_slow_card_payment_is_paid_or_failed_when_stripe_has_decided() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_genuine_event_is_taken_and_twice_is_once() {
+async fn the_stripe_webhook_accepts_repeated_signed_events_and_refuses_forged_ones() {
     let live = live().await;
     let post = async |signature: &str, body: &str| {
         let request = live.server.keyless(Method::POST, "/gateways/stripe/webhook");
@@ -241,7 +241,7 @@ async fn only_a_genuine_event_is_taken_and_twice_is_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_waits_for_a_person_and_is_never_guessed() {
+async fn a_discrepancy_waits_for_manual_review() {
     let live = live().await;
     let bdt = live.create(100.0, "BDT").await;
     let (_, attempt) = live.pay(&bdt).await;

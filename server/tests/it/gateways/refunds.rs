@@ -8,7 +8,7 @@ use super::live;
 use crate::server::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_counts_as_made_where_stripe_has_taken_it_on_and_not_where_it_came_to_nothing() {
+async fn a_refund_succeeds_when_stripe_accepts_it_and_is_422_when_it_fails_or_is_canceled() {
     let live = live().await;
     for (status, is_made) in
         [("succeeded", true), ("pending", true), ("requires_action", true), ("failed", false), ("canceled", false)]
@@ -38,7 +38,7 @@ async fn a_refund_counts_as_made_where_stripe_has_taken_it_on_and_not_where_it_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_whose_answer_is_lost_happens_once_and_its_key_gets_its_answer() {
+async fn a_refund_with_a_lost_gateway_answer_happens_once_and_its_key_replays_it() {
     let live = live().await;
     let id = live.paid(30.0, "USD").await;
     let refund = async |reason: &str| {
@@ -61,7 +61,7 @@ async fn a_refund_whose_answer_is_lost_happens_once_and_its_key_gets_its_answer(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_thirty_refunds_with_one_key_at_once_one_is_made_and_all_get_its_answer() {
+async fn thirty_concurrent_refunds_with_one_key_make_one_refund_and_share_its_response() {
     let live = live().await;
     for currency in ["USD", "BDT"] {
         let id = live.paid(30.0, currency).await;
@@ -81,7 +81,7 @@ async fn of_thirty_refunds_with_one_key_at_once_one_is_made_and_all_get_its_answ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_that_fails_lets_the_next_of_many_with_its_key_try() {
+async fn after_a_failed_refund_the_next_request_with_its_key_retries() {
     let live = live().await;
     let id = live.paid(30.0, "USD").await;
     live.stripe.faults().next("refund", Fault::DropBefore);
@@ -96,7 +96,7 @@ async fn a_refund_that_fails_lets_the_next_of_many_with_its_key_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_under_way_at_a_crash_is_seen_through_without_its_merchant() {
+async fn the_server_finishes_a_refund_after_a_crash() {
     let mut live = live().await;
     let id = live.paid(30.0, "USD").await;
     live.stripe.faults().next("refund", Fault::DropBefore);
@@ -109,7 +109,7 @@ async fn a_refund_under_way_at_a_crash_is_seen_through_without_its_merchant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_that_the_bank_sends_back_waits_for_a_person() {
+async fn a_refund_rejected_by_the_bank_goes_to_manual_review() {
     let live = live().await;
     let id = live.paid(30.0, "USD").await;
     assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);

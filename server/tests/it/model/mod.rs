@@ -113,12 +113,12 @@ fn cases() -> u32 {
 }
 
 #[test]
-fn every_answer_and_the_whole_store_are_as_a_model_says_whatever_is_done() {
+fn random_operations_match_the_model() {
     follow(cases(), Duration::from_secs(3600), steps(false));
 }
 
 #[test]
-fn every_answer_and_the_whole_store_are_as_a_model_says_where_sessions_end_unpaid() {
+fn random_operations_match_the_model_when_sessions_expire() {
     // Fewer, since time must pass in each.
     follow(cases().div_ceil(8), Duration::from_secs(4), steps(true));
 }
