@@ -1,4 +1,4 @@
-//! The account: figures of one environment, out of the ledger.
+//! The account: balance and volume per environment, and apps.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
     pay(&server, 99.0, "USD", "cancel").await;
     server.crash_and_restart();
     let account = get(&server, "/account").await;
-    // 750 less 37.5, 12.5 less 0.63, 0.09 less nothing.
+    // 750 - 37.5, 12.5 - 0.63, 0.09 - 0.
     assert_eq!(account["balance"], json!({"bdt": 712.59, "usd": 11.87, "bdt_balance": 712.59, "usd_balance": 11.87}));
     assert_eq!(account["volume"], json!({"bdt": 750.09, "usd": 12.5, "total_payments": 3}));
     assert_eq!(get(&server, "/account/balance").await, json!({"bdt_balance": 712.59, "usd_balance": 11.87}));

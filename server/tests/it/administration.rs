@@ -1,4 +1,4 @@
-//! The command line, with and without a running server; and that nobody sees another's records.
+//! The command line, with and without a running server, and the isolation between developers and environments.
 
 use payments_client::{Client, CreatePayment, CreateWebhook, Subscription};
 use reqwest::{Method, StatusCode};
@@ -45,7 +45,7 @@ async fn the_command_line_creates_workspaces_and_keys_with_and_without_a_running
 async fn command_line_errors_say_what_to_do() {
     let server = Server::start();
     let holder = format!("process {} has", server.process_id());
-    for (arguments, status, said) in [
+    for (arguments, status, expected) in [
         (&["keys", "create", "--workspace", "ws_none", "--environment", "test"][..], 1, "no workspace has this id"),
         (&["workspaces", "create", "--name", " "], 1, "the name must be 1 to 200 bytes long"),
         (&["keys", "create", "--workspace", "ws_none", "--environment", "prod"], 2, "possible values: live, test"),
@@ -54,7 +54,7 @@ async fn command_line_errors_say_what_to_do() {
         let output = server.administer(arguments);
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{text}");
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(expected), "{text}");
         assert!(output.stdout.is_empty());
     }
     let taken = server.url.strip_prefix("http://").unwrap();
@@ -72,7 +72,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
     let file = directory.path().join("payments.toml");
     let good = format!("listen = '{taken}'\n[stripe]\nsecret_key = 'sk_live_hush'\n");
     let cannot_listen = format!("cannot listen on {taken}");
-    for (text, variables, arguments, status, said) in [
+    for (text, variables, arguments, status, expected) in [
         (&*good, &[][..], &[][..], 1, &*cannot_listen),
         ("listen = 'hush'", &[("PAYMENTS_LISTEN", taken)], &[], 1, &cannot_listen),
         ("listen = 'hush'", &[("PAYMENTS_LISTEN", "127.0.0.1:0")], &["--listen", taken], 1, &cannot_listen),
@@ -87,7 +87,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
         let output = serve.arg("--data-dir").arg(directory.path().join("data")).output().unwrap();
         let shown = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{shown}");
-        assert!(shown.contains(said) && !shown.contains("hush"), "{shown}");
+        assert!(shown.contains(expected) && !shown.contains("hush"), "{shown}");
     }
 }
 
@@ -111,7 +111,7 @@ async fn a_key_sees_only_records_of_its_developer_and_environment() {
         let answer = server.keyless(Method::GET, &deliveries).bearer_auth(stranger).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND);
     }
-    // The live key of the same developer does not see test payments either.
+    // The same developer's live key does not see test payments either.
     let live = client(&server, &live);
     assert!(live.payments().retrieve(&own.id).await.unwrap_err().is_not_found());
     assert_eq!(live.payments().list().await.unwrap().total, 0);

@@ -1,11 +1,11 @@
-//! Developer apps: whose key makes a payment, and whose endpoint hears of it.
+//! Developer apps: the app of a payment comes from its key and decides which endpoints get its events.
 
 use payments_client::{Client, CreateWebhook, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
 
@@ -59,7 +59,7 @@ async fn an_app_endpoint_receives_events_of_its_app_and_of_payments_without_an_a
     let client = Client::builder(&keys[0]).base_url(&server.url).build().unwrap();
     let mut receivers = Vec::new();
     for app in [None, Some(&till), Some(&kiosk)] {
-        let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
         let mut params = CreateWebhook::new(receiver.url(), Subscription::All);
         params.app_id = app.map(|id| id.parse().unwrap());
         let endpoint = client.webhooks().create(params).await.unwrap();
@@ -76,19 +76,19 @@ async fn an_app_endpoint_receives_events_of_its_app_and_of_payments_without_an_a
         assert_eq!(session.json::<Value>().await.unwrap()["appName"], json!(name));
         ids.push(id);
     }
-    // Every delivery is made before the log is read, so what is not in it was not made.
+    // Fan-out is complete before the list is read.
     let log = server.keyless(Method::GET, "/api/v1/webhooks/deliveries").bearer_auth(&keys[0]).send().await.unwrap();
     assert_eq!(log.json::<Value>().await.unwrap()["total"], 3 + 2 + 2);
-    for ((receiver, secret), heard) in receivers.iter().zip([vec![0, 1, 2], vec![0, 1], vec![0, 2]]) {
-        let expected: Vec<&str> = heard.iter().map(|place| ids[*place].as_str()).collect();
+    for ((receiver, secret), indices) in receivers.iter().zip([vec![0, 1, 2], vec![0, 1], vec![0, 2]]) {
+        let expected: Vec<&str> = indices.iter().map(|index| ids[*index].as_str()).collect();
         eventually("the events", || async { (receiver.received().len() == expected.len()).then_some(()) }).await;
         let received = receiver.received();
-        let mut told: Vec<String> = received
+        let mut found: Vec<String> = received
             .iter()
             .map(|received| received.verified_with(secret).payment().unwrap().id.as_str().to_owned())
             .collect();
-        told.sort();
-        assert_eq!(told, expected);
+        found.sort();
+        assert_eq!(found, expected);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Copies of a running server's store, and stores made of them.
+//! Backups of a running server's store, and restores from them.
 
 use std::{
     fs,
@@ -16,8 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of};
 
-/// Creates and pays payments until it is stopped, or until the server is; returns the ids of those that were
-/// acknowledged as paid.
+/// Creates and pays payments until `stop` is set or the server stops. Returns the ids of acknowledged paid payments.
 fn shops(server: &Server, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Vec<String>>> {
     let shop = |stop: Arc<AtomicBool>, url: String| async move {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -37,7 +36,7 @@ fn shops(server: &Server, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Vec<String>>
     (0..4).map(|_| tokio::spawn(shop(Arc::clone(stop), server.url.clone()))).collect()
 }
 
-async fn ended(shops: Vec<JoinHandle<Vec<String>>>) -> Vec<String> {
+async fn paid_by(shops: Vec<JoinHandle<Vec<String>>>) -> Vec<String> {
     let mut paid = Vec::new();
     for shop in shops {
         paid.extend(shop.await.unwrap());
@@ -66,7 +65,7 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Goes on serving from a restored store.
+/// Replaces the store by a restored one and restarts.
 fn serve(server: &mut Server, restored: &Path) {
     fs::rename(server.data(), server.directory.path().join("lost")).unwrap();
     fs::rename(restored, server.data()).unwrap();
@@ -88,11 +87,11 @@ async fn a_backup_taken_under_load_restores_to_a_consistent_store() {
     let made = server.administer(&["backup", backup.to_str().unwrap()]);
     assert!(made.status.success(), "{}", text(&made));
     let after = total(&server).await;
-    // The store that is being written to holds as well.
+    // `check` also passes while the store is written to.
     let checked = server.administer(&["check"]);
     assert!(checked.status.success(), "{}", text(&checked));
     stop.store(true, Ordering::Relaxed);
-    ended(shops).await;
+    paid_by(shops).await;
     server.kill();
 
     let restored = in_directory(&server, "restored");
@@ -114,8 +113,8 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
     let at_backup = total(&server).await;
     eventually("more payments", async || (total(&server).await > at_backup + 20).then_some(())).await;
     server.kill();
-    let paid = ended(shops).await;
-    // The engine's own file is lost; the journal beside it is not.
+    let paid = paid_by(shops).await;
+    // Damage the engine's file, not the journal.
     fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
     let journal = server.data().join("journal");
 

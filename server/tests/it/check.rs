@@ -1,4 +1,4 @@
-//! `payments-server check` proves a sound store and names what is damaged.
+//! `payments-server check` passes a sound store and names damaged records.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ use crate::{
     server::{BINARY, Server, eventually, payment_of},
 };
 
-/// A store with something of everything, closed in order: a workspace with a key and an app, payments that are open,
-/// paid and failed, under idempotency keys, and deliveries that were made.
+/// A cleanly closed store with every kind of record: a workspace with a key and an app; open, paid and failed payments
+/// with idempotency keys; and completed deliveries.
 pub(crate) async fn filled() -> Server {
     let mut server = Server::start();
     let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
@@ -50,7 +50,7 @@ fn check(directory: &Path) -> Output {
     let begun = Instant::now();
     loop {
         let output = Command::new(BINARY).arg("check").arg("--data-dir").arg(directory).output().unwrap();
-        // sled's own threads can hold the lock of this very process for a moment longer.
+        // sled's threads in this process can hold the lock a moment longer.
         let is_held = String::from_utf8_lossy(&output.stderr).contains(" open; stop it");
         if !is_held || begun.elapsed() > Duration::from_secs(30) {
             return output;
@@ -70,10 +70,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What becomes of a record.
+/// Returns the damaged record, or `None` to remove it.
 type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
 
-/// The server's layout, as far as its records can be damaged with it.
+/// The part of the server's layout that damaging records needs.
 struct Records;
 
 impl Layout for Records {
@@ -86,7 +86,7 @@ impl Layout for Records {
     }
 }
 
-/// Changes the records of a store that nobody has open.
+/// Changes records of a closed store.
 fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + 'static) {
     let (database, closing) = Options::new(store, Records).open().unwrap();
     let changed = database.commit_blocking(|view| {
@@ -98,18 +98,19 @@ fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + 'static) {
     closing.wait();
 }
 
-/// A copy of a store in which the first record whose key begins so, and which has what is behind a `*` in key or value, is
-/// what `damage` makes of it; `None` removes it.
-fn damaged(server: &Server, to: &Path, prefix: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) {
+/// Copies a store and damages one record.
+///
+/// `pattern` is a key prefix. It takes the first record with that prefix, and after a `*` a text in its key or value.
+fn copy_damaged(server: &Server, to: &Path, pattern: &str, damage: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
-    let (begin, part) = prefix.split_once('*').unwrap_or((prefix, ""));
-    let (begin, part) = (begin.to_owned(), part.to_owned());
+    let (prefix, part) = pattern.split_once('*').unwrap_or((pattern, ""));
+    let (prefix, part) = (prefix.to_owned(), part.to_owned());
     change(to, move |view| {
         let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().contains(&part);
-        let mut records = view.prefix(begin.as_bytes()).map(Result::unwrap);
+        let mut records = view.prefix(prefix.as_bytes()).map(Result::unwrap);
         let found = records.find(|(key, value)| has_part(key) || has_part(value));
-        let (key, value) = found.unwrap_or_else(|| panic!("no record {begin}"));
+        let (key, value) = found.unwrap_or_else(|| panic!("no record matches {prefix}*{part}"));
         match damage(&value) {
             Some(value) => view.put(key, value),
             None => view.remove(key),
@@ -125,7 +126,7 @@ fn replaced(from: &'static str, to: &'static str) -> Damage {
     })
 }
 
-fn gone() -> Damage {
+fn removed() -> Damage {
     Box::new(|_| None)
 }
 
@@ -137,17 +138,17 @@ fn garbled() -> Damage {
 async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
     let server = filled().await;
     let sound = check(&server.data());
-    let said = String::from_utf8(sound.stdout).unwrap();
-    assert!(sound.status.success(), "{said}");
-    assert!(said.ends_with("4 of them payments: no violations\n"), "{said}");
+    let stdout = String::from_utf8(sound.stdout).unwrap();
+    assert!(sound.status.success(), "{stdout}");
+    assert!(stdout.ends_with("4 of them payments: no violations\n"), "{stdout}");
 
     let copy = server.directory.path().join("copy");
     let lines: [(&str, Damage, &str, &str); _] = [
         ("payment/", garbled(), "payment/", "cannot be read"),
-        ("payment/", gone(), "posting/", "belongs to a payment that is not there"),
-        ("payment/", gone(), "places/", "does not belong there"),
-        ("payment/", gone(), "marks/", "where no payment of that status is"),
-        ("payment/", gone(), "responses/", "tells of an effect that is not there"),
+        ("payment/", removed(), "posting/", "belongs to a payment that is not there"),
+        ("payment/", removed(), "places/", "does not belong there"),
+        ("payment/", removed(), "marks/", "where no payment of that status is"),
+        ("payment/", removed(), "responses/", "tells of an effect that is not there"),
         ("payment/", replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee + net"),
         ("payment/", replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
         ("payment/", replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "is in an unknown state"),
@@ -159,50 +160,50 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
             "payment/",
             "about another payment",
         ),
-        ("posting/", gone(), "payment/", "its postings are not those of that"),
+        ("posting/", removed(), "payment/", "its postings are not those of that"),
         ("posting/", replaced("95", "96"), "posting/", "sum to"),
         ("posting/", replaced("95", "96"), "balance/", "is kept as"),
         ("balance/", replaced("-", ""), "balance/", "is kept as"),
-        ("balance/", gone(), "balance/", "is missing"),
-        ("volume/", gone(), "volume/", "is missing"),
-        ("places/*/payments/", gone(), "count/", "is kept as"),
-        ("places/*/payments/", gone(), "payment/", "is not at its place 0 in the list"),
+        ("balance/", removed(), "balance/", "is missing"),
+        ("volume/", removed(), "volume/", "is missing"),
+        ("places/*/payments/", removed(), "count/", "is kept as"),
+        ("places/*/payments/", removed(), "payment/", "is not at its place 0 in the list"),
         ("count/", Box::new(|_| Some(b"9".to_vec())), "count/", "is kept as"),
-        ("marks/", gone(), "count/", "is kept as"),
-        ("marks/", gone(), "payment/", "among those of its status"),
+        ("marks/", removed(), "count/", "is kept as"),
+        ("marks/", removed(), "payment/", "among those of its status"),
         ("delivery/", garbled(), "delivery/", "cannot be read"),
-        ("delivery/", gone(), "places/", "does not belong there"),
+        ("delivery/", removed(), "places/", "does not belong there"),
         ("delivery/", replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),
-        ("ends/", gone(), "payment/", "will never expire"),
+        ("ends/", removed(), "payment/", "will never expire"),
         ("used/", garbled(), "used/", "cannot be read"),
-        ("used/", gone(), "responses/", "has a response whose key does not know of it"),
+        ("used/", removed(), "responses/", "has a response whose key does not know of it"),
         ("responses/", garbled(), "responses/", "cannot be read"),
-        ("responses/", gone(), "used/", "was used and has no response"),
+        ("responses/", removed(), "used/", "was used and has no response"),
         (
             "responses/*evt_0",
             replaced("\"event\":\"evt_0", "\"event\":\"evt_9"),
             "responses/",
             "an effect that is not there",
         ),
-        ("workspace/", gone(), "workspace-of/", "do not agree"),
-        ("workspace-of/", gone(), "workspace/", "do not agree"),
-        ("key/", gone(), "key-of/", "do not agree"),
-        ("key-of/", gone(), "key/", "do not agree"),
+        ("workspace/", removed(), "workspace-of/", "do not agree"),
+        ("workspace-of/", removed(), "workspace/", "do not agree"),
+        ("key/", removed(), "key-of/", "do not agree"),
+        ("key-of/", removed(), "key/", "do not agree"),
         ("app/", garbled(), "app/", "cannot be read"),
-        ("endpoint/", gone(), "endpoint-of/", "do not agree"),
-        ("endpoint-of/", gone(), "endpoint/", "do not agree"),
+        ("endpoint/", removed(), "endpoint-of/", "do not agree"),
+        ("endpoint-of/", removed(), "endpoint/", "do not agree"),
     ];
-    for (prefix, damage, named, what) in lines {
-        damaged(&server, &copy, prefix, damage);
+    for (pattern, damage, named, finding) in lines {
+        copy_damaged(&server, &copy, pattern, damage);
         let output = check(&copy);
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{prefix} {what}: {said}");
-        let is_named = said.lines().any(|line| line.starts_with(named) && line.contains(what));
-        assert!(is_named, "{prefix} was damaged, {named} \"{what}\" was expected: {said}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{pattern} {finding}: {stdout}");
+        let is_named = stdout.lines().any(|line| line.starts_with(named) && line.contains(finding));
+        assert!(is_named, "damaged {pattern}, expected {named} \"{finding}\": {stdout}");
     }
 
-    // What should not be there at all.
-    for (key, value, what) in [
+    // Records that must not exist.
+    for (key, value, finding) in [
         ("surprise/1", "", "is of no kind"),
         ("outbox/wh_1/del_1", "", "owes a delivery that is over or not there"),
         ("untold/evt_1", r#"{"payment":"pay_1"}"#, "is to be told and is not there"),
@@ -210,11 +211,11 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
         ("review/pay_1", "", "does not wait for anybody"),
         ("check/01234567pay_1", "", "does not wait for it"),
     ] {
-        damaged(&server, &copy, "payment/", |value| Some(value.to_vec()));
+        copy_damaged(&server, &copy, "payment/", |value| Some(value.to_vec()));
         change(&copy, move |view| view.put(key, value));
         let output = check(&copy);
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.lines().any(|line| line.starts_with(key) && line.contains(what)), "{key}: {said}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.lines().any(|line| line.starts_with(key) && line.contains(finding)), "{key}: {stdout}");
     }
 }
 

@@ -1,10 +1,10 @@
-//! The keyless checkout routes beyond the story: pay, and demo sessions.
+//! Keyless checkout routes: pay and demo sessions. Refunds of test payments.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
 
@@ -33,7 +33,7 @@ async fn paying_a_test_session_simulates_success() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_session_is_a_sandbox_payment_and_its_event_wraps_the_payment() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let secret = receiver.subscribe(&server.client()).await;
     let made = server.keyless(Method::POST, "/api/v1/checkout/demo-session").send().await.unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);

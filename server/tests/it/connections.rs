@@ -1,4 +1,4 @@
-//! Connections and file descriptors: one client's connections never stop the others, the webhooks or the store.
+//! Connection limits and file descriptors: one client's connections never block other clients, webhooks or the store.
 
 use std::{
     io::{ErrorKind, Read},
@@ -12,17 +12,17 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
-/// So many connections to the server from 127.0.0.1, which ask nothing.
+/// Opens up to `count` connections to the server from 127.0.0.1 and sends nothing.
 fn idle(server: &Server, count: usize) -> Vec<TcpStream> {
-    // Both ends of the connections are on this machine, and the test's own limit may be low.
+    // The test process holds the other ends, and its own limit may be low.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-    // Beyond its limit the server closes a connection, beyond the backlog the kernel lets one wait.
+    // The server closes connections over its limit; the kernel delays those over the backlog.
     (0..count).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect()
 }
 
@@ -35,7 +35,7 @@ fn is_closed(stream: &TcpStream) -> bool {
     }
 }
 
-/// A client at another of this machine's addresses.
+/// A client with another address, 127.0.0.2.
 fn neighbour() -> reqwest::Client {
     let client = reqwest::Client::builder().no_proxy().local_address(IpAddr::from([127, 0, 0, 2]));
     client.timeout(Duration::from_secs(15)).build().unwrap()
@@ -46,7 +46,7 @@ async fn metric(client: &reqwest::Client, server: &Server, name: &str) -> u64 {
     value
 }
 
-/// Figures of one moment: a second request may come over a connection of its own.
+/// Several metrics from one request. A second request might open another connection.
 async fn metrics<const N: usize>(client: &reqwest::Client, server: &Server, names: [&str; N]) -> [u64; N] {
     let text = client.get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap();
     names.map(|name| {
@@ -59,8 +59,8 @@ async fn metrics<const N: usize>(client: &reqwest::Client, server: &Server, name
 async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     let server = Server::start_limited(1024);
     let client = neighbour();
-    // Each payment's event goes to fifty endpoints, over fifty connections.
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    // Each event goes to 50 endpoints over 50 connections.
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     for _ in 0..50 {
         receiver.subscribe(&server.client()).await;
     }
@@ -93,7 +93,7 @@ async fn connections_to_endpoints_leave_descriptors_for_clients() {
         |method: Method, path: &str| client.request(method, format!("{}{path}", server.url)).bearer_auth(SANDBOX_KEY);
     let mut receivers = Vec::new();
     for _ in 0..HOSTS {
-        let receiver = Receiver::start(Manner::Late(Duration::from_millis(200))).await;
+        let receiver = Receiver::start(Reply::Delayed(Duration::from_millis(200))).await;
         receiver.subscribe(&server.client()).await;
         receivers.push(receiver);
     }
@@ -103,7 +103,7 @@ async fn connections_to_endpoints_leave_descriptors_for_clients() {
         assert_eq!(create.send().await.unwrap().status(), StatusCode::CREATED);
     }
     for round in 0..4 {
-        // Nearly as many as clients may have connections, to those whose connections are not open already.
+        // Pings alternate between the halves, so that each round needs new connections. They use nearly all client slots.
         let half = &endpoints[round % 2 * HOSTS / 2..][..HOSTS / 2];
         let pings = half.iter().cycle().take(3 * HOSTS).map(|endpoint| {
             let ping = ask(Method::POST, &format!("/api/v1/webhooks/{}/test", endpoint.id));
@@ -131,9 +131,9 @@ async fn connections_over_the_per_address_limit_are_closed_and_other_addresses_c
         (held.iter().filter(|stream| is_closed(stream)).count() == 7).then_some(())
     })
     .await;
-    let figures = metrics(&client, &server, ["payments_connections_closed_total", "payments_connections"]).await;
-    assert_eq!(figures, [7, 4]);
-    // Each that ends makes room for another.
+    let counts = metrics(&client, &server, ["payments_connections_closed_total", "payments_connections"]).await;
+    assert_eq!(counts, [7, 4]);
+    // Each closed connection makes room for another.
     drop(held);
     eventually("room", async || server.keyless(Method::GET, "/healthz").send().await.is_ok().then_some(())).await;
 }
@@ -155,7 +155,7 @@ async fn max_connections_above_the_descriptor_limit_is_lowered_with_a_warning() 
     assert_eq!(metric(&neighbour(), &server, "payments_connections_at_most").await, 488);
 }
 
-/// What keeps descriptors free is not all that may run out of them: another process may lower the limit.
+/// The server's own limits do not suffice here: another process lowers its descriptor limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_recovers_once_file_descriptors_are_free_again() {
     let server = Server::start();

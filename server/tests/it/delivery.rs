@@ -1,4 +1,4 @@
-//! Webhook deliveries: what goes wrong at one endpoint is logged and is nobody else's affair.
+//! Webhook deliveries: failures of one endpoint are logged and affect no other endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
 
@@ -25,7 +25,7 @@ async fn ended_deliveries(server: &Server, count: usize) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_request_has_headers_with_the_configured_word() {
     let server = Server::start_with(&["--header-word", "Dhaka"]);
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
@@ -40,13 +40,13 @@ async fn a_webhook_request_has_headers_with_the_configured_word() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_delivery_is_logged_with_status_and_truncated_body_and_not_retried() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(500)));
     assert_eq!(delivery["responseBody"], "অ".repeat(341));
-    assert_eq!(delivery["error"], Value::Null, "the status tells");
+    assert_eq!(delivery["error"], Value::Null, "a response with a status has no error");
     assert!(delivery["durationMs"].is_u64(), "{delivery}");
     assert_eq!((&delivery["attempts"], &delivery["attemptNumber"]), (&json!(1), &json!(1)));
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -56,10 +56,10 @@ async fn a_failed_delivery_is_logged_with_status_and_truncated_body_and_not_retr
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_without_a_response_reports_an_error_code() {
     let server = Server::start();
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent = Receiver::start(Manner::Hang).await;
-    let closed = format!("http://{}/hook", nobody.local_addr().unwrap());
-    drop(nobody);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = Receiver::start(Reply::Never).await;
+    let closed = format!("http://{}/hook", listener.local_addr().unwrap());
+    drop(listener);
     for url in [closed, "http://no-such-host.invalid/hook".to_owned(), silent.url().replace("http", "https")] {
         let params = CreateWebhook::new(url, Subscription::All);
         server.client().webhooks().create(params).await.unwrap();
@@ -78,13 +78,13 @@ async fn a_delivery_without_a_response_reports_an_error_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
     let server = Server::start();
-    let hanging = Receiver::start(Manner::Hang).await;
+    let hanging = Receiver::start(Reply::Never).await;
     hanging.subscribe(&server.client()).await;
     for _ in 0..10 {
         server.create(&payment_of(&json!(5))).await;
     }
-    eventually("the first attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
-    // An event whose deliveries are made after the endpoint is removed has none.
+    eventually("the first delivery attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
+    // Fan-out after the removal would make no delivery.
     eventually("all deliveries", || async {
         let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
         (log.json::<Value>().await.unwrap()["total"] == 10).then_some(())
@@ -102,8 +102,8 @@ async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_not_followed() {
     let server = Server::start();
-    let elsewhere = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
-    let receiver = Receiver::start(Manner::Redirect(elsewhere.url())).await;
+    let elsewhere = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Redirect(elsewhere.url())).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
     let delivery = &ended_deliveries(&server, 1).await[0];
@@ -114,8 +114,8 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_endpoint_delays_no_other_and_times_out_after_8_seconds() {
     let server = Server::start();
-    let hanging = Receiver::start(Manner::Hang).await;
-    let answering = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let hanging = Receiver::start(Reply::Never).await;
+    let answering = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     hanging.subscribe(&server.client()).await;
     let secret = answering.subscribe(&server.client()).await;
     let begun = Instant::now();
@@ -125,22 +125,22 @@ async fn a_hanging_endpoint_delays_no_other_and_times_out_after_8_seconds() {
     eventually("the answering endpoint's events", || async { (answering.received().len() == 20).then_some(()) }).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
     assert!(answering.received().iter().all(|one| one.verified_with(&secret).kind() == &EventKind::PaymentCreated));
-    let given_up = eventually("the hanging endpoint to be given up", || async {
+    let timed_out = eventually("the hanging delivery attempt to time out", || async {
         let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
         let log: Value = log.json().await.unwrap();
         log["items"].as_array().unwrap().iter().find(|item| item["status"] == "failed").cloned()
     });
-    assert_eq!(given_up.await["responseStatus"], Value::Null);
+    assert_eq!(timed_out.await["responseStatus"], Value::Null);
     assert!(begun.elapsed() >= Duration::from_secs(8));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
     let mut server = Server::start();
-    let hanging = Receiver::start(Manner::Hang).await;
+    let hanging = Receiver::start(Reply::Never).await;
     let secret = hanging.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
-    eventually("the first attempt", || async { (hanging.received().len() == 1).then_some(()) }).await;
+    eventually("the first delivery attempt", || async { (hanging.received().len() == 1).then_some(()) }).await;
     let address = hanging.url().strip_prefix("http://").unwrap().strip_suffix("/hook").unwrap().to_owned();
     let first = hanging.received().remove(0);
     server.kill();
@@ -148,41 +148,41 @@ async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
     let healed =
         eventually("the port to be free", || async { tokio::net::TcpListener::bind(&address).await.ok() }).await;
     drop(healed);
-    let healed = Receiver::start_at(&address, Manner::Answer(StatusCode::OK, String::new())).await;
+    let healed = Receiver::start_at(&address, Reply::Status(StatusCode::OK, String::new())).await;
     server.restart();
-    let again = eventually("the second attempt", || async { healed.received().into_iter().next() }).await;
+    let again = eventually("the second delivery attempt", || async { healed.received().into_iter().next() }).await;
     assert_eq!(again.verified_with(&secret).id(), first.verified_with(&secret).id());
     assert_eq!(again.body, first.body);
     assert_eq!(ended_deliveries(&server, 1).await[0]["status"], "success");
 }
 
-/// More endpoints than are told of an event in one batch, and a kill as soon as the payment is answered.
+/// The event needs more deliveries than one fan-out batch holds, and the kill comes right after the response.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_during_fan_out_leaves_one_delivery_per_event_and_endpoint() {
     const ENDPOINTS: usize = 150;
     let mut server = Server::start_with(&["--max-webhook-endpoints", "150"]);
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     for _ in 0..ENDPOINTS {
         receiver.subscribe(&server.client()).await;
     }
-    for (made, pause) in [0, 0, 1, 2, 4, 8].into_iter().enumerate() {
+    for (made, delay_ms) in [0, 0, 1, 2, 4, 8].into_iter().enumerate() {
         server.create(&payment_of(&json!(5))).await;
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         server.kill();
         server.restart();
         let expected = (made + 1) * ENDPOINTS;
-        let mut owed = Vec::new();
+        let mut deliveries = Vec::new();
         for page in 1..=expected.div_ceil(100) {
             let path = format!("/webhooks/deliveries?limit=100&page={page}");
             let log: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
-            assert_eq!(log["total"], expected, "after {pause} ms");
+            assert_eq!(log["total"], expected, "after {delay_ms} ms");
             for delivery in log["items"].as_array().unwrap() {
-                owed.push((delivery["payload"]["id"].to_string(), delivery["webhookId"].to_string()));
+                deliveries.push((delivery["payload"]["id"].to_string(), delivery["webhookId"].to_string()));
             }
         }
-        owed.sort();
-        owed.dedup();
-        assert_eq!(owed.len(), expected, "after {pause} ms");
+        deliveries.sort();
+        deliveries.dedup();
+        assert_eq!(deliveries.len(), expected, "after {delay_ms} ms");
     }
 }
 
@@ -191,7 +191,7 @@ async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
     const ENDPOINTS: usize = 50;
     const PAYMENTS: usize = 10;
     let server = Server::start();
-    let (prompt, hanging) = (Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await, Manner::Hang);
+    let (prompt, hanging) = (Receiver::start(Reply::Status(StatusCode::OK, String::new())).await, Reply::Never);
     let hanging = Receiver::start(hanging).await;
     for _ in 0..ENDPOINTS {
         prompt.subscribe(&server.client()).await;
@@ -211,7 +211,7 @@ async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
     let beside = deliver_all(2 * ENDPOINTS * PAYMENTS).await;
     let again = deliver_all(3 * ENDPOINTS * PAYMENTS).await;
     assert!(hanging.received().len() >= ENDPOINTS);
-    // An attempt that hangs lasts 8 seconds.
+    // A hanging delivery attempt lasts 8 seconds.
     let bound = alone * 3 + Duration::from_secs(2);
-    assert!(beside < bound && again < bound, "{alone:?} alone, {beside:?} and {again:?} beside endpoints that hang");
+    assert!(beside < bound && again < bound, "{alone:?} alone, {beside:?} and {again:?} beside hanging endpoints");
 }

@@ -1,9 +1,9 @@
-//! What a disk may hold after a power cut, made from a trace of system calls.
+//! A model of a disk that builds possible states after a power cut from a trace of system calls.
 //!
-//! A write reaches the disk for certain only by an `fsync` or `fdatasync` of its file that begins after it has returned;
-//! a name only by an `fsync` of its directory. `sync_file_range` promises neither. What no sync covers may be there, be
-//! missing, or be there in part, sector by sector, whatever became of what was written before it (fsync(2), rename(2);
-//! "All File Systems Are Not Created Equal", OSDI 2014).
+//! A write is durable only after an `fsync` or `fdatasync` of its file that begins after the write returned. A name is
+//! durable only after an `fsync` of its directory. `sync_file_range` makes neither durable. A power cut may keep, lose or
+//! tear each unsynced write, sector by sector and in any order (fsync(2), rename(2); "All File Systems Are Not Created
+//! Equal", OSDI 2014).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,18 +14,18 @@ use std::{
 
 use fastrand::Rng;
 
-/// What a disk writes whole or not at all.
+/// The bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// A thing that happened, in the order of the trace.
+/// One step of the trace.
 pub(crate) enum Step {
-    /// The disk's model changes.
+    /// A call that changes the disk.
     Disk(Call),
-    /// Bytes went to a socket: from now on somebody may have read them.
+    /// Bytes sent to a socket. A client may read them from now on.
     Sent(Vec<u8>),
 }
 
-/// A system call on a file below the directory that is watched.
+/// A system call on a file in the watched directory.
 pub(crate) enum Call {
     Open { path: PathBuf, fd: u32, truncates: bool },
     Seek { fd: u32, to: u64 },
@@ -37,8 +37,10 @@ pub(crate) enum Call {
     Sync { fd: u32, begun: usize },
 }
 
-/// The calls of a trace with their times: the number of the line on which each takes effect. A write may have its effect
-/// from its beginning on and has had it for certain at its end; a sync has its at its end, for what ended before it began.
+/// Parses a trace into steps. Each comes with its time, the number of the line at which it takes effect.
+///
+/// A write may take effect from its begin on and has taken effect by its end. A sync takes effect at its end, for writes
+/// that ended before it began.
 pub(crate) fn steps(trace: &str, watched: &Path, first_line: usize) -> Vec<(usize, Step)> {
     let mut steps = Vec::new();
     let mut under_way = HashMap::<&str, (usize, &str)>::new();
@@ -62,7 +64,7 @@ pub(crate) fn steps(trace: &str, watched: &Path, first_line: usize) -> Vec<(usiz
         };
         steps.extend(step(&format!("{arguments}{ended}"), begun, number, watched));
     }
-    // A call that never returned may have had its effect.
+    // A call that never returned may have taken effect.
     for (begun, arguments) in under_way.into_values() {
         if !arguments.contains("sync") && !arguments.starts_with("openat") {
             steps.extend(step(&format!("{arguments}) = ?"), begun, usize::MAX, watched));
@@ -85,14 +87,14 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
         Some(PathBuf::from(text)).filter(|path| path.starts_with(watched))
     };
     let fd = || arguments.split(['<', ',', ')']).next()?.parse::<u32>().ok();
-    // `5<path of it>`, where the descriptor is of a file. The standard streams were opened by others.
-    let of = arguments.split_once('<').and_then(|(_, path)| path.split('>').next()).map(unhexed);
-    let is_watched = of.is_some_and(|path| Path::new(OsStr::from_bytes(&path)).starts_with(watched))
+    // `5<path>` for the descriptor of a file. The server did not open the standard streams.
+    let file = arguments.split_once('<').and_then(|(_, path)| path.split('>').next()).map(unhexed);
+    let is_watched = file.is_some_and(|path| Path::new(OsStr::from_bytes(&path)).starts_with(watched))
         && fd().is_some_and(|fd| fd > 2);
-    // Of a call that another's line interrupted, blanks stand before and after the bracket.
+    // strace puts blanks around the bracket of an interrupted call.
     let last_number = || {
         let last = arguments.trim_end_matches([')', ' ']).rsplit(", ").next().unwrap();
-        last.parse::<u64>().unwrap_or_else(|_| panic!("{name} ends with no number: {last}"))
+        last.parse::<u64>().unwrap_or_else(|_| panic!("{name} does not end with a number: {last}"))
     };
     let (at, step) = match name {
         "openat" => {
@@ -115,13 +117,13 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
             (begun, Step::Disk(Call::Rename { from: path(0)?, to: path(1)?, done: ended }))
         }
         "unlink" | "unlinkat" => (begun, Step::Disk(Call::Remove { path: path(0)?, done: ended })),
-        // One that the end of the process cut off (`= ?`) promises nothing.
+        // A sync interrupted by the end of the process (`= ?`) makes nothing durable.
         "fsync" | "fdatasync" if is_watched => {
             result_number?;
             (ended, Step::Disk(Call::Sync { fd: fd()?, begun }))
         }
         "sync_file_range" => return None,
-        // Room on the disk, neither bytes nor length.
+        // Reserves space and changes neither content nor length.
         "fallocate" if arguments.contains("KEEP_SIZE") => return None,
         _ if is_watched => panic!("the model does not know {name}"),
         _ => return None,
@@ -134,30 +136,30 @@ fn quoted(arguments: &str) -> impl Iterator<Item = Vec<u8>> + '_ {
     arguments.split('"').skip(1).step_by(2).map(unhexed)
 }
 
-/// Bytes that strace was told to write in hex: `\x2f\x74`.
+/// Decodes bytes that strace wrote in hex: `\x2f\x74`.
 fn unhexed(hex: &str) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).unwrap();
     hex.as_bytes().chunks_exact(4).map(|byte| digit(byte[2]) << 4 | digit(byte[3])).collect()
 }
 
-/// The files and directories below one directory: what is certain of them, and what is not.
+/// The files and directories under one directory, with their durable state and their unsynced changes.
 #[derive(Default)]
 pub(crate) struct Disk {
     nodes: Vec<Node>,
-    /// What the system shows now.
+    /// The current name of each node, synced or not.
     paths: HashMap<PathBuf, usize>,
     descriptors: HashMap<u32, (usize, u64)>,
 }
 
 enum Node {
-    File { certain: Vec<u8>, pending: Vec<Pending<Edit>> },
-    Directory { certain: BTreeMap<OsString, usize>, pending: Vec<Pending<Names>> },
+    File { durable: Vec<u8>, unsynced: Vec<Unsynced<Edit>> },
+    Directory { durable: BTreeMap<OsString, usize>, unsynced: Vec<Unsynced<Names>> },
 }
 
-/// What no sync has covered yet.
-struct Pending<T> {
+/// An unsynced change.
+struct Unsynced<T> {
     done: usize,
-    what: T,
+    change: T,
 }
 
 enum Edit {
@@ -165,26 +167,26 @@ enum Edit {
     SetLength(u64),
 }
 
-/// Names that come and go at one stroke.
+/// Names that one call adds or removes atomically.
 type Names = Vec<(OsString, Option<usize>)>;
 
-/// What is on a disk, by paths below the directory: the bytes of each file, and `None` for a directory.
+/// The content of a disk by relative path: the bytes of a file, or `None` for a directory.
 pub(crate) type Image = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// What becomes of what no sync covered.
+/// What a power cut does to unsynced changes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fate {
-    /// All of it reached the disk: what a killed process leaves.
+    /// Keeps all of them, as a killed process does.
     Kept,
     Lost,
-    /// What was begun before this time reached it.
+    /// Keeps those done before this time and loses the others.
     KeptBefore(usize),
-    /// Each write for itself: so many of a hundred are kept whole, as many are torn, the others lost.
+    /// Decides each write by chance: keeps this percentage, tears as many, and loses the others.
     Mixed(u8),
 }
 
 impl Fate {
-    pub(crate) fn any(rng: &mut Rng, now: usize) -> Self {
+    pub(crate) fn random(rng: &mut Rng, now: usize) -> Self {
         match rng.u8(0..10) {
             0 => Self::Kept,
             1 => Self::Lost,
@@ -193,7 +195,7 @@ impl Fate {
         }
     }
 
-    /// Whether a change that cannot be torn happens.
+    /// Whether a change reaches the disk, at least in part.
     fn keeps(self, rng: &mut Rng, done: usize) -> bool {
         match self {
             Self::Kept => true,
@@ -209,13 +211,13 @@ impl Fate {
 }
 
 impl Disk {
-    /// A disk that has one empty directory, and has it for certain.
+    /// A disk with one empty, durable directory.
     pub(crate) fn new(root: &Path) -> Self {
-        let directory = Node::Directory { certain: BTreeMap::new(), pending: Vec::new() };
+        let directory = Node::Directory { durable: BTreeMap::new(), unsynced: Vec::new() };
         Self { nodes: vec![directory], paths: HashMap::from([(root.to_owned(), 0)]), ..Self::default() }
     }
 
-    /// The process is gone, and its descriptors with it.
+    /// Closes all descriptors, as the end of the process does.
     pub(crate) fn close_all(&mut self) {
         self.descriptors.clear();
     }
@@ -225,7 +227,7 @@ impl Disk {
             Call::Open { path, fd, truncates } => {
                 let node = match self.paths.get(&path) {
                     Some(node) => *node,
-                    None => self.make(&path, Node::File { certain: Vec::new(), pending: Vec::new() }, 0),
+                    None => self.make(&path, Node::File { durable: Vec::new(), unsynced: Vec::new() }, 0),
                 };
                 if truncates {
                     self.edit(node, Edit::SetLength(0), 0);
@@ -243,12 +245,12 @@ impl Disk {
             }
             Call::SetLength { fd, length, done } => self.edit(self.descriptors[&fd].0, Edit::SetLength(length), done),
             Call::MakeDirectory { path, done } => {
-                self.make(&path, Node::Directory { certain: BTreeMap::new(), pending: Vec::new() }, done);
+                self.make(&path, Node::Directory { durable: BTreeMap::new(), unsynced: Vec::new() }, done);
             }
             Call::Rename { from, to, done } => {
-                assert_eq!(from.parent(), to.parent(), "the model knows renames within a directory only");
+                assert_eq!(from.parent(), to.parent(), "the model supports renames only within a directory");
                 let node = self.paths[&from];
-                // What is in a directory moves with it.
+                // A directory moves with its content.
                 let moved: Vec<_> = self.paths.keys().filter(|path| path.starts_with(&from)).cloned().collect();
                 for path in moved {
                     let moved = self.paths.remove(&path).unwrap();
@@ -258,20 +260,20 @@ impl Disk {
                 self.name(&from, vec![(name_of(&from), None), (name_of(&to), Some(node))], done);
             }
             Call::Remove { path, done } => {
-                // What the model does not know is no file: a socket.
+                // The model does not track sockets.
                 if self.paths.remove(&path).is_some() {
                     self.name(&path, vec![(name_of(&path), None)], done);
                 }
             }
             Call::Sync { fd, begun } => match &mut self.nodes[self.descriptors[&fd].0] {
-                Node::File { certain, pending } => {
-                    for edit in pending.extract_if(.., |edit| edit.done < begun) {
-                        edit.what.apply(certain);
+                Node::File { durable, unsynced } => {
+                    for edit in unsynced.extract_if(.., |edit| edit.done < begun) {
+                        edit.change.apply(durable);
                     }
                 }
-                Node::Directory { certain, pending } => {
-                    for names in pending.extract_if(.., |names| names.done < begun) {
-                        rename(certain, &names.what);
+                Node::Directory { durable, unsynced } => {
+                    for names in unsynced.extract_if(.., |names| names.done < begun) {
+                        rename(durable, &names.change);
                     }
                 }
             },
@@ -286,42 +288,42 @@ impl Disk {
         number
     }
 
-    fn name(&mut self, path: &Path, what: Names, done: usize) {
+    fn name(&mut self, path: &Path, change: Names, done: usize) {
         let parent = self.paths[path.parent().unwrap()];
         match &mut self.nodes[parent] {
-            Node::Directory { pending, .. } => pending.push(Pending { done, what }),
-            Node::File { .. } => panic!("{} is in no directory", path.display()),
+            Node::Directory { unsynced, .. } => unsynced.push(Unsynced { done, change }),
+            Node::File { .. } => panic!("the parent of {} is not a directory", path.display()),
         }
     }
 
-    fn edit(&mut self, node: usize, what: Edit, done: usize) {
+    fn edit(&mut self, node: usize, change: Edit, done: usize) {
         match &mut self.nodes[node] {
-            Node::File { pending, .. } => pending.push(Pending { done, what }),
-            Node::Directory { .. } => panic!("a directory is not written to"),
+            Node::File { unsynced, .. } => unsynced.push(Unsynced { done, change }),
+            Node::Directory { .. } => panic!("write to a directory"),
         }
     }
 
-    /// A state in which a power cut at this moment may leave the directory.
+    /// Builds a state that a power cut at this moment may leave.
     pub(crate) fn image(&self, fate: Fate, rng: &mut Rng) -> Image {
         let mut image = BTreeMap::new();
-        self.look_into(Path::new(""), 0, fate, rng, &mut image);
+        self.add_directory(Path::new(""), 0, fate, rng, &mut image);
         image
     }
 
-    fn look_into(&self, at: &Path, node: usize, fate: Fate, rng: &mut Rng, image: &mut Image) {
-        let Node::Directory { certain, pending } = &self.nodes[node] else { return };
-        let mut names = certain.clone();
-        for change in pending {
-            if fate.keeps(rng, change.done) {
-                rename(&mut names, &change.what);
+    fn add_directory(&self, at: &Path, node: usize, fate: Fate, rng: &mut Rng, image: &mut Image) {
+        let Node::Directory { durable, unsynced } = &self.nodes[node] else { return };
+        let mut names = durable.clone();
+        for renames in unsynced {
+            if fate.keeps(rng, renames.done) {
+                rename(&mut names, &renames.change);
             }
         }
         for (name, node) in names {
             let path = at.join(name);
             let content = match &self.nodes[node] {
-                Node::File { certain, pending } => Some(content(certain, pending, fate, rng)),
+                Node::File { durable, unsynced } => Some(content(durable, unsynced, fate, rng)),
                 Node::Directory { .. } => {
-                    self.look_into(&path, node, fate, rng, image);
+                    self.add_directory(&path, node, fate, rng, image);
                     None
                 }
             };
@@ -343,13 +345,13 @@ fn rename(names: &mut BTreeMap<OsString, usize>, changes: &Names) {
     }
 }
 
-/// As `resize` does, which takes a byte at a time where nothing is optimized.
+/// Does the same as `resize`, which is slow in debug builds.
 fn grow(content: &mut Vec<u8>, length: usize) {
     content.extend_from_slice(&vec![0; length.saturating_sub(content.len())]);
 }
 
 impl Edit {
-    /// How long it makes a file at least.
+    /// The minimum file length that it causes.
     fn end(&self) -> usize {
         match self {
             Self::SetLength(_) => 0,
@@ -372,7 +374,7 @@ impl Edit {
         }
     }
 
-    /// Some of a write's sectors, and the others as they were.
+    /// Applies a random subset of a write's sectors.
     fn apply_torn(&self, content: &mut Vec<u8>, rng: &mut Rng) {
         let Self::Write { at, bytes } = self else { return self.apply(content) };
         let start = usize::try_from(*at).unwrap();
@@ -387,14 +389,14 @@ impl Edit {
     }
 }
 
-fn content(certain: &[u8], pending: &[Pending<Edit>], fate: Fate, rng: &mut Rng) -> Vec<u8> {
-    let mut content = certain.to_vec();
-    for edit in pending {
+fn content(durable: &[u8], unsynced: &[Unsynced<Edit>], fate: Fate, rng: &mut Rng) -> Vec<u8> {
+    let mut content = durable.to_vec();
+    for edit in unsynced {
         match fate.keeps(rng, edit.done) {
-            true if fate.tears(rng) => edit.what.apply_torn(&mut content, rng),
-            true => edit.what.apply(&mut content),
+            true if fate.tears(rng) => edit.change.apply_torn(&mut content, rng),
+            true => edit.change.apply(&mut content),
             // A file's length can reach the disk before its bytes.
-            false if fate.tears(rng) => grow(&mut content, edit.what.end()),
+            false if fate.tears(rng) => grow(&mut content, edit.change.end()),
             false => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Acknowledged means durable: the server is killed at random moments under load, and its system calls are watched.
+//! Acknowledged changes are durable: kills the server under load and traces its system calls.
 
 use std::{
     collections::HashMap,
@@ -14,27 +14,27 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
-/// What a client knows: it created a payment under this key and was told so, and perhaps that it was paid.
+/// A payment that the server acknowledged, and whether it acknowledged that it was paid.
 #[derive(Debug, Clone)]
-struct Told {
+struct Acknowledged {
     key: String,
     created: String,
     paid: bool,
 }
 
-/// Creates and pays payments until told to stop; keeps what was acknowledged, and the keys whose answer never came.
+/// Creates and pays payments until `stop` is set. Returns the acknowledged payments and the keys without a response.
 async fn shop(
     http: reqwest::Client,
     url: String,
     number: usize,
     stop: Arc<AtomicBool>,
     made: Arc<AtomicU64>,
-) -> (Vec<Told>, Vec<String>) {
-    let (mut told, mut unknown) = (Vec::new(), Vec::new());
+) -> (Vec<Acknowledged>, Vec<String>) {
+    let (mut acknowledged, mut unknown) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let key = format!("shop-{number}-{}", made.fetch_add(1, Ordering::Relaxed));
         let create =
@@ -51,49 +51,49 @@ async fn shop(
         let id = serde_json::from_str::<Value>(&created).unwrap()["id"].as_str().unwrap().to_owned();
         let simulate = http.post(format!("{url}/api/v1/checkout/{id}/simulate")).send().await;
         let paid = simulate.is_ok_and(|answer| answer.status() == StatusCode::OK);
-        told.push(Told { key, created, paid });
+        acknowledged.push(Acknowledged { key, created, paid });
     }
-    (told, unknown)
+    (acknowledged, unknown)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
-    // The long form: CRASH_KILLS=200.
+    // CRASH_KILLS=200 for a long run.
     let kills = std::env::var("CRASH_KILLS").map_or(10_u64, |text| text.parse().unwrap());
     let mut server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let secret = receiver.subscribe(&server.client()).await;
     let made = Arc::new(AtomicU64::new(0));
-    let (mut told, mut unknown): (Vec<Told>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut acknowledged, mut unknown) = (Vec::<Acknowledged>::new(), Vec::<String>::new());
     for kill in 0..kills {
         let stop = Arc::new(AtomicBool::new(false));
-        // Made before the load begins: on a slow machine it takes as long as the load is let run.
+        // Build the client before the load starts: on a slow machine this takes as long as the load runs.
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
         let open = |number| shop(http.clone(), server.url.clone(), number, Arc::clone(&stop), Arc::clone(&made));
         let shops: Vec<_> = (0..8).map(|number| tokio::spawn(open(number))).collect();
-        // Moments that do not repeat, within the first half second of load.
+        // Each kill comes at another time within the first half second of load.
         tokio::time::sleep(Duration::from_millis(30 + (kill * 97) % 450)).await;
         server.kill();
         stop.store(true, Ordering::Relaxed);
         for shop in shops {
-            let (acknowledged, unanswered) = shop.await.unwrap();
-            told.extend(acknowledged);
+            let (answered, unanswered) = shop.await.unwrap();
+            acknowledged.extend(answered);
             unknown.extend(unanswered);
         }
         server.restart();
     }
-    assert!(told.len() > 50, "only {} payments were acknowledged", told.len());
+    assert!(acknowledged.len() > 50, "only {} payments were acknowledged", acknowledged.len());
 
-    // Every acknowledged payment is there, as it was told, and its key still gives the same answer.
+    // Every acknowledged payment exists with its status, and its key replays the response.
     let mut expected_ids = HashMap::new();
-    for Told { key, created, paid } in &told {
+    for Acknowledged { key, created, paid } in &acknowledged {
         let created_payment: Value = serde_json::from_str(created).unwrap();
         let id = created_payment["id"].as_str().unwrap();
         let read: Value =
             server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().json().await.unwrap();
         assert_eq!(read["amount"], 100, "{read}");
         if *paid {
-            assert_eq!(read["rawStatus"], "paid", "{id} was told to be paid");
+            assert_eq!(read["rawStatus"], "paid", "{id} was acknowledged as paid");
         }
         let again =
             server.request(Method::POST, "/payments").header("idempotency-key", key).json(&payment_of(&json!(100)));
@@ -106,9 +106,9 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
         assert_eq!(&again.text().await.unwrap(), created);
         expected_ids.insert(id.to_owned(), key);
     }
-    assert_eq!(expected_ids.len(), told.len(), "two keys made one payment");
+    assert_eq!(expected_ids.len(), acknowledged.len(), "two keys made one payment");
 
-    // A key whose answer never came has had its effect or has none; asked again it has exactly one.
+    // A key without a response has made one payment or none. After a retry it has made exactly one.
     for key in &unknown {
         let again =
             server.request(Method::POST, "/payments").header("idempotency-key", key).json(&payment_of(&json!(100)));
@@ -116,7 +116,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
         expected_ids.insert(answer["id"].as_str().unwrap().to_owned(), key);
     }
     let list: Value = server.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
-    assert_eq!(list["total"], expected_ids.len(), "a payment that no key owns, or two for one key");
+    assert_eq!(list["total"], expected_ids.len(), "a payment without a key, or two for one key");
 
     // Counts and balances agree with the payments.
     let total = |status: &'static str| {
@@ -129,7 +129,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     assert_eq!(account["volume"], json!({"bdt": completed * 100, "usd": 0, "total_payments": completed}));
     assert_eq!(account["balance"]["bdt"], completed * 95);
 
-    // Each payment's events arrive at least once, and each event is the same however often it came.
+    // Each event arrives at least once, with the same bytes each time.
     let expected_events = expected_ids.len() + usize::try_from(completed).unwrap();
     let events = eventually("every event", || async {
         let mut events = HashMap::new();
@@ -146,7 +146,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     assert!(events.values().take(20).all(|received| received.verified_with_any_age(&secret)));
 }
 
-/// Between the last write to the journal and the answer stands a sync of the journal, in the order of system calls.
+/// Traces system calls: a journal sync comes between the last journal write and the response.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_syncs_the_journal_before_every_acknowledgement() {
     let server = Server::start();
@@ -171,11 +171,11 @@ async fn the_server_syncs_the_journal_before_every_acknowledgement() {
             unsynced += 1;
             written += 1;
         } else if line.contains("fdatasync") && line.trim_end().ends_with("= 0") {
-            // Its end, which strace may tell on a line of its own, without the file's name. Nothing else syncs this way.
+            // strace may print the end on a line of its own without the file name. Only the journal uses fdatasync.
             unsynced = 0;
             synced += 1;
         } else if line.contains("HTTP/1.1 201") {
-            assert_eq!(unsynced, 0, "an answer before the sync: {line}");
+            assert_eq!(unsynced, 0, "a response before the sync: {line}");
             answered += 1;
         }
     }

@@ -1,5 +1,4 @@
-//! Connections to endpoints: those that end between two requests, those that end within one, and those there is no
-//! descriptor for.
+//! Connections to endpoints: the endpoint closes between two requests or during one, or no descriptor is free.
 
 use std::{
     net::SocketAddr,
@@ -18,48 +17,48 @@ use tokio::{
 };
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const ENDLESS: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\nthanks";
 
-/// What a receiver does on each of its connections, request by request.
+/// What a receiver does with one request of a connection.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Reads a request and answers it.
-    Answer,
-    /// Waits for the next request and closes without having read any of it.
-    CloseAsTheNextComes,
-    /// Reads a request and closes.
+    /// Reads the request and responds.
+    Respond,
+    /// Waits for the next request and closes without reading it.
+    CloseOnNextRequest,
+    /// Reads the request and closes.
     ReadAndClose,
-    /// Reads a request, begins to answer and closes.
-    AnswerInPart,
-    /// Reads a request and answers it with a body that does not end.
-    AnswerForever,
+    /// Reads the request, starts to respond and closes.
+    RespondPartially,
+    /// Reads the request and responds with an endless body.
+    RespondEndlessly,
 }
 
-/// A receiver that takes these steps on each connection. Keeps the ids of the deliveries that it has read.
+/// Starts a receiver that performs these steps on each connection. Returns its address and the ids of read deliveries.
 async fn receiver(steps: &'static [Step]) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, read) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
-    let keep = Arc::clone(&read);
+    let log = Arc::clone(&read);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let keep = Arc::clone(&keep);
+            let log = Arc::clone(&log);
             tokio::spawn(async move {
                 for step in steps {
-                    if matches!(step, Step::CloseAsTheNextComes) {
+                    if matches!(step, Step::CloseOnNextRequest) {
                         let _ = stream.peek(&mut [0]).await;
                         return;
                     }
                     let Some(delivery) = read_request(&mut stream).await else { return };
-                    keep.lock().unwrap().push(delivery);
+                    log.lock().unwrap().push(delivery);
                     let _ = match step {
-                        Step::Answer => stream.write_all(ANSWER).await,
-                        Step::AnswerForever => stream.write_all(ENDLESS).await,
-                        Step::AnswerInPart => stream.write_all(&ANSWER[..7]).await,
+                        Step::Respond => stream.write_all(ANSWER).await,
+                        Step::RespondEndlessly => stream.write_all(ENDLESS).await,
+                        Step::RespondPartially => stream.write_all(&ANSWER[..7]).await,
                         _ => Ok(()),
                     };
                 }
@@ -69,7 +68,7 @@ async fn receiver(steps: &'static [Step]) -> (SocketAddr, Arc<Mutex<Vec<String>>
     (address, read)
 }
 
-/// Reads one request; the id of its delivery.
+/// Reads one request and returns the id of its delivery.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -93,7 +92,7 @@ async fn subscribe(server: &Server, address: SocketAddr) {
     server.client().webhooks().create(params).await.unwrap();
 }
 
-/// All deliveries, once none is pending any more.
+/// Waits until no delivery is pending and returns all of them.
 async fn ended(server: &Server, count: usize) -> Vec<Value> {
     eventually("the deliveries to end", async || {
         let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
@@ -107,19 +106,19 @@ async fn ended(server: &Server, count: usize) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_closes_keep_alive_connections_gets_every_event_once() {
     let server = Server::start();
-    let (address, read) = receiver(&[Step::Answer, Step::CloseAsTheNextComes]).await;
+    let (address, read) = receiver(&[Step::Respond, Step::CloseOnNextRequest]).await;
     subscribe(&server, address).await;
     for _ in 0..60 {
         server.create(&payment_of(&json!(5))).await;
     }
     let deliveries = ended(&server, 60).await;
     let lost: Vec<_> = deliveries.iter().filter(|delivery| delivery["status"] != "success").collect();
-    assert!(lost.is_empty(), "{} of 60 were lost: {:?}", lost.len(), lost[0]);
+    assert!(lost.is_empty(), "{} of 60 deliveries failed: {:?}", lost.len(), lost[0]);
     let mut read = read.lock().unwrap().clone();
     assert_eq!(read.len(), 60);
     read.sort();
     read.dedup();
-    assert_eq!(read.len(), 60, "each was read once");
+    assert_eq!(read.len(), 60, "each event arrived once");
     assert!(deliveries.iter().all(|delivery| delivery["attempts"] == 1));
 }
 
@@ -138,7 +137,7 @@ async fn a_request_read_on_a_new_connection_is_not_resent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_a_partial_response_is_not_resent() {
     let server = Server::start();
-    let (address, read) = receiver(&[Step::Answer, Step::AnswerInPart]).await;
+    let (address, read) = receiver(&[Step::Respond, Step::RespondPartially]).await;
     subscribe(&server, address).await;
     server.create(&payment_of(&json!(5))).await;
     assert_eq!(ended(&server, 1).await[0]["status"], "success");
@@ -151,8 +150,8 @@ async fn a_request_with_a_partial_response_is_not_resent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_with_an_endless_body_is_logged_with_its_status_and_partial_body() {
     let server = Server::start();
-    // It waits for another request before it closes.
-    let (address, _) = receiver(&[Step::AnswerForever, Step::Answer]).await;
+    // The receiver waits for another request before it closes.
+    let (address, _) = receiver(&[Step::RespondEndlessly, Step::Respond]).await;
     subscribe(&server, address).await;
     server.create(&payment_of(&json!(5))).await;
     let delivery = ended(&server, 1).await.remove(0);
@@ -163,16 +162,16 @@ async fn a_response_with_an_endless_body_is_logged_with_its_status_and_partial_b
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_without_a_free_descriptor_waits_for_one() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(reqwest::StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(reqwest::StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
-    // A connection of our own, from before.
+    // Open the test's own connection while descriptors are free.
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = async |method: Method, path: &str, body: Option<Value>| -> Value {
         let request = client.request(method, format!("{}/api/v1{path}", server.url)).bearer_auth(SANDBOX_KEY);
         let request = request.header("idempotency-key", "once");
         let request =
             body.map_or_else(|| request.try_clone().unwrap(), |body| request.try_clone().unwrap().json(&body));
-        // While the first connection is not yet free, the client opens another one, which nobody accepts.
+        // While its first connection is busy, the client opens another one, which the server does not accept.
         loop {
             let sent = timeout(Duration::from_secs(2), request.try_clone().unwrap().send()).await;
             if let Ok(answer) = sent {
@@ -181,7 +180,7 @@ async fn a_delivery_without_a_free_descriptor_waits_for_one() {
         }
     };
     ask(Method::GET, "/webhooks", None).await;
-    // What keeps descriptors free for deliveries is not all that may run out of them.
+    // The server's own limits do not suffice here: the test lowers its descriptor limit.
     let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
     let few = Rlimit { current: Some(8), ..getrlimit(Resource::Nofile) };
     let before = prlimit(process, Resource::Nofile, few).unwrap();

@@ -1,4 +1,4 @@
-//! A developer has at most so many webhook endpoints in an environment, however the requests for them come.
+//! The limit of webhook endpoints per developer and environment, under concurrent requests.
 
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
@@ -35,13 +35,13 @@ async fn two_hundred_concurrent_creates_make_exactly_a_hundred_endpoints() {
     }
     assert_eq!(listed(&server).await.len(), 100);
 
-    // What was made is told again; what was refused had no effect, and is refused again.
+    // A created endpoint is replayed; a refused one is refused again.
     for (key, (status, body)) in keys.iter().zip(&answers) {
         let again = answer(create(&server, key)).await;
         assert_eq!((&again.0, &again.1["id"]), (status, &body["id"]));
     }
 
-    // The other environment and other developers have their own.
+    // The other environment has its own limit.
     let (_, account) = answer(server.request(Method::GET, "/account")).await;
     let workspace = account["workspace"]["id"].as_str().unwrap();
     let live = server.administer(&["keys", "create", "--workspace", workspace, "--environment", "live"]);

@@ -1,4 +1,4 @@
-//! The books, as a bookkeeper gets them.
+//! Exports of payments, deliveries, refunds and ledger postings.
 
 use reqwest::Method;
 use serde_json::{Value, json};

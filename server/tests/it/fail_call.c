@@ -1,11 +1,11 @@
-/* Fails one call of a process on the files below a directory, to see what it makes of it.
+/* Makes one file call of a process fail. Load it with LD_PRELOAD.
  *
- * FAIL_UNDER   the directory; calls on other files are left alone
- * FAIL_AT      which of the calls fails, counted from 1 over all threads; 0 fails none
- * FAIL_LOG     a file that gets a line for each call: its number, its name, the file
+ * FAIL_UNDER   the directory whose files it watches; other calls pass
+ * FAIL_AT      the number of the failing call, counted from 1 over all threads; 0 fails none
+ * FAIL_LOG     a file that gets one line per call: number, name, file
  *
- * What fails: creating and opening for writing with EMFILE, writing and growing with ENOSPC, syncing, renaming and removing
- * with EIO. A write that fails has written the half of what it was given.
+ * Opening fails with EMFILE; write, ftruncate and mkdir with ENOSPC; sync, rename and unlink with EIO. A failing write
+ * has written half of its bytes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

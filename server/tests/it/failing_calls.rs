@@ -1,6 +1,6 @@
-//! Each call fails once: every create, write, sync, rename and removal of a run that begins, fills a journal file, begins the
-//! next, compresses the old one, and makes a backup. Whatever it was, nothing that was answered is lost, and a start without
-//! the failure opens a store in which everything holds.
+//! Makes each file call of a run fail once: every create, write, sync, rename and removal. The run starts a server, fills
+//! a journal file, starts the next one, compresses the old one and makes a backup. No failure loses an acknowledged
+//! payment, and the next start opens a sound store.
 
 use std::{
     collections::BTreeMap,
@@ -18,10 +18,10 @@ use crate::{
     server::{BINARY, Server, try_launch},
 };
 
-/// How many payments a run makes; the second half of them in the second journal file.
+/// Payments per run. The second half goes to the second journal file.
 const PAYMENTS: usize = 24;
 
-/// The library that fails a call, compiled.
+/// Compiles the library that makes a call fail.
 fn shim(directory: &Path) -> PathBuf {
     let library = directory.join("fail_call.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fail_call.c");
@@ -31,16 +31,16 @@ fn shim(directory: &Path) -> PathBuf {
     library
 }
 
-/// What a run on a copy of a store has told its client.
+/// The result of a run on a copy of a store.
 struct Run {
     directory: tempfile::TempDir,
-    /// The bodies of the payments that were answered, by their number.
-    answered: BTreeMap<usize, String>,
-    /// The calls that were made, one a line.
+    /// The response bodies of acknowledged payments by their number.
+    acknowledged: BTreeMap<usize, String>,
+    /// The calls in order: number, name, file.
     calls: Vec<String>,
 }
 
-/// Runs a server on a copy of a store in which the call of this number fails.
+/// Runs a server on a copy of a store and makes the call with this number fail.
 async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
@@ -48,15 +48,15 @@ async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
     let log = directory.path().join("calls");
     let mut command = Command::new(BINARY);
     command.env("LD_PRELOAD", shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string()).env("FAIL_LOG", &log);
-    let mut answered = BTreeMap::new();
+    let mut acknowledged = BTreeMap::new();
     if let Ok((mut process, url)) = try_launch(command, directory.path(), "127.0.0.1:0", &[]) {
         let mut refusals = 0;
         for nth in 0..PAYMENTS {
             match create_long(&url, nth).await {
                 Ok(answer) if answer.status() == StatusCode::CREATED => {
-                    answered.insert(nth, answer.text().await.unwrap());
+                    acknowledged.insert(nth, answer.text().await.unwrap());
                 }
-                // It was refused, or the server has stopped.
+                // The server refused it or has stopped.
                 _ => refusals += 1,
             }
             if refusals == 3 {
@@ -66,16 +66,16 @@ async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
         let mut backup = Command::new(BINARY);
         backup.args(["backup", data.join("a-backup").to_str().unwrap(), "--data-dir"]).arg(&data);
         let _ = backup.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        settle(&log).await;
+        wait_for_idle(&log).await;
         let _ = process.kill();
         process.wait().unwrap();
     }
     let calls = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
-    Run { directory, answered, calls }
+    Run { directory, acknowledged, calls }
 }
 
-/// Waits until no call was made for a moment: the archiver works by itself.
-async fn settle(log: &Path) {
+/// Waits until the log stops growing: the archiver works in the background.
+async fn wait_for_idle(log: &Path) {
     let length = || fs::metadata(log).map_or(0, |metadata| metadata.len());
     let (mut known, begun) = (length(), Instant::now());
     loop {
@@ -93,35 +93,35 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
     let held = tempfile::tempdir().unwrap();
     let shim = shim(held.path());
     let mut server = Server::start();
-    // So full that a run begins the second file.
+    // Leave so little room that a run starts the second file.
     let before = fill_all_but(&server, PAYMENTS / 2).await;
     server.kill();
     let template = server.data();
 
     let sound = run(&template, &shim, 0).await;
-    assert_eq!(sound.answered.len(), PAYMENTS);
+    assert_eq!(sound.acknowledged.len(), PAYMENTS);
     let kinds = |what: &str| sound.calls.iter().filter(|call| call.contains(what)).count();
     for what in ["open", "write", "sync", "rename", "unlink", "journal.json", ".zst", "backup.json", "sled/"] {
         assert!(kinds(what) > 0, "no call has {what}: {:#?}", sound.calls);
     }
-    // In CI every so manyth, another each time; FAILING_CALLS=1 goes through all of them.
+    // CI takes every sixth call, others in each run. FAILING_CALLS=1 takes all of them.
     let step: usize = std::env::var("FAILING_CALLS").map_or(6, |text| text.parse().unwrap());
     let offset = usize::try_from(std::process::id()).unwrap() % step;
     let calls: Vec<usize> = (1..=sound.calls.len()).filter(|call| call % step == offset).collect();
-    println!("{} of {} calls, those whose number leaves {offset} by {step}", calls.len(), sound.calls.len());
+    println!("{} of {} calls: those with number % {step} == {offset}", calls.len(), sound.calls.len());
     for fail_at in calls {
-        let Run { directory, answered, calls } = run(&template, &shim, fail_at).await;
-        println!("{} {}", calls.get(fail_at - 1).map_or("-", String::as_str), answered.len());
-        let what = calls.get(fail_at - 1).map_or("a call that was not made", String::as_str).to_owned();
-        let mut server = Server::try_start_on(directory).unwrap_or_else(|(_, said)| panic!("{what}: {said}"));
-        for (nth, body) in &answered {
+        let Run { directory, acknowledged, calls } = run(&template, &shim, fail_at).await;
+        println!("{} {}", calls.get(fail_at - 1).map_or("-", String::as_str), acknowledged.len());
+        let what = calls.get(fail_at - 1).map_or("a call that the run did not reach", String::as_str).to_owned();
+        let mut server = Server::try_start_on(directory).unwrap_or_else(|(_, log)| panic!("{what}: {log}"));
+        for (nth, body) in &acknowledged {
             let again = create_long(&server.url, *nth).await.unwrap();
             assert_eq!(&again.text().await.unwrap(), body, "{what}: payment {nth}");
         }
-        // Those that were answered, and of the others those whose fate nobody was told.
+        // The acknowledged payments, and possibly some of those without a response.
         let list = server.request(Method::GET, "/payments?limit=1").send().await.unwrap();
         let total = list.json::<Value>().await.unwrap()["total"].as_u64().unwrap();
-        let least = u64::try_from(before + answered.len()).unwrap();
+        let least = u64::try_from(before + acknowledged.len()).unwrap();
         assert!((least..=u64::try_from(before + PAYMENTS).unwrap()).contains(&total), "{what}: {total}, {least}");
         let backup = server.data().join("a-backup");
         if backup.join("backup.json").exists() {

@@ -1,4 +1,4 @@
-//! How much the store writes for what a stranger can cause.
+//! How many bytes the store writes for one event with many deliveries.
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_with_100_deliveries_is_stored_once() {
     let server = Server::start();
-    // A port that nobody listens on.
+    // Nothing listens on this port.
     let url = "http://127.0.0.1:9/hook";
     for _ in 0..100 {
         let made = server.request(Method::POST, "/webhooks").json(&json!({"url": url, "events": "*"}));
@@ -29,7 +29,7 @@ async fn an_event_with_100_deliveries_is_stored_once() {
     })
     .await;
     let written = entries_end(&files(&server)[0]) - before;
-    assert!(written < 1_000_000, "{written} bytes for a payment of 16 KB and its 100 deliveries, made and ended");
+    assert!(written < 1_000_000, "{written} bytes for a 16 KB payment and its 100 failed deliveries");
     for delivery in deliveries {
         assert_eq!(delivery["payload"]["data"], payment);
     }

@@ -1,4 +1,4 @@
-//! A store that an earlier version wrote.
+//! Stores written by earlier versions open with all their data.
 
 use std::{path::Path, process::Command};
 
@@ -6,38 +6,37 @@ use serde_json::Value;
 
 use crate::server::{Server, eventually};
 
-/// Each made by the server of its format and killed: an endpoint, five payments of which the first was completed, the
-/// second failed and the third cancelled, all under idempotency keys, and a journal that sled had not kept up with for
-/// sure.
+/// An endpoint and five payments with idempotency keys: one completed, one failed, one cancelled, two open. The server was
+/// killed, so the journal may be ahead of sled.
 const FORMAT_1: &str = "tests/data/format-1.tar.gz";
-/// With the deliveries too, one of them of a ping.
+/// The same with deliveries, one of them of a ping.
 const FORMAT_3: &str = "tests/data/format-3.tar.gz";
 /// The same.
 const FORMAT_4: &str = "tests/data/format-4.tar.gz";
-/// The same, with the ping under an idempotency key too.
+/// The same with an idempotency key for the ping.
 const FORMAT_5: &str = "tests/data/format-5.tar.gz";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_its_data() {
-    opens_with_all(FORMAT_1).await;
+    open_archive(FORMAT_1).await;
 }
 
 #[tokio::test]
 async fn a_store_of_format_3_opens_with_all_its_data() {
-    has_the_deliveries(&opens_with_all(FORMAT_3).await).await;
+    assert_deliveries(&open_archive(FORMAT_3).await).await;
 }
 
 #[tokio::test]
 async fn a_store_of_format_4_opens_with_all_its_data() {
-    has_the_deliveries(&opens_with_all(FORMAT_4).await).await;
+    assert_deliveries(&open_archive(FORMAT_4).await).await;
 }
 
 #[tokio::test]
 async fn a_store_of_format_5_opens_with_all_its_data() {
-    has_the_deliveries(&opens_with_all(FORMAT_5).await).await;
+    assert_deliveries(&open_archive(FORMAT_5).await).await;
 }
 
-async fn has_the_deliveries(server: &Server) {
+async fn assert_deliveries(server: &Server) {
     let deliveries: Value =
         server.request(reqwest::Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
     let kinds: Vec<_> =
@@ -56,7 +55,7 @@ async fn has_the_deliveries(server: &Server) {
     );
 }
 
-async fn opens_with_all(archive: &str) -> Server {
+async fn open_archive(archive: &str) -> Server {
     let mut server = Server::start();
     server.kill();
     std::fs::remove_dir_all(server.data()).unwrap();
@@ -65,13 +64,13 @@ async fn opens_with_all(archive: &str) -> Server {
     assert!(unpacked.unwrap().success());
     std::fs::rename(server.directory.path().join("payments-data"), server.data()).unwrap();
 
-    // Once from the earlier format, once from what the first start made of it, once made anew from the journal of both.
+    // The first start reads the earlier format, the second the migrated store. The third rebuilds from both journals.
     for start in 0..3 {
         if start == 2 {
             std::fs::write(server.data().join("sled/db"), "torn").unwrap();
         }
         server.restart();
-        // Its sessions have ended long ago, and the server says so within a moment.
+        // The open sessions expired long ago.
         eventually("the open sessions to expire", async || {
             (amounts(&server, "expired", 20).await.len() == 2).then_some(())
         })
@@ -99,7 +98,7 @@ async fn opens_with_all(archive: &str) -> Server {
     server
 }
 
-/// The amounts on the first page of a public status.
+/// The amounts on the first page of payments with this status.
 async fn amounts(server: &Server, status: &str, limit: u32) -> Vec<String> {
     let request = server.request(reqwest::Method::GET, &format!("/payments?status={status}&limit={limit}"));
     let page: Value = request.send().await.unwrap().json().await.unwrap();

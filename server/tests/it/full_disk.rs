@@ -1,4 +1,4 @@
-//! A disk that is full for a while, and one whose syncs fail.
+//! A disk that is full for a while, and failing syncs.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of},
 };
 
-/// A small disk in memory. Mounting one needs root.
+/// A small tmpfs. Mounting it needs root.
 struct SmallDisk<'d>(&'d Path);
 
 impl<'d> SmallDisk<'d> {
@@ -26,7 +26,7 @@ impl<'d> SmallDisk<'d> {
             mount.args(["-n", "mount"]);
         }
         let mounted = mount.args(["-t", "tmpfs", "-o", "size=192m,mode=0777", "tmpfs"]).arg(at).status().unwrap();
-        assert!(mounted.success(), "a small disk cannot be mounted: this test needs root");
+        assert!(mounted.success(), "cannot mount a tmpfs; run this test as root");
         Self(at)
     }
 }
@@ -50,8 +50,8 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     let directory = tempfile::tempdir().unwrap();
     let disk = SmallDisk::mount(directory.path());
     let on_it = tempfile::tempdir_in(directory.path()).unwrap();
-    let server = Server::try_start_on(on_it).map_err(|(_, said)| said).unwrap();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let server = Server::try_start_on(on_it).map_err(|(_, log)| log).unwrap();
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     assert_eq!(create(&server, "before").await.status(), StatusCode::CREATED);
     eventually("the first event", async || (receiver.received().len() == 1).then_some(())).await;
@@ -59,8 +59,8 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     let ballast = directory.path().join("ballast");
     let mut fill = Command::new("dd");
     fill.args(["if=/dev/zero", "bs=1M", "count=300", "status=none"]).arg(format!("of={}", ballast.display()));
-    assert!(!fill.status().unwrap().success(), "the disk is full now");
-    // What the journal had in advance is soon used up.
+    assert!(!fill.status().unwrap().success(), "the disk is not full");
+    // Use up the space that the journal reserved.
     let mut made = 1;
     while create(&server, &format!("last-{made}")).await.status() == StatusCode::CREATED {
         made += 1;
@@ -71,7 +71,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(answer.headers().contains_key("retry-after"));
     }
-    // A ping is sent and cannot be recorded; one with a key is not even sent, since its key cannot be claimed.
+    // A ping without a key is sent but cannot be recorded. One with a key is not sent, because its key cannot be claimed.
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let ping = async |key: Option<&str>| {
         let mut request = server.request(Method::POST, &format!("/webhooks/{id}/test"));
@@ -88,7 +88,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         assert!(pings < 2000, "the disk is not full");
     }
     assert_eq!(sent(), pings + 1);
-    // A claim is small; what is left of the journal's room may hold a few, whose responses it does not hold.
+    // Claims are small: the journal may still have room for a few, but not for their responses.
     let mut keyed = 0;
     loop {
         let before = sent();
@@ -100,7 +100,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         assert!(keyed < 2000, "the disk is not full");
     }
     assert_eq!(sent(), pings + 1 + keyed, "the last one was not sent");
-    // Reading needs no room.
+    // Reads still work.
     let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
     assert_eq!(list["total"], made);
 
@@ -108,7 +108,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     for nth in 0..20 {
         let answer = create(&server, &format!("full-{nth}")).await;
         assert_eq!(answer.status(), StatusCode::CREATED);
-        assert!(!answer.headers().contains_key("idempotent-replayed"), "a refusal had no effect");
+        assert!(!answer.headers().contains_key("idempotent-replayed"), "a refused request has no stored response");
     }
     let (status, delivery) = ping(Some(&format!("ping-{keyed}"))).await;
     assert!(status == 200 && delivery.contains("test.ping"), "{delivery}");
@@ -125,71 +125,72 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     drop(disk);
 }
 
-/// What came of creating payments on a server one of whose syncs fails.
-struct Failing {
-    told: Vec<(String, String)>,
-    untold: Vec<String>,
-    ended: Option<ExitStatus>,
+/// The result of creating payments while one sync fails.
+struct Outcome {
+    acknowledged: Vec<(String, String)>,
+    unanswered: Vec<String>,
+    exit: Option<ExitStatus>,
 }
 
-async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> Failing {
+async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> Outcome {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-e", &format!("trace={call}"), "-o", "/dev/null"]);
     command.args(["-e", &format!("inject={call}:error=EIO:when={nth}")]).arg(BINARY);
     let (mut strace, url) = launch(command, directory, "127.0.0.1:0", &[]);
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
-    let mut failing = Failing { told: Vec::new(), untold: Vec::new(), ended: None };
-    // strace counts the calls of each thread by itself, and a few threads take turns.
+    let mut outcome = Outcome { acknowledged: Vec::new(), unanswered: Vec::new(), exit: None };
+    // strace counts the calls of each thread separately, and several threads sync.
     for count in 0..100 {
         let key = format!("{call}-{nth}-{count}");
         let request = http.post(format!("{url}/api/v1/payments")).bearer_auth(SANDBOX_KEY);
         let answer = request.header("idempotency-key", &key).json(&payment_of(&json!(100))).send().await;
         match answer {
             Ok(answer) if answer.status() == StatusCode::CREATED => {
-                failing.told.push((key, answer.text().await.unwrap()));
+                outcome.acknowledged.push((key, answer.text().await.unwrap()));
             }
-            _ => failing.untold.push(key),
+            _ => outcome.unanswered.push(key),
         }
-        if failing.untold.len() == 3 {
+        if outcome.unanswered.len() == 3 {
             break;
         }
     }
-    if failing.untold.is_empty() {
-        // The call that was to fail has not come yet, or nobody depended on it.
+    if outcome.unanswered.is_empty() {
+        // No sync failed, or no response depended on it.
         let children = format!("/proc/{0}/task/{0}/children", strace.id());
         let server = fs::read_to_string(children).unwrap();
         Command::new("kill").args(["-KILL", server.trim()]).status().unwrap();
         strace.wait().unwrap();
     } else {
-        failing.ended = Some(strace.wait().unwrap());
+        outcome.exit = Some(strace.wait().unwrap());
     }
-    failing
+    outcome
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_sync_stops_the_server_and_loses_no_acknowledged_payment() {
     let mut stopped = 0;
-    // The first two are a start's own.
+    // The first two syncs belong to the start.
     for nth in 3..10 {
         let directory = tempfile::tempdir().unwrap();
-        let Failing { told, untold, ended } = create_until_a_sync_fails(directory.path(), "fdatasync", nth).await;
-        if let Some(ended) = ended {
-            assert_eq!(ended.code(), Some(74), "sync {nth}");
+        let Outcome { acknowledged, unanswered, exit } =
+            create_until_a_sync_fails(directory.path(), "fdatasync", nth).await;
+        if let Some(exit) = exit {
+            assert_eq!(exit.code(), Some(74), "sync {nth}");
             stopped += 1;
         }
-        let server = Server::try_start_on(directory).map_err(|(_, said)| said).unwrap();
-        for (key, body) in &told {
+        let server = Server::try_start_on(directory).map_err(|(_, log)| log).unwrap();
+        for (key, body) in &acknowledged {
             let again = create(&server, key).await;
             assert_eq!(again.headers()["idempotent-replayed"], "true", "sync {nth}: {key}");
             assert_eq!(&again.text().await.unwrap(), body);
         }
-        // One effect each, whether or not the batch whose sync failed is on the disk.
-        for key in &untold {
+        // Each makes one payment, whether or not the batch of the failed sync is on the disk.
+        for key in &unanswered {
             let first = create(&server, key).await.text().await.unwrap();
             assert_eq!(create(&server, key).await.text().await.unwrap(), first);
         }
         let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
-        assert_eq!(list["total"], told.len() + untold.len(), "sync {nth}");
+        assert_eq!(list["total"], acknowledged.len() + unanswered.len(), "sync {nth}");
     }
-    assert_eq!(stopped, 7, "each sync failed");
+    assert_eq!(stopped, 7, "each failed sync stops the server");
 }

@@ -1,5 +1,5 @@
-//! A thousand live payments through each gateway while a third of all gateway calls go wrong, callbacks come twice, and
-//! the server is killed ten times. In the end the ledger equals the gateways' own books.
+//! A thousand live payments through each gateway while a third of all gateway calls fail, callbacks come twice, and the
+//! server is killed ten times. At the end the ledger equals the books of the gateways.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::live::Live;
 
-/// Payments through each gateway. `PAYMENTS_CHAOS=1000` is the long form.
-fn how_many() -> usize {
+/// Payments per gateway. `PAYMENTS_CHAOS` overrides it.
+fn payments() -> usize {
     std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000)
 }
 
@@ -35,24 +35,24 @@ const FAULTS: [Fault; 8] = [
 /// What the customer of a payment does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Customer {
-    /// Approves and comes back, the browser twice.
+    /// Approves and returns; the browser requests the return URL twice.
     Pays,
     /// Approves and closes the tab.
     ClosesTheTab,
-    /// Gives up at the gateway.
-    GivesUp,
-    /// Is sent to the gateway and never heard of again.
+    /// Cancels at the gateway.
+    Cancels,
+    /// Opens the gateway's page and does nothing.
     Leaves,
     /// Has no money.
     CannotPay,
 }
 
 const CUSTOMERS: [Customer; 10] = {
-    use Customer::{CannotPay, ClosesTheTab, GivesUp, Leaves, Pays};
-    [Pays, Pays, ClosesTheTab, Pays, GivesUp, Pays, ClosesTheTab, Leaves, Pays, CannotPay]
+    use Customer::{Cancels, CannotPay, ClosesTheTab, Leaves, Pays};
+    [Pays, Pays, ClosesTheTab, Pays, Cancels, Pays, ClosesTheTab, Leaves, Pays, CannotPay]
 };
 
-/// A merchant's shop and its customers, who try again while the server is away.
+/// A merchant's shop and its customers, who retry while the server is down.
 struct Shop<'s> {
     http: Client,
     url: String,
@@ -66,8 +66,8 @@ impl Shop<'_> {
         self.http.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(&self.key)
     }
 
-    /// Asks until there is an answer that is none of a server or gateway in trouble.
-    async fn insist(&self, request: RequestBuilder) -> (StatusCode, Value) {
+    /// Sends a request until it gets a response other than a server error.
+    async fn retry(&self, request: RequestBuilder) -> (StatusCode, Value) {
         let begun = Instant::now();
         loop {
             if let Ok(answer) = request.try_clone().unwrap().send().await {
@@ -78,34 +78,34 @@ impl Shop<'_> {
                     return (status, serde_json::from_str(&text).unwrap_or_default());
                 }
             }
-            assert!(begun.elapsed() < Duration::from_secs(120), "no answer for two minutes");
+            assert!(begun.elapsed() < Duration::from_secs(120), "no response for two minutes");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    async fn one(&self, number: usize, currency: &str) -> String {
+    async fn play_customer(&self, number: usize, currency: &str) -> String {
         let customer = CUSTOMERS[number % CUSTOMERS.len()];
         let amount: f64 = format!("{}.{:02}", 5 + number % 90, number % 100).parse().unwrap();
         let body = json!({"amount": amount, "currency": currency, "success_url": "https://shop.example/paid",
             "cancel_url": "https://shop.example/cart"});
         let create = self.keyed(Method::POST, "/payments").header("idempotency-key", format!("{currency}-{number}"));
-        let (status, payment) = self.insist(create.json(&body)).await;
+        let (status, payment) = self.retry(create.json(&body)).await;
         assert_eq!(status, 201, "{payment}");
         let id = payment["id"].as_str().unwrap().to_owned();
         let pay = self.http.post(format!("{}/api/v1/checkout/{id}/pay", self.url));
-        let (status, paying) = self.insist(pay).await;
+        let (status, paying) = self.retry(pay).await;
         if status == StatusCode::CONFLICT {
-            // The session's life was over before a gateway answered.
+            // The session expired before a gateway answered.
             return id;
         }
         assert_eq!(status, 200, "{paying}");
         let attempt = paying["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap();
         let back = match (currency, customer) {
             (_, Customer::Leaves) => None,
-            ("BDT", Customer::GivesUp) => self.bkash.program().cancel(attempt),
+            ("BDT", Customer::Cancels) => self.bkash.program().cancel(attempt),
             ("BDT", Customer::CannotPay) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
             ("BDT", _) => self.bkash.program().approve(attempt, bkash::WALLET),
-            (_, Customer::GivesUp) => Some(format!("{}/gateways/stripe/return/{id}?outcome=cancel", self.url)),
+            (_, Customer::Cancels) => Some(format!("{}/gateways/stripe/return/{id}?outcome=cancel", self.url)),
             (_, Customer::CannotPay) => self.stripe.program().pay(attempt, stripe::DECLINED_CARD),
             _ => self.stripe.program().pay(attempt, stripe::CARD),
         };
@@ -118,10 +118,10 @@ impl Shop<'_> {
         id
     }
 
-    async fn all(&self) {
-        let both = stream::iter((0..how_many()).flat_map(|number| [(number, "BDT"), (number, "USD")]));
+    async fn play_all(&self) {
+        let both = stream::iter((0..payments()).flat_map(|number| [(number, "BDT"), (number, "USD")]));
         both.for_each_concurrent(48, async |(number, currency)| {
-            self.one(number, currency).await;
+            self.play_customer(number, currency).await;
         })
         .await;
     }
@@ -130,7 +130,7 @@ impl Shop<'_> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
     let mut live = Live::start("gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0").await;
-    // bKash grants two tokens an hour, so a lost one would end the hour; all else goes wrong.
+    // bKash grants two tokens per hour, so token calls never fail here.
     live.bkash.faults().at_random(20, 1.0 / 3.0, &FAULTS, &["token"]);
     live.stripe.faults().at_random(21, 1.0 / 3.0, &FAULTS, &[]);
     let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
@@ -144,49 +144,49 @@ async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
         }
     };
     let begun = Instant::now();
-    tokio::join!(shop.all(), kills);
+    tokio::join!(shop.play_all(), kills);
     eprintln!("shop {:?}", begun.elapsed());
 
-    // The reconciler goes on alone, the faults too.
+    // The reconciler finishes the remaining payments, still with faults.
     let begun = Instant::now();
     loop {
-        let (_, open) = shop.insist(shop.keyed(Method::GET, "/payments?status=pending&limit=10")).await;
+        let (_, open) = shop.retry(shop.keyed(Method::GET, "/payments?status=pending&limit=10")).await;
         if open["total"] == 0 {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(300), "not settled: {open:#}\n{}", told_of(&open, &server.log()));
+        assert!(begun.elapsed() < Duration::from_secs(300), "pending: {open:#}\n{}", log_of(&open, &server.log()));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    eprintln!("settled {:?} after the last customer", begun.elapsed());
+    eprintln!("reconciled {:?} after the last customer", begun.elapsed());
 
-    let (_, account) = shop.insist(shop.keyed(Method::GET, "/account")).await;
+    let (_, account) = shop.retry(shop.keyed(Method::GET, "/account")).await;
     for (currency, books) in [("bdt", shop.bkash.program().books()), ("usd", shop.stripe.program().books())] {
         compare(&shop, currency, &books, &account).await;
     }
     let (calls, faulty) = shop.bkash.faults().calls();
-    assert!(faulty * 4 > calls, "{faulty} of {calls} calls went wrong");
+    assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
     assert_eq!(live.administer(&["reconcile", "list"]), "");
 }
 
-/// What the log says of the payments of a page.
-fn told_of(page: &Value, log: &str) -> String {
+/// The log lines about the payments of a page.
+fn log_of(page: &Value, log: &str) -> String {
     let ids: Vec<&str> = page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
     log.lines().filter(|line| ids.iter().any(|id| line.contains(id))).collect::<Vec<_>>().join("\n")
 }
 
-/// The gateway's books beside ours: the same payments, the same sums.
+/// Compares the gateway's books with the ledger: the same payments, the same totals.
 async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Value) {
     let taken: Vec<&Entry> = books.iter().filter(|entry| entry.taken > 0).collect();
     assert!(taken.iter().all(|entry| entry.taken == 1), "money was taken twice");
-    assert!(taken.len() * 2 > how_many(), "only {} of {} were paid in {currency}", taken.len(), how_many());
-    // The reference is the payment's id; bKash's has the attempt's mark behind it.
+    assert!(taken.len() * 2 > payments(), "only {} of {} were paid in {currency}", taken.len(), payments());
+    // The reference is the payment's id. bKash's has a suffix for the gateway attempt.
     let mut theirs: Vec<(&str, u64)> =
         taken.iter().map(|entry| (entry.reference.split('-').next().unwrap(), entry.amount_minor)).collect();
     let mut ours = Vec::new();
     let mut net = 0;
     for page in 1.. {
         let path = format!("/payments?status=completed&limit=100&page={page}");
-        let (_, list) = shop.insist(shop.keyed(Method::GET, &path)).await;
+        let (_, list) = shop.retry(shop.keyed(Method::GET, &path)).await;
         let items = list["items"].as_array().unwrap().clone();
         if items.is_empty() {
             break;
@@ -207,7 +207,7 @@ async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Val
         .collect();
     theirs.sort_unstable();
     paid.sort_unstable();
-    assert_eq!(paid, theirs, "paid here and taken there, {currency}");
+    assert_eq!(paid, theirs, "paid payments differ from the gateway's books, {currency}");
     let gross: u64 = theirs.iter().map(|(_, minor)| minor).sum();
     assert_eq!(minor(&account["volume"][currency]), gross, "volume, {currency}");
     assert_eq!(minor(&account["balance"][currency]), net, "balance, {currency}");

@@ -1,12 +1,12 @@
-//! The description holds nothing that a generator of clients is known to take wrongly. `server/tests/clients` runs five
-//! generators; these rules keep new fields within what they can read.
+//! The OpenAPI document avoids constructs that client generators misread. `server/tests/clients` runs five generators;
+//! these rules apply to new fields.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Every schema that generators read, with the path to it. They do not read `dependentSchemas`, `not`, `if`, `then` and
-/// `else`, so these are free to say what the rules below keep out.
+/// Every schema that generators read, with its path. They ignore `dependentSchemas`, `not`, `if`, `then` and `else`, so
+/// the rules below do not apply there.
 fn schemas() -> Vec<(String, Value)> {
     let document: Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
     let mut found = Vec::new();
@@ -29,8 +29,8 @@ fn collect(path: String, schema: &Value, found: &mut Vec<(String, Value)>) {
         collect(format!("{path}.{name}"), property, found);
     }
     for keyword in ["allOf", "anyOf", "oneOf"] {
-        for (place, form) in schema[keyword].as_array().into_iter().flatten().enumerate() {
-            collect(format!("{path} {keyword} {place}"), form, found);
+        for (index, variant) in schema[keyword].as_array().into_iter().flatten().enumerate() {
+            collect(format!("{path} {keyword} {index}"), variant, found);
         }
     }
     if schema["items"].is_object() {
@@ -39,8 +39,8 @@ fn collect(path: String, schema: &Value, found: &mut Vec<(String, Value)>) {
     found.push((path, schema.clone()));
 }
 
-/// Fails with the paths of the schemas that break a rule.
-fn hold(rule: &str, keeps: impl Fn(&Value) -> bool) {
+/// Asserts a rule for every schema and reports the paths of those that break it.
+fn assert_all(rule: &str, keeps: impl Fn(&Value) -> bool) {
     let broken: Vec<String> =
         schemas().into_iter().filter(|(_, schema)| !keeps(schema)).map(|(path, _)| path).collect();
     assert!(broken.is_empty(), "{rule}: {broken:?}");
@@ -52,8 +52,8 @@ fn is_of(schema: &Value, kind: &str) -> bool {
 
 #[test]
 fn generated_clients_give_each_field_of_an_object_its_own_name() {
-    let rule = "generators make checkoutUrl and checkout_url the same name; describe the alias in dependentSchemas";
-    hold(rule, |schema| {
+    let rule = "generators give checkoutUrl and checkout_url the same name; declare the alias in dependentSchemas";
+    assert_all(rule, |schema| {
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
         for (name, _) in schema["properties"].as_object().into_iter().flatten() {
             *names.entry(name.replace(['_', '-'], "").to_lowercase()).or_default() += 1;
@@ -64,27 +64,27 @@ fn generated_clients_give_each_field_of_an_object_its_own_name() {
 
 #[test]
 fn no_boolean_schema_is_an_enum() {
-    let rule = "openapi-generator compares a boolean with the text of the enum; use not and const";
-    hold(rule, |schema| !is_of(schema, "boolean") || (schema["enum"].is_null() && schema["const"].is_null()));
+    let rule = "openapi-generator compares a boolean with the enum's text; use not and const";
+    assert_all(rule, |schema| !is_of(schema, "boolean") || (schema["enum"].is_null() && schema["const"].is_null()));
 }
 
 #[test]
 fn no_schema_uses_one_of() {
-    let rule =
-        "openapi-generator finds that more than one form of a oneOf fits; describe one object with optional fields";
-    hold(rule, |schema| schema["oneOf"].is_null());
+    let rule = "openapi-generator fails if several variants of a oneOf match; declare one object with optional fields";
+    assert_all(rule, |schema| schema["oneOf"].is_null());
 }
 
 #[test]
 fn no_schema_has_a_default() {
-    hold("openapi-typescript requires a field with a default; say it in the description", |schema| {
-        schema["default"].is_null()
-    });
+    assert_all(
+        "openapi-typescript makes a field with a default required; name the default in the description",
+        |schema| schema["default"].is_null(),
+    );
 }
 
 #[test]
 fn free_form_objects_declare_additional_properties() {
-    hold("openapi-typescript lets such an object have no field; say additionalProperties: true", |schema| {
+    assert_all("openapi-typescript gives a free-form object no fields; set additionalProperties: true", |schema| {
         !is_of(schema, "object") || !schema["properties"].is_null() || schema["additionalProperties"] == true
     });
 }

@@ -1,4 +1,4 @@
-//! One `Idempotency-Key`, one effect.
+//! `Idempotency-Key`: one key has one effect and one stored response.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
 
@@ -73,13 +73,13 @@ async fn equal_json_in_another_notation_replays_the_first_response() {
     }
     assert_eq!(total(&server).await, 1);
 
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let ping = || server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "ping");
     let text = ping().send().await.unwrap().text().await.unwrap();
     let again = ping().json(&json!({})).send().await.unwrap();
-    assert_eq!(again.text().await.unwrap(), text, "no body and an empty object say the same");
+    assert_eq!(again.text().await.unwrap(), text, "no body equals an empty object");
     let other = server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "other");
     let refused = other.header("content-type", "application/json").body("{").send().await.unwrap();
     assert_eq!(refused.status(), 400, "a body that is not JSON has no effect");
@@ -108,7 +108,7 @@ async fn deliveries(server: &Server) -> Value {
     server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap()
 }
 
-/// Subscribes an address to nothing but what the test sends, and returns the path of its pings.
+/// Creates an endpoint that gets only pings and returns the path for them.
 async fn pings_to(server: &Server, url: &str) -> String {
     let hook = json!({"url": url, "events": ["payment.refunded"]});
     let answer = server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap();
@@ -119,7 +119,7 @@ async fn pings_to(server: &Server, url: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn six_concurrent_pings_with_one_key_send_one_and_share_its_response() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
+    let receiver = Receiver::start(Reply::Delayed(Duration::from_millis(300))).await;
     let path = pings_to(&server, &receiver.url()).await;
     let none = json!({});
     let answers = futures_util::future::join_all((0..6).map(|_| post(&server, &path, "ping", &none))).await;
@@ -136,7 +136,7 @@ async fn six_concurrent_pings_with_one_key_send_one_and_share_its_response() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claimed_key_refuses_another_request() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Late(Duration::from_millis(300))).await;
+    let receiver = Receiver::start(Reply::Delayed(Duration::from_millis(300))).await;
     let path = pings_to(&server, &receiver.url()).await;
     let (none, other) = (json!({}), json!({"a": 1}));
     let second = async {
@@ -151,15 +151,15 @@ async fn a_claimed_key_refuses_another_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ping_is_logged_and_replayed_although_its_client_hung_up() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Late(Duration::from_millis(500))).await;
+    let receiver = Receiver::start(Reply::Delayed(Duration::from_millis(500))).await;
     let path = pings_to(&server, &receiver.url()).await;
     let body = json!({});
     let arrived = eventually("the ping", async || (!receiver.received().is_empty()).then_some(()));
     tokio::select! {
-        _ = post(&server, &path, "ping", &body) => panic!("answered before the endpoint did"),
+        _ = post(&server, &path, "ping", &body) => panic!("a response before the endpoint replied"),
         () = arrived => {}
     }
-    // The first request is gone; this one waits for its effect.
+    // The first client hung up. This request waits for the first one's effect.
     let (status, replayed, text) = post(&server, &path, "ping", &body).await;
     assert_eq!((status, replayed), (200, true), "{text}");
     assert_eq!((receiver.received().len(), &deliveries(&server).await["total"]), (1, &json!(1)));
@@ -168,19 +168,19 @@ async fn a_ping_is_logged_and_replayed_although_its_client_hung_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_start_frees_a_key_claimed_before_a_crash() {
     let mut server = Server::start();
-    let receiver = Receiver::start(Manner::Hang).await;
+    let receiver = Receiver::start(Reply::Never).await;
     let path = pings_to(&server, &receiver.url()).await;
     let body = json!({});
     let arrived = eventually("the ping", async || (!receiver.received().is_empty()).then_some(()));
     tokio::select! {
-        _ = post(&server, &path, "ping", &body) => panic!("nobody answers"),
+        _ = post(&server, &path, "ping", &body) => panic!("the endpoint does not reply"),
         () = arrived => {}
     }
     server.kill();
     let check = server.administer(&["check"]);
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
     server.restart();
-    // Were the claim still held, this would be told to try again: its lease is longer than anybody waits.
+    // If the claim were still held, this request would time out: the lease is longer than a request waits.
     let (status, replayed, text) = post(&server, &path, "ping", &body).await;
     assert_eq!((status, replayed), (200, false), "{text}");
     assert_eq!((receiver.received().len(), &deliveries(&server).await["total"]), (2, &json!(1)));

@@ -1,4 +1,4 @@
-//! Lanes of deliveries: many requests at once to one endpoint, in the order of each payment's events.
+//! Concurrent deliveries to one endpoint, in order for each payment.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use warp::{Filter, http::StatusCode};
 
 use crate::server::{Server, eventually, payment_of};
 
-/// Subscribes an endpoint that answers as `answer` says.
+/// Subscribes an endpoint that replies 200 once `answer` completes.
 async fn endpoint<F: Future<Output = ()> + Send>(
     server: &Server,
     answer: impl Fn(Value) -> F + Clone + Send + Sync + 'static,
@@ -63,7 +63,7 @@ async fn one_hanging_request_does_not_delay_the_other_deliveries_of_its_endpoint
     }
     eventually("the others", async || (with_status(&server, "pending").await <= 1).then_some(())).await;
     assert_eq!(with_status(&server, "success").await, 63);
-    assert_eq!(with_status(&server, "failed").await, 0, "the first one is still in flight");
+    assert_eq!(with_status(&server, "failed").await, 0, "the first delivery is still in flight");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn events_of_one_payment_are_sent_in_order_one_at_a_time() {
     eventually("all events", async || (with_status(&server, "success").await == 2 * PAYMENTS).then_some(())).await;
     assert_eq!(overtaken.load(Ordering::SeqCst), 0);
     assert!(order.lock().unwrap().values().all(|events| *events == ["payment.created", "payment.completed"]));
-    assert!(most.load(Ordering::SeqCst) > 1, "events of different payments are in flight at once");
+    assert!(most.load(Ordering::SeqCst) > 1, "no events of different payments were in flight at once");
 }
 
 /// The value of a metric without labels.
@@ -130,8 +130,8 @@ async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
     }
     server.crash_and_restart();
     let all = ENDPOINTS * PAYMENTS;
-    // A place that was just given has a reserve for a moment.
-    let held = eventually("every lane to be at work", async || {
+    // A new slot reserves memory for a moment.
+    let held = eventually("every lane to send", async || {
         let held = metric(&server, "payments_delivery_places_held").await;
         let loaded = metric(&server, "payments_delivery_loaded_kibibytes").await;
         let twice_each = held * 2 * METADATA_KIB..=held * 2 * (METADATA_KIB + 4);
@@ -142,10 +142,10 @@ async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
         (metric(&server, "payments_outbox_deliveries").await == all).then_some(())
     })
     .await;
-    assert!(held <= ENDPOINTS * 4, "a lane begins narrow: {held} places");
+    assert!(held <= ENDPOINTS * 4, "a lane starts with few slots, not {held}");
 }
 
-/// Deliveries end all the time while the lanes read their outboxes, and no event wakes a lane that stops too early.
+/// Deliveries end while the lanes read the outbox, and no new event wakes a lane that stops too early.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
     const ENDPOINTS: usize = 4;
@@ -169,8 +169,8 @@ async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
     }
     is_answering.store(true, Ordering::SeqCst);
     server.crash_and_restart();
-    let owed = async || metric(&server, "payments_outbox_deliveries").await;
-    assert!(owed().await > ENDPOINTS * PAYMENTS / 2);
-    eventually("the outbox to be empty", async || (owed().await == 0).then_some(())).await;
+    let pending_deliveries = async || metric(&server, "payments_outbox_deliveries").await;
+    assert!(pending_deliveries().await > ENDPOINTS * PAYMENTS / 2);
+    eventually("the outbox to be empty", async || (pending_deliveries().await == 0).then_some(())).await;
     assert_eq!(metric(&server, "payments_delivery_places_held").await, 0);
 }

@@ -1,4 +1,4 @@
-//! Rate limits, with their headers on every answer.
+//! Rate limits and their headers.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use reqwest::{Method, Response, StatusCode};
 
 use crate::server::Server;
 
-/// Limit and remaining, as the answer tells them.
-fn told(response: &Response) -> Option<(u32, u32)> {
+/// Reads limit and remaining requests from the headers.
+fn rate(response: &Response) -> Option<(u32, u32)> {
     let number = |name| response.headers().get(name)?.to_str().ok()?.parse().ok();
     Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
 }
@@ -19,10 +19,10 @@ async fn each_key_has_its_own_limit_and_every_response_reports_it() {
         [("/payments", 200, 2), ("/payments/pay_unknown", 404, 1), ("/payments?limit=0", 400, 0)]
     {
         let answer = server.request(Method::GET, path).send().await.unwrap();
-        assert_eq!((answer.status().as_u16(), told(&answer)), (status, Some((3, left))), "{path}");
+        assert_eq!((answer.status().as_u16(), rate(&answer)), (status, Some((3, left))), "{path}");
     }
     let refused = server.request(Method::GET, "/payments").send().await.unwrap();
-    assert_eq!((refused.status(), told(&refused)), (StatusCode::TOO_MANY_REQUESTS, Some((3, 0))));
+    assert_eq!((refused.status(), rate(&refused)), (StatusCode::TOO_MANY_REQUESTS, Some((3, 0))));
     let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     let body: serde_json::Value = refused.json().await.unwrap();
@@ -33,23 +33,23 @@ async fn each_key_has_its_own_limit_and_every_response_reports_it() {
 async fn keyless_requests_are_limited_per_address_and_every_response_reports_it() {
     let server = Server::start_with(&["--rate-limit", "100", "--keyless-rate-limit", "4"]);
     let unknown = server.keyless(Method::GET, "/nothing").send().await.unwrap();
-    assert_eq!((unknown.status().as_u16(), told(&unknown)), (404, Some((4, 3))));
+    assert_eq!((unknown.status().as_u16(), rate(&unknown)), (404, Some((4, 3))));
     let no_key = server.keyless(Method::GET, "/api/v1/payments").send().await.unwrap();
-    assert_eq!((no_key.status().as_u16(), told(&no_key)), (401, Some((4, 2))));
+    assert_eq!((no_key.status().as_u16(), rate(&no_key)), (401, Some((4, 2))));
     let keyed = server.request(Method::GET, "/payments").send().await.unwrap();
-    assert_eq!((keyed.status().as_u16(), told(&keyed)), (200, Some((100, 99))));
+    assert_eq!((keyed.status().as_u16(), rate(&keyed)), (200, Some((100, 99))));
     for left in [1, 0] {
         let session = server.keyless(Method::GET, "/api/v1/checkout/pay_unknown").send().await.unwrap();
-        assert_eq!((session.status().as_u16(), told(&session)), (404, Some((4, left))));
+        assert_eq!((session.status().as_u16(), rate(&session)), (404, Some((4, left))));
     }
     for path in ["/api/v1/checkout/pay_unknown", "/checkout/pay_unknown", "/nothing", "/api/v1/webhooks/verify"] {
         let refused = server.keyless(Method::GET, path).send().await.unwrap();
-        assert_eq!((refused.status().as_u16(), told(&refused)), (429, Some((4, 0))), "{path}");
+        assert_eq!((refused.status().as_u16(), rate(&refused)), (429, Some((4, 0))), "{path}");
         assert!(refused.headers().contains_key("retry-after"));
     }
-    // 401 comes before anything else is said.
+    // 401 comes before 429.
     let no_key = server.keyless(Method::GET, "/api/v1/payments").send().await.unwrap();
-    assert_eq!((no_key.status().as_u16(), told(&no_key)), (401, Some((4, 0))));
+    assert_eq!((no_key.status().as_u16(), rate(&no_key)), (401, Some((4, 0))));
     let keyed = server.request(Method::GET, "/payments").send().await.unwrap();
     assert_eq!(keyed.status(), 200);
 }
@@ -76,6 +76,6 @@ async fn a_limit_of_zero_is_off_and_health_checks_have_no_limit() {
     }
     for path in ["/healthz", "/readyz", "/healthz", "/readyz"] {
         let answer = server.keyless(Method::GET, path).send().await.unwrap();
-        assert_eq!((answer.status().as_u16(), told(&answer)), (200, None), "{path}");
+        assert_eq!((answer.status().as_u16(), rate(&answer)), (200, None), "{path}");
     }
 }

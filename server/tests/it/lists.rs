@@ -1,4 +1,4 @@
-//! Lists: pages, totals and the filter by public status, against a model in the test.
+//! Payment lists: pages, totals and the status filter, compared with a model.
 
 use std::sync::{
     Arc,
@@ -23,19 +23,19 @@ fn ids(page: &Value) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_of_every_list_matches_a_model_before_and_after_a_crash() {
     let mut server = Server::start();
-    // The model: ids with their public status, newest first.
+    // The model: ids with their status, newest first.
     let mut model: Vec<(String, &str)> = Vec::new();
     for number in 0..33_usize {
         let body = payment_of(&json!(number + 1));
         let payment = server.create(&body).await;
         model.insert(0, (payment["id"].as_str().unwrap().to_owned(), "pending"));
-        // Settle some that are not the newest, so that the lists of a status get gaps.
+        // End some older payments, so that the status lists get gaps.
         let status = ["completed", "failed", "cancelled", "pending"][number % 4];
-        let settled = &mut model[number / 2];
-        if status != "pending" && settled.1 == "pending" {
-            let simulate = format!("/api/v1/checkout/{}/simulate", settled.0);
+        let ended = &mut model[number / 2];
+        if status != "pending" && ended.1 == "pending" {
+            let simulate = format!("/api/v1/checkout/{}/simulate", ended.0);
             server.keyless(Method::POST, &simulate).json(&json!({"status": status})).send().await.unwrap();
-            settled.1 = status;
+            ended.1 = status;
         }
     }
     for crash in [false, true] {
@@ -69,7 +69,7 @@ async fn every_page_of_every_list_matches_a_model_before_and_after_a_crash() {
     assert_eq!((&default["page"], &default["limit"], ids(&default).len()), (&json!(1), &json!(20), 20));
 }
 
-/// Of one list, all its ids.
+/// Reads every page of a list: ids with their status.
 async fn all_pages(server: &Server, filter: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for number in 1.. {
@@ -97,13 +97,13 @@ async fn a_status_list_over_many_blocks_has_the_same_order_as_the_full_list() {
     creates.buffer_unordered(32).for_each(async |_| ()).await;
     let created = all_pages(&server, "").await;
     assert_eq!(created.len(), 1_300);
-    // A run that empties whole blocks, then some here and there.
-    let settled = created.iter().enumerate().filter(|(place, _)| (300..900).contains(place) || place % 7 == 0);
-    let settles = futures_util::stream::iter(settled).map(|(place, (id, _))| {
-        let status = ["completed", "failed"][place % 2];
+    // End a run of payments that empties whole blocks, and every seventh of the others.
+    let ended = created.iter().enumerate().filter(|(index, _)| (300..900).contains(index) || index % 7 == 0);
+    let simulations = futures_util::stream::iter(ended).map(|(index, (id, _))| {
+        let status = ["completed", "failed"][index % 2];
         post(format!("/checkout/{id}/simulate"), json!({"status": status}))
     });
-    settles.buffer_unordered(32).for_each(async |_| ()).await;
+    simulations.buffer_unordered(32).for_each(async |_| ()).await;
 
     let all = all_pages(&server, "").await;
     for status in ["pending", "completed", "failed", "cancelled"] {
@@ -144,11 +144,11 @@ async fn readers_find_every_listed_payment_while_writers_create_more() {
                 let answer = server.request(Method::GET, &format!("/payments?{query}")).send().await.unwrap();
                 assert_eq!(answer.status(), 200);
                 let page: Value = answer.json().await.unwrap();
-                let (named, total) = (ids(&page), page["total"].as_u64().unwrap());
-                assert!(named.len() as u64 >= total.min(20), "{} of {total}", named.len());
-                for id in named.iter().take(2) {
+                let (listed, total) = (ids(&page), page["total"].as_u64().unwrap());
+                assert!(listed.len() as u64 >= total.min(20), "{} of {total}", listed.len());
+                for id in listed.iter().take(2) {
                     let read = server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap();
-                    assert_eq!(read.status(), 200, "{id} is named and not there");
+                    assert_eq!(read.status(), 200, "{id} is listed but not found");
                 }
                 pages += 1;
             }

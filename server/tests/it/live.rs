@@ -1,4 +1,4 @@
-//! A server with both gateways, which are fakes on this machine, and a merchant with a live key.
+//! A server with fakes of both gateways and a merchant with a live key.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ impl Live {
         Self { server, bkash, stripe, key, _config: directory }
     }
 
-    /// A request to a path below `/api/v1` with the live key.
+    /// A request to a path under `/api/v1` with the live key.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.server.keyless(method, &format!("/api/v1{path}")).bearer_auth(&self.key)
     }
@@ -67,18 +67,18 @@ impl Live {
         self.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().json().await.unwrap()
     }
 
-    /// Begins to pay; returns the gateway's page and its name for the attempt.
+    /// Starts a gateway attempt and returns the URL of the gateway's page and the gateway's id of the attempt.
     pub(crate) async fn pay(&self, id: &str) -> (String, String) {
         let answer = self.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay")).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let result: Value = answer.json().await.unwrap();
         let url = result["redirectUrl"].as_str().unwrap().to_owned();
-        assert_eq!(result.as_object().unwrap().len(), 1, "a live session's result is redirectUrl alone");
+        assert_eq!(result.as_object().unwrap().len(), 1, "the result of a live session has only redirectUrl");
         let attempt = url.rsplit('/').next().unwrap().to_owned();
         (url, attempt)
     }
 
-    /// What the browser does when a gateway sends it back. Returns where it is sent on to.
+    /// Requests the return URL as the browser does and returns the redirect target.
     pub(crate) async fn come_back(&self, url: &str) -> String {
         let path = url.strip_prefix(&self.server.url).unwrap();
         let answer = self.server.keyless(Method::GET, path).send().await.unwrap();
@@ -86,7 +86,7 @@ impl Live {
         answer.headers()["location"].to_str().unwrap().to_owned()
     }
 
-    /// Waits until a payment's rawStatus is this.
+    /// Waits until a payment has this `rawStatus`.
     pub(crate) async fn becomes(&self, id: &str, status: &str) -> Value {
         eventually(&format!("{id} to be {status}"), async || {
             let payment = self.payment(id).await;
@@ -95,7 +95,7 @@ impl Live {
         .await
     }
 
-    /// Pays all the way: begins, approves, comes back.
+    /// Creates a payment, approves it at the gateway and returns to the shop.
     pub(crate) async fn paid(&self, amount: f64, currency: &str) -> String {
         let id = self.create(amount, currency).await;
         let (_, attempt) = self.pay(&id).await;

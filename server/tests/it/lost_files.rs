@@ -1,4 +1,4 @@
-//! Files of the journal that are missing, damaged, or taken away while the server runs.
+//! Journal files that are missing, damaged, or removed while the server runs. Access rights of the store's files.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::server::{SANDBOX_KEY, Server, eventually, payment_of};
 
-/// When a journal file is about this long, the next one is begun.
+/// The length at which the server starts a new journal file.
 const FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Creates a payment of about 23 KB under a key of its own.
+/// Creates a payment of about 23 KB with its own idempotency key.
 pub(crate) async fn create_long(url: &str, nth: usize) -> reqwest::Result<Response> {
     static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
         reqwest::Client::builder()
@@ -38,12 +38,12 @@ async fn created(server: &Server, nth: usize) {
     assert_eq!(create_long(&server.url, nth).await.unwrap().status(), StatusCode::CREATED, "payment {nth}");
 }
 
-/// Whether a payment was created before.
+/// Whether the server replays the stored response of this payment.
 async fn is_replayed(server: &Server, nth: usize) -> bool {
     create_long(&server.url, nth).await.unwrap().headers().contains_key("idempotent-replayed")
 }
 
-/// How many bytes of entries a journal file has.
+/// Where the entries of a journal file end.
 pub(crate) fn entries_end(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
     let mut end = 8;
@@ -56,8 +56,7 @@ pub(crate) fn entries_end(path: &Path) -> u64 {
     end as u64
 }
 
-/// Creates payments, numbered from 1,000 on, until the next `left` of them begin a new journal file at about their end.
-/// Returns how many.
+/// Creates payments, numbered from 1,000, until `left` more fill the journal file. Returns how many it created.
 pub(crate) async fn fill_all_but(server: &Server, left: usize) -> usize {
     let file = files(server).remove(0);
     let mut made = 0;
@@ -79,7 +78,7 @@ pub(crate) async fn fill_all_but(server: &Server, left: usize) -> usize {
     }
 }
 
-/// Creates payments until the journal has begun its second file.
+/// Creates payments until the journal has a second file.
 async fn fill_a_journal_file(server: &Server) {
     let mut made = fill_all_but(server, 4).await;
     while files(server).len() < 2 {
@@ -94,12 +93,12 @@ pub(crate) fn files(server: &Server) -> Vec<PathBuf> {
         fs::read_dir(server.data().join("journal")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| !path.to_str().unwrap().ends_with(".unfinished"));
     files.sort();
-    // Both forms of one that is being compressed.
+    // During compression a file exists in both forms.
     files.dedup_by(|later, earlier| later.to_str().unwrap().starts_with(earlier.to_str().unwrap()));
     files
 }
 
-fn said(output: &std::process::Output) -> String {
+fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
 }
 
@@ -113,16 +112,16 @@ async fn a_store_without_its_only_journal_file_names_the_file_and_opens_once_it_
     let journal = files(&server).remove(0);
     let away = server.directory.path().join("away");
     fs::rename(&journal, &away).unwrap();
-    let refused = said(&server.administer(&["keys", "list"]));
+    let refused = text(&server.administer(&["keys", "list"]));
     assert!(refused.contains(journal.to_str().unwrap()) && refused.contains("is missing"), "{refused}");
-    // Nor does it open without the directory, or as a store that earlier versions wrote, which have no list.
+    // It does not open without the journal directory either, nor without the list of files, as in earlier formats.
     fs::remove_dir(server.data().join("journal")).unwrap();
-    let refused = said(&server.administer(&["keys", "list"]));
+    let refused = text(&server.administer(&["keys", "list"]));
     assert!(refused.contains("journal is missing"), "{refused}");
     fs::create_dir(server.data().join("journal")).unwrap();
     let list = fs::read(server.data().join("journal.json")).unwrap();
     fs::remove_file(server.data().join("journal.json")).unwrap();
-    let refused = said(&server.administer(&["keys", "list"]));
+    let refused = text(&server.administer(&["keys", "list"]));
     assert!(refused.contains("there is no journal in"), "{refused}");
 
     fs::write(server.data().join("journal.json"), list).unwrap();
@@ -141,17 +140,17 @@ async fn a_server_stops_without_answering_when_its_journal_file_is_removed() {
     }
     fs::remove_file(files(&server).remove(0)).unwrap();
     let answer = create_long(&server.url, 20).await;
-    assert!(answer.is_err_and(|error| error.is_request()), "no answer, for it would be lost");
+    assert!(answer.is_err_and(|error| error.is_request()), "the server must not answer");
     assert_eq!(server.wait().code(), Some(74));
     assert!(server.log().contains("was removed or renamed while it was in use"), "{}", server.log());
 
-    // What was answered before is on the disk, and the file is missed.
+    // The payments are in the engine. The log names the missing file.
     server.restart();
     assert!(server.log().contains("is missing: the journal alone"), "{}", server.log());
     for nth in 0..20 {
         assert!(is_replayed(&server, nth).await, "{nth}");
     }
-    let checked = said(&server.administer(&["check"]));
+    let checked = text(&server.administer(&["check"]));
     assert!(checked.contains("is missing") && checked.contains("take a backup now"), "{checked}");
 }
 
@@ -166,7 +165,7 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     .await;
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".zst").unwrap().to_owned();
     let sound = server.administer(&["check"]);
-    assert!(sound.status.success(), "{}", said(&sound));
+    assert!(sound.status.success(), "{}", text(&sound));
 
     let whole = fs::read(&archive).unwrap();
     let mut damaged = whole.clone();
@@ -174,16 +173,16 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     damaged[middle] ^= 1;
     fs::write(&archive, &damaged).unwrap();
     let found = server.administer(&["check"]);
-    assert!(!found.status.success() && said(&found).contains(&name), "{}", said(&found));
+    assert!(!found.status.success() && text(&found).contains(&name), "{}", text(&found));
     fs::remove_file(&archive).unwrap();
     let found = server.administer(&["check"]);
-    assert!(!found.status.success() && said(&found).contains("is missing"), "{}", said(&found));
+    assert!(!found.status.success() && text(&found).contains("is missing"), "{}", text(&found));
     server.crash_and_restart();
     let log = server.log();
     assert!(log.contains("is missing: the journal alone") && log.contains(&name), "{log}");
     fs::write(&archive, &whole).unwrap();
     let sound = server.administer(&["check"]);
-    assert!(sound.status.success(), "{}", said(&sound));
+    assert!(sound.status.success(), "{}", text(&sound));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +201,7 @@ async fn an_interrupted_or_killed_check_leaves_no_copy_behind() {
         Command::new("kill").args([signal, &check.id().to_string()]).status().unwrap();
         check.wait().unwrap();
         if signal == "-KILL" {
-            assert_eq!(copies(&server), 1, "nobody was there to remove it");
+            assert_eq!(copies(&server), 1, "a killed check leaves its copy until the next start");
             server.crash_and_restart();
         }
         assert_eq!(copies(&server), 0, "{signal}");
@@ -222,10 +221,10 @@ async fn other_users_can_read_no_file_of_the_store() {
     let backup = server.data().join("a-backup");
     assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
     let listed = Command::new("find").arg(server.data()).args(["-mindepth", "1", "-perm", "/077"]).output().unwrap();
-    assert_eq!(String::from_utf8(listed.stdout).unwrap(), "", "others may read or write these");
+    assert_eq!(String::from_utf8(listed.stdout).unwrap(), "", "other users can read or write these");
     assert!(!server.log().contains("other users"), "{}", server.log());
 
-    // What an earlier version left readable is said.
+    // The log warns about readable files of an earlier version.
     server.kill();
     fs::set_permissions(files(&server).remove(0), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(server.data().join("journal"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! The real binary, over real HTTP, on a real disk.
+//! Integration tests: the real binary, over real HTTP, on a real disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod account;

@@ -1,4 +1,4 @@
-//! Where money would move otherwise than asked, a field that nobody reads does not pass.
+//! Misspelt and contradictory fields that concern money are refused.
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn a_misspelt_field_returns_400_and_suggests_the_right_name() {
         assert_eq!(refused(demo).await, json!([format!("{wrong} is not a field; did you mean {right}?")]));
     }
     let list = server.request(Method::GET, "/payments").send().await.unwrap();
-    assert_eq!(list.json::<Value>().await.unwrap()["total"], 0, "a refused request makes no payment");
+    assert_eq!(list.json::<Value>().await.unwrap()["total"], 0, "a refused request creates no payment");
 
     let mut body = payment_of(&json!(5));
     body["metadata"] = json!({"curency": "USD"});
@@ -59,8 +59,8 @@ async fn a_partial_refund_is_refused_and_moves_no_money() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.paid(12.5, "USD").await;
     let refund = |body: Value| live.request(Method::POST, &format!("/payments/{id}/refund")).json(&body);
-    let part = "amount must be the whole of the payment, 12.5, or be left out: partial refunds are not offered yet";
-    assert_eq!(refused(refund(json!({"amount": 2.5}))).await, json!([part]));
+    let partial = "amount must be the whole of the payment, 12.5, or be left out: partial refunds are not offered yet";
+    assert_eq!(refused(refund(json!({"amount": 2.5}))).await, json!([partial]));
     let misspelt = refused(refund(json!({"amout": 2.5}))).await;
     assert_eq!(misspelt, json!(["amout is not a field; did you mean amount?"]));
     assert_eq!(refused(refund(json!({"amount": "12.5"}))).await, json!(["amount must be a positive number"]));

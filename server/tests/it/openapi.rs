@@ -1,5 +1,4 @@
-//! The API's description is what the server does: every answer here is held against it, and nothing is described that the
-//! server does not have.
+//! The OpenAPI document matches the server: each response is validated against it, and each documented status occurs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::{live::Live, server::payment_of};
 
-/// The description, and which of its answers were seen.
-struct Description {
+/// The OpenAPI document and the responses seen so far, as operation and status.
+struct Document {
     document: Value,
     seen: BTreeSet<(String, String)>,
 }
 
 const METHODS: [&str; 7] = ["get", "post", "delete", "put", "patch", "head", "options"];
 
-impl Description {
+impl Document {
     fn operations(&self) -> Vec<(String, String, &Value)> {
         let paths = self.document["paths"].as_object().unwrap();
         let all = paths.iter().flat_map(|(path, methods)| {
@@ -41,7 +40,7 @@ impl Description {
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
 
-    /// Holds an answer against what is said of the operation.
+    /// Sends a request and validates the response against the document.
     async fn check(&mut self, id: &str, expected: u16, request: RequestBuilder) -> Value {
         let answer: Response = request.send().await.unwrap();
         let status = answer.status().as_u16();
@@ -50,9 +49,9 @@ impl Description {
         assert_eq!(status, expected, "{id}: {body}");
         let operations = self.operations();
         let operation = operations.iter().find(|(_, _, operation)| operation["operationId"] == id);
-        let (_, _, operation) = operation.unwrap_or_else(|| panic!("{id} is not described"));
+        let (_, _, operation) = operation.unwrap_or_else(|| panic!("{id} is not documented"));
         let described = &operation["responses"][status.to_string()];
-        assert!(!described.is_null(), "{id} answered {status}, which is not described: {body}");
+        assert!(!described.is_null(), "{id} answered {status}, which is not documented: {body}");
         let described = self.resolved(described);
         assert_eq!(headers["content-type"], "application/json", "{id}");
         for (name, header) in described["headers"].as_object().unwrap() {
@@ -73,13 +72,12 @@ impl Description {
     }
 }
 
-/// Answers that no request here brings about: they need a slow line, a full minute, a broken disk or a gateway in trouble,
-/// and have tests of their own.
+/// Statuses that other tests cover: they need a slow client, a used-up limit, a failing disk or a failing gateway.
 const ELSEWHERE: [&str; 4] = ["408", "429", "500", "503"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_response_matches_the_openapi_document_and_every_documented_status_occurs() {
-    // The headers of the limits are there only where there are limits.
+    // The rate-limit headers exist only with limits.
     let mut limits = vec!["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
     limits.extend(["--max-webhook-endpoints", "1"]);
     let live = Live::start_with("gateway-timeout = 1", &limits).await;
@@ -87,8 +85,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let document: Value =
         server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();
     assert_eq!(document["openapi"], "3.1.0");
-    let mut described = Description { document, seen: BTreeSet::new() };
-    let d = &mut described;
+    let d = &mut Document { document, seen: BTreeSet::new() };
     let keyed = |method: Method, path: &str| server.request(method, path);
     let keyless = |method: Method, path: &str| server.keyless(method, &format!("/api/v1{path}"));
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
@@ -202,7 +199,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("payCheckout", 422, checkout(&small, "/pay")).await;
     d.check("retrieveDescription", 200, keyless(get.clone(), "/openapi.json")).await;
 
-    // Every path: no key, and every method that it does not take.
+    // Every path without a key and with every unsupported method.
     let operations: Vec<(String, String, String, bool)> = d
         .operations()
         .into_iter()
@@ -243,7 +240,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
         }
     }
 
-    // Without its key there is no sandbox.
+    // Revoking its key closes the sandbox.
     let keys: Value = serde_json::from_str(&live.administer(&["keys", "list", "--json"])).unwrap();
     let mut keys = keys["keys"].as_array().unwrap().iter();
     let sandbox = keys.find(|key| key["workspace"] == workspace.as_str()).unwrap();
@@ -259,7 +256,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
         .filter(|(_, status)| !ELSEWHERE.contains(&status.as_str()))
         .filter(|answer| !d.seen.contains(answer))
         .collect();
-    assert!(unseen.is_empty(), "described and never answered: {unseen:?}");
+    assert!(unseen.is_empty(), "documented but never seen: {unseen:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,8 +276,7 @@ async fn payment_fields_follow_the_order_of_the_openapi_document() {
     });
     for name in names {
         let field = format!("\"{name}\":");
-        let (_, after) =
-            rest.split_once(&field).unwrap_or_else(|| panic!("{name} is not where it is described: {text}"));
+        let (_, after) = rest.split_once(&field).unwrap_or_else(|| panic!("{name} is out of order: {text}"));
         rest = after;
     }
 }

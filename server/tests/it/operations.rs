@@ -1,4 +1,4 @@
-//! What an operator sees and does: metrics, logs, an orderly stop.
+//! Operations: metrics, logs and graceful shutdown.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
@@ -18,7 +18,7 @@ async fn metrics(server: &Server) -> String {
     server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
 }
 
-/// The value of the line that begins so.
+/// The value of the line with this name and labels.
 fn value(metrics: &str, line: &str) -> f64 {
     let found = metrics.lines().find_map(|known| known.strip_prefix(line)?.strip_prefix(' '));
     found.unwrap_or_else(|| panic!("no {line} in {metrics}")).parse().unwrap()
@@ -27,7 +27,7 @@ fn value(metrics: &str, line: &str) -> f64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_requests_commits_deliveries_and_payments() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     let paid = server.create(&payment_of(&json!(5))).await;
     server.create(&payment_of(&json!(6))).await;
@@ -36,7 +36,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
     server.keyless(Method::GET, "/no/such/path/4711").send().await.unwrap();
     let text = eventually("three deliveries", async || {
         let text = metrics(&server).await;
-        // The last one is counted a moment before it is logged and leaves the outbox.
+        // The metric counts a delivery a moment before it leaves the outbox.
         let is_made = text.contains("payments_deliveries_total{outcome=\"Success\"} 3");
         (is_made && text.contains("payments_outbox_deliveries 0\n")).then_some(text)
     })
@@ -57,7 +57,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
     }
     assert!(value(&text, "payments_commit_sync_seconds_count") >= 4.0);
     assert!(value(&text, "payments_commit_batch_changes_sum") >= 4.0);
-    assert!(!text.contains("4711") && !text.contains(paid["id"].as_str().unwrap()), "no path is a label");
+    assert!(!text.contains("4711") && !text.contains(paid["id"].as_str().unwrap()), "no label holds a path");
     assert!(text.ends_with("# EOF\n"));
 
     let proxied = server.keyless(Method::GET, "/metrics").header("x-forwarded-for", "127.0.0.1");
@@ -69,7 +69,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_public_server_serves_metrics_only_on_their_own_address() {
-    // A proxy on this machine that adds no header looks like this machine.
+    // Requests from a local proxy without forwarding headers look local.
     let status = async |server: &Server| server.keyless(Method::GET, "/metrics").send().await.unwrap().status();
     let public = Server::start_with(&["--base-url", "https://pay.example"]);
     assert_eq!(status(&public).await, StatusCode::NOT_FOUND);
@@ -95,7 +95,7 @@ async fn a_public_server_serves_metrics_only_on_their_own_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let server = Server::start_logging("trace", &["--log-format", "json"]);
     let secret = receiver.subscribe(&server.client()).await;
     let mut body = payment_of(&json!(5));
@@ -132,7 +132,7 @@ async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
     }
 }
 
-/// A request whose body is still to come.
+/// Sends a request's head and no body.
 fn half_a_request(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     let head = format!(
@@ -164,7 +164,7 @@ fn sigterm_lets_running_requests_finish_and_accepts_no_new_ones() {
     });
     let begun = Instant::now();
     assert!(server.terminate().success());
-    assert!(begun.elapsed() < Duration::from_secs(7), "an idle connection does not hold it up");
+    assert!(begun.elapsed() < Duration::from_secs(7), "an idle connection delayed the shutdown");
     let answer = finishing.join().unwrap();
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     drop(idle);

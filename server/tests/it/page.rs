@@ -1,4 +1,4 @@
-//! The checkout page, as a browser without JavaScript uses it.
+//! The checkout page in a browser without JavaScript.
 
 use gateway_fakes::{Fault, bkash, stripe};
 use reqwest::{Method, Response, StatusCode};
@@ -18,15 +18,15 @@ async fn get(server: &Server, path: &str) -> String {
     server.keyless(Method::GET, path).send().await.unwrap().text().await.unwrap()
 }
 
-/// Follows the redirect of a form to the page that leads on, and tells where to.
-async fn led_to(server: &Server, answer: Response) -> String {
+/// Follows a form's redirect to the page that forwards the browser, and returns the target.
+async fn forwarded_to(server: &Server, answer: Response) -> String {
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     let here = answer.headers()["location"].to_str().unwrap().to_owned();
-    assert!(here.starts_with("/checkout/"), "a form stays on this server: {here}");
+    assert!(here.starts_with("/checkout/"), "a form redirects off site: {here}");
     let page = get(server, &here).await;
-    let (_, rest) = page.split_once("content=\"0;url=").unwrap_or_else(|| panic!("it leads nowhere: {page}"));
+    let (_, rest) = page.split_once("content=\"0;url=").unwrap_or_else(|| panic!("the page forwards nowhere: {page}"));
     let target = rest.split_once('"').unwrap().0.replace("&#38;", "&").replace("&amp;", "&");
-    assert!(page.contains("class=\"button go\""), "a link for browsers that do not follow by themselves");
+    assert!(page.contains("class=\"button go\""), "no link for browsers that do not forward");
     target
 }
 
@@ -52,7 +52,7 @@ async fn each_simulator_button_ends_the_session_with_its_status() {
         assert_eq!(answer.status(), StatusCode::SEE_OTHER);
         let page = get(&server, answer.headers()["location"].to_str().unwrap()).await;
         assert!(page.contains(&format!("href=\"{back}?payment_id={id}&#38;status={status}\"")), "{page}");
-        // A second click, and a reload, tell how it ended and change nothing.
+        // A second click and a reload show the result and change nothing.
         let again = post(&server, &path, "action=success").await;
         assert_eq!(again.status(), StatusCode::OK);
         for page in [again.text().await.unwrap(), get(&server, &path).await] {
@@ -78,9 +78,9 @@ async fn a_live_customer_pays_at_the_gateway_and_returns_to_a_paid_page() {
         assert!(page.contains(amount) && page.contains("Rahim &#38; Sons") && page.contains("Two cups"), "{page}");
         assert!(!page.contains("Test payment"), "{page}");
         assert_eq!(page.contains("name=\"phoneNumber\""), currency == "BDT");
-        let target = led_to(&live.server, post(&live.server, &path, form).await).await;
+        let target = forwarded_to(&live.server, post(&live.server, &path, form).await).await;
         // The back button and another click lead to the same attempt.
-        assert_eq!(led_to(&live.server, post(&live.server, &path, form).await).await, target);
+        assert_eq!(forwarded_to(&live.server, post(&live.server, &path, form).await).await, target);
         let page = get(&live.server, &path).await;
         assert!(page.contains("We are checking your payment") && page.contains(&target), "{page}");
         assert!(page.contains("<noscript><meta http-equiv=\"refresh\""), "it resolves itself without JavaScript");
@@ -108,7 +108,7 @@ async fn the_page_shows_fixable_errors_in_the_customers_language() {
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
     let page = answer.text().await.unwrap();
     assert!(page.contains("বাংলাদেশের মোবাইল নম্বর নয়") && page.contains("aria-invalid=\"true\""), "{page}");
-    assert!(page.contains("value=\"0171&#60;b&#62;\""), "what was typed is still there: {page}");
+    assert!(page.contains("value=\"0171&#60;b&#62;\""), "the page keeps the input: {page}");
 
     live.bkash.faults().next("create", Fault::ErrorBefore);
     let answer = post(&live.server, &path, "action=pay").await;
@@ -118,7 +118,7 @@ async fn the_page_shows_fixable_errors_in_the_customers_language() {
         page.contains("is not responding") && page.contains("role=\"alert\"") && page.contains("<button"),
         "{page}"
     );
-    assert!(led_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
+    assert!(forwarded_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
 
     let small = live.create(0.1, "USD").await;
     let answer = post(&live.server, &format!("/checkout/{small}"), "action=pay").await;

@@ -1,4 +1,4 @@
-//! What the customer's own server may say when it begins to pay: where to come back to, and how to pay.
+//! The options of pay: the redirect URL and the payment method.
 
 use gateway_fakes::bkash;
 use reqwest::{Method, StatusCode};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 const ORIGIN: &str = "redirectUrl must have the scheme, host and port of the payment's success_url or cancel_url";
-/// None of them has the origin of a page of shop.example.
+/// URLs with another origin than https://shop.example.
 const FOREIGN: [&str; 6] = [
     "https://evil.example/paid",
     "http://shop.example/paid",
@@ -35,10 +35,10 @@ async fn a_test_customer_returns_to_the_shops_redirect_url_and_a_foreign_one_ret
         let (status, body) = pay(&server, id, &json!({"redirectUrl": foreign})).await;
         assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([ORIGIN])), "{foreign}");
     }
-    for no_address in ["/paid", "javascript:alert(1)", ""] {
-        let (status, body) = pay(&server, id, &json!({"redirectUrl": no_address})).await;
+    for invalid in ["/paid", "javascript:alert(1)", ""] {
+        let (status, body) = pay(&server, id, &json!({"redirectUrl": invalid})).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
-        assert_eq!(body["message"], json!(["redirectUrl must be an absolute URL"]), "{no_address}");
+        assert_eq!(body["message"], json!(["redirectUrl must be an absolute URL"]), "{invalid}");
     }
     let (status, paid) = pay(&server, id, &json!({"redirectUrl": "https://shop.example/orders?order=7#end"})).await;
     assert_eq!((status, &paid["status"]), (StatusCode::OK, &json!("paid")));
@@ -53,7 +53,7 @@ async fn a_paid_live_customer_returns_to_the_last_redirect_url_and_a_cancelled_o
     let (status, body) = pay(&live.server, &id, &json!({"redirectUrl": FOREIGN[0]})).await;
     assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([ORIGIN])));
     let (_, first) = pay(&live.server, &id, &json!({"redirectUrl": "https://shop.example/first"})).await;
-    // The attempt is the one; where it leads afterwards is what was said last, and what was not said stays.
+    // All three share one gateway attempt. The last redirectUrl wins, and a call without one keeps it.
     let (_, second) = pay(&live.server, &id, &json!({"redirectUrl": "https://shop.example/orders?order=7"})).await;
     let (_, third) = pay(&live.server, &id, &json!({})).await;
     assert_eq!((&first, &first), (&second, &third));
@@ -91,8 +91,8 @@ async fn a_wrong_payment_method_for_a_live_payment_returns_400_and_names_the_rig
         let (status, body) = pay(&live.server, id, &json!({"paymentMethod": method})).await;
         assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([sentence])), "{method}");
     }
-    assert!(live.bkash.program().books().is_empty(), "no gateway heard of it");
-    // Mobile money is the default, and dollars are always paid by card.
+    assert!(live.bkash.program().books().is_empty(), "no gateway was called");
+    // USD accepts mfs, the default method, and charges a card.
     for (id, method) in [(&bdt, "mfs"), (&usd, "mfs"), (&usd, "card")] {
         assert_eq!(pay(&live.server, id, &json!({"paymentMethod": method})).await.0, StatusCode::OK);
     }

@@ -1,8 +1,8 @@
-//! Power cuts: the server's system calls are watched while it works, is killed and starts again; of the watched calls
-//! the states are made in which a power cut at any moment may have left the disk; and the server is started on each.
-//! Whatever had been answered before the cut must be there.
+//! Power cuts. The test traces the server's system calls while it works, is killed and starts again. From the trace it
+//! builds states that a power cut may leave on the disk, and starts a server on each. Every payment acknowledged before
+//! the cut must be there.
 //!
-//! `POWER_LOSS_IMAGES` says how many states are tried, `POWER_LOSS_PAYMENTS` how many payments are made before each kill.
+//! `POWER_LOSS_IMAGES` sets the number of states, `POWER_LOSS_PAYMENTS` the number of payments before each kill.
 
 use std::{
     collections::BTreeMap,
@@ -22,36 +22,36 @@ use tokio::task::JoinSet;
 
 use crate::{
     disk::{Disk, Fate, Image, Step, steps},
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{BINARY, SANDBOX_KEY, Server, launch, payment_of},
 };
 
 const CALLS: &str = "trace=openat,lseek,write,pwrite64,writev,sendto,sendmsg,ftruncate,fallocate,mkdir,mkdirat,rename,\
                      renameat,renameat2,unlink,unlinkat,fsync,fdatasync,sync_file_range";
 
-/// How many images are tried at a time.
+/// How many images run concurrently.
 const AT_ONCE: usize = 3;
 
 fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// What was answered, and by which line of the trace.
+/// The responses, each with its line in the trace.
 #[derive(Default)]
 struct Answers {
-    /// Each payment's creation: its id, its idempotency key, and the body of the answer.
+    /// Created payments: id, idempotency key, response body.
     created: Vec<(usize, String, String, Vec<u8>)>,
-    /// Each payment's end.
+    /// Ended payments: id, status.
     ended: Vec<(usize, String, String)>,
 }
 
 impl Answers {
-    /// Takes up what was sent at this time, if it is an answer that promises something.
-    fn hear(&mut self, at: usize, sent: &[u8]) {
+    /// Records sent bytes if they acknowledge a new or an ended payment.
+    fn record(&mut self, at: usize, sent: &[u8]) {
         let Some(body) = sent.windows(4).position(|end| end == b"\r\n\r\n").map(|end| &sent[end + 4..]) else { return };
         if sent.starts_with(b"HTTP/1.1 201") {
             let payment: Value = serde_json::from_slice(body).unwrap();
-            // The answer to a new endpoint promises something too, which the deliveries show.
+            // Other 201 responses acknowledge webhook endpoints.
             if let Some(key) = payment["description"].as_str() {
                 let id = payment["id"].as_str().unwrap();
                 self.created.push((at, id.to_owned(), key.to_owned(), body.to_vec()));
@@ -65,7 +65,7 @@ impl Answers {
     }
 }
 
-/// A server under strace, whose trace goes to a file.
+/// A server under strace.
 struct Traced {
     strace: Child,
     server: String,
@@ -88,7 +88,7 @@ impl Traced {
     }
 }
 
-/// Makes so many payments from four connections and ends two in three of them.
+/// Creates `payments` payments from four concurrent customers and ends two of three.
 async fn shop(url: &str, round: &str, payments: usize) {
     let next = AtomicUsize::new(0);
     let http = Client::builder().no_proxy().build().unwrap();
@@ -126,12 +126,12 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     println!("POWER_LOSS_SEED={seed}");
     let directory = tempfile::tempdir().unwrap();
 
-    // The first start, load, a kill; another start, load, an end in good order.
+    // The first run ends with a kill, the second with a clean shutdown.
     let mut traces = Vec::new();
     for (round, signal) in [("first", "-KILL"), ("second", "-TERM")] {
         let trace = directory.path().join(round);
         let server = Traced::start(directory.path(), &trace);
-        let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
         let client = payments_client::Client::builder(SANDBOX_KEY).base_url(&server.url).build().unwrap();
         receiver.subscribe(&client).await;
         shop(&server.url, round, payments).await;
@@ -150,11 +150,11 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     for (at, step) in runs.iter().flatten() {
         match step {
             Step::Disk(_) => moments.push(*at),
-            Step::Sent(bytes) => answers.hear(*at, bytes),
+            Step::Sent(bytes) => answers.record(*at, bytes),
         }
     }
     let mut rng = Rng::with_seed(seed);
-    // The store is made in few calls, each of which the others rest on; so every fourth cut is among those.
+    // Creating the store takes few calls, but all later ones depend on them. Every fourth cut is among those.
     let first_answer = answers.created.iter().map(|(at, ..)| *at).min().unwrap();
     let making = moments.iter().take_while(|at| **at < first_answer).count();
     let mut cut = |nth: usize| moments[rng.usize(..if nth.is_multiple_of(4) { making } else { moments.len() })];
@@ -167,11 +167,11 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     );
 
     let trials = Arc::new(Trials {
-        // Each image is served from a port of its own, so no connection is of use twice.
+        // Each image has its own port, so no connection is reused.
         http: Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(),
         answers,
         opened: AtomicUsize::new(0),
-        made_anew: AtomicUsize::new(0),
+        rebuilt: AtomicUsize::new(0),
     });
     let mut under_way = JoinSet::new();
     let mut cuts = cuts.into_iter().peekable();
@@ -186,7 +186,7 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
                 while under_way.len() >= AT_ONCE {
                     under_way.join_next().await.unwrap().unwrap();
                 }
-                let fate = Fate::any(&mut rng, at);
+                let fate = Fate::random(&mut rng, at);
                 let image = disk.image(fate, &mut rng);
                 let what = format!("POWER_LOSS_SEED={seed}, line {at}, {fate:?}");
                 let (trials, rng) = (Arc::clone(&trials), rng.fork());
@@ -197,8 +197,8 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     while let Some(ended) = under_way.join_next().await {
         ended.unwrap();
     }
-    let (opened, made_anew) = (trials.opened.load(Ordering::Relaxed), trials.made_anew.load(Ordering::Relaxed));
-    println!("{opened} states opened, for {made_anew} of them sled was made anew");
+    let (opened, rebuilt) = (trials.opened.load(Ordering::Relaxed), trials.rebuilt.load(Ordering::Relaxed));
+    println!("{opened} states opened, {rebuilt} of them with a rebuilt engine");
     assert_eq!(opened, images);
 }
 
@@ -206,34 +206,34 @@ struct Trials {
     http: Client,
     answers: Answers,
     opened: AtomicUsize,
-    made_anew: AtomicUsize,
+    rebuilt: AtomicUsize,
 }
 
 impl Trials {
-    /// Starts a server on an image, asks for all that was answered by then, kills the server and checks the store.
+    /// Starts a server on an image, compares it with the responses before the cut, kills it and runs `check`.
     async fn open(&self, image: Image, at: usize, mut rng: Rng, what: &str) {
         let directory = in_memory();
         for (path, content) in image {
             let path = directory.path().join(path);
             match content {
-                // In the order of their names a directory comes before what it holds.
+                // Paths are sorted, so a directory comes before its content.
                 None => fs::create_dir(path).unwrap(),
                 Some(bytes) => fs::write(path, bytes).unwrap(),
             }
         }
         let server = match Server::try_start_on(directory) {
             Ok(server) => server,
-            Err((directory, said)) => panic!("{what}: refused in {}: {said}", directory.keep().display()),
+            Err((directory, log)) => panic!("{what}: refused in {}: {log}", directory.keep().display()),
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
-        self.made_anew.fetch_add(usize::from(server.log().contains("made anew from the journal")), Ordering::Relaxed);
-        let mut held = BTreeMap::new();
+        self.rebuilt.fetch_add(usize::from(server.log().contains("made anew from the journal")), Ordering::Relaxed);
+        let mut statuses = BTreeMap::new();
         for page in 1.. {
             let request = self.http.get(format!("{}/api/v1/payments?limit=100&page={page}", server.url));
             let page: Value = request.bearer_auth(SANDBOX_KEY).send().await.unwrap().json().await.unwrap();
             let items = page["items"].as_array().unwrap();
             for payment in items {
-                held.insert(payment["id"].as_str().unwrap().to_owned(), payment["rawStatus"].clone());
+                statuses.insert(payment["id"].as_str().unwrap().to_owned(), payment["rawStatus"].clone());
             }
             if items.len() < 100 {
                 break;
@@ -241,22 +241,22 @@ impl Trials {
         }
         let created: Vec<_> = self.answers.created.iter().take_while(|(answered, ..)| *answered <= at).collect();
         for (_, id, ..) in &created {
-            assert!(held.contains_key(id), "{what}: {id} was answered and is gone");
+            assert!(statuses.contains_key(id), "{what}: lost {id}");
         }
         for (_, id, status) in self.answers.ended.iter().take_while(|(answered, ..)| *answered <= at) {
-            assert_eq!(held[id], **status, "{what}: {id} was answered to be otherwise");
+            assert_eq!(statuses[id], **status, "{what}: {id} has another status");
         }
         for _ in 0..3.min(created.len()) {
             let (_, _, key, body) = created[rng.usize(..created.len())];
             let again = create(&self.http, &server.url, key).await;
-            assert_eq!(again.bytes().await.unwrap(), body, "{what}: another answer to {key}");
+            assert_eq!(again.bytes().await.unwrap(), body, "{what}: another response to {key}");
         }
-        // Its end is a kill, and then the whole store is checked.
+        // Kills the server and runs `check`.
         drop(server);
     }
 }
 
-/// A directory that is quick to write, since it is thrown away: the image in it is the disk.
+/// Creates a directory in memory, because the image is temporary and needs no syncs.
 fn in_memory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }

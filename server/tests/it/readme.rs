@@ -1,4 +1,4 @@
-//! The README's commands do what the README prints.
+//! The README's commands print what the README shows.
 
 use std::process::Command;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::server::Server;
 
-/// The blocks of one language in the README, in their order.
+/// The README's code blocks in one language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
     let readme = include_str!("../../../README.md");
     readme.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// The names of an object's fields, at every depth.
+/// The names of an object's fields at every depth.
 fn names(value: &Value) -> Vec<String> {
     let Some(object) = value.as_object() else { return Vec::new() };
     object.iter().flat_map(|(name, value)| std::iter::once(name.clone()).chain(names(value))).collect()

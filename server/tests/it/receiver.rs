@@ -1,4 +1,4 @@
-//! A merchant's endpoint: keeps what it was sent, and answers as the test tells it.
+//! A webhook endpoint for tests: records each request and replies as configured.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use warp::{
     http::{HeaderMap, Response, StatusCode},
 };
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     pub(crate) headers: HeaderMap,
@@ -25,16 +25,14 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// The event, if the signature proves it.
+    /// Verifies the signature and parses the event.
     pub(crate) fn verified_with(&self, secret: &str) -> Event {
         let header = self.headers.get("x-service-signature").unwrap().as_bytes();
         let verifier = Verifier::new(Secret::new(secret).unwrap());
         Event::from_verified(verifier.verify(header, &self.body).unwrap()).unwrap()
     }
-}
 
-impl Received {
-    /// Whether the signature is genuine, however long ago it was made.
+    /// Whether the signature is valid, whatever its age.
     pub(crate) fn verified_with_any_age(&self, secret: &str) -> bool {
         let header = self.headers.get("x-service-signature").unwrap().as_bytes();
         let verifier = Verifier::new(Secret::new(secret).unwrap()).tolerance(Tolerance::OFF);
@@ -42,18 +40,18 @@ impl Received {
     }
 }
 
-/// How the endpoint answers.
+/// How the endpoint replies.
 #[derive(Debug, Clone)]
-pub(crate) enum Manner {
-    Answer(StatusCode, String),
+pub(crate) enum Reply {
+    Status(StatusCode, String),
     Redirect(String),
-    /// Answers 200 after this time.
-    Late(Duration),
-    /// Takes the request and never answers.
-    Hang,
+    /// Replies 200 after this time.
+    Delayed(Duration),
+    /// Reads the request and never replies.
+    Never,
 }
 
-/// An endpoint on this machine.
+/// An endpoint on 127.0.0.1.
 pub(crate) struct Receiver {
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
@@ -61,29 +59,29 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) async fn start(manner: Manner) -> Self {
-        Self::start_at("127.0.0.1:0", manner).await
+    pub(crate) async fn start(reply: Reply) -> Self {
+        Self::start_at("127.0.0.1:0", reply).await
     }
 
-    pub(crate) async fn start_at(address: &str, manner: Manner) -> Self {
+    pub(crate) async fn start_at(address: &str, reply: Reply) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let received = Arc::<Mutex<Vec<Received>>>::default();
-        let keep = Arc::clone(&received);
+        let log = Arc::clone(&received);
         let route = warp::header::headers_cloned().and(warp::body::bytes()).then(move |headers, body| {
-            let (keep, manner) = (Arc::clone(&keep), manner.clone());
+            let (log, reply) = (Arc::clone(&log), reply.clone());
             async move {
-                keep.lock().unwrap().push(Received { headers, body });
-                match manner {
-                    Manner::Answer(status, body) => Response::builder().status(status).body(body),
-                    Manner::Redirect(to) => Response::builder().status(302).header("location", to).body(String::new()),
-                    Manner::Late(time) => {
+                log.lock().unwrap().push(Received { headers, body });
+                match reply {
+                    Reply::Status(status, body) => Response::builder().status(status).body(body),
+                    Reply::Redirect(to) => Response::builder().status(302).header("location", to).body(String::new()),
+                    Reply::Delayed(time) => {
                         tokio::time::sleep(time).await;
                         Response::builder().status(200).body(String::new())
                     }
-                    Manner::Hang => {
+                    Reply::Never => {
                         tokio::time::sleep(Duration::from_secs(600)).await;
-                        unreachable!("the test is over by now")
+                        unreachable!("no test runs this long")
                     }
                 }
             }
@@ -96,7 +94,7 @@ impl Receiver {
         format!("http://{}/hook", self.address)
     }
 
-    /// Subscribes it to every event; returns its secret.
+    /// Subscribes the endpoint to every event and returns its secret.
     pub(crate) async fn subscribe(&self, client: &Client) -> String {
         let endpoint = client.webhooks().create(CreateWebhook::new(self.url(), Subscription::All)).await.unwrap();
         endpoint.secret.reveal().to_owned()

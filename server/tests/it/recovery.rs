@@ -1,4 +1,4 @@
-//! What the next start makes of an end that was not in order, and of damage.
+//! Recovery after crashes and damage.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ async fn an_unclean_shutdown_is_reported_and_a_clean_one_is_not() {
     assert!(server.terminate().success());
     server.restart();
     assert!(!server.log().contains(REPORT), "{}", server.log());
-    // Nothing need have been written for it.
+    // A crash counts as unclean even without a write.
     server.crash_and_restart();
     assert_eq!(server.log().matches(REPORT).count(), 1, "{}", server.log());
     assert!(server.terminate().success());
@@ -42,34 +42,34 @@ async fn a_damaged_journal_entry_before_the_last_is_reported_and_not_repaired() 
     bytes[60] ^= 1;
     fs::write(&journal, &bytes).unwrap();
     let output = server.administer(&["check"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("is damaged at byte 45"), "{said}");
-    assert!(said.contains(journal.to_str().unwrap()) && said.contains("restore it from a backup"), "{said}");
-    assert_eq!(fs::read(&journal).unwrap(), bytes, "nothing is repaired silently");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && stderr.contains("is damaged at byte 45"), "{stderr}");
+    assert!(stderr.contains(journal.to_str().unwrap()) && stderr.contains("restore it from a backup"), "{stderr}");
+    assert_eq!(fs::read(&journal).unwrap(), bytes, "check repaired the journal");
 }
 
-/// Creates so many payments under keys of their own; returns the bodies of the answers.
+/// Creates payments with their own idempotency keys and returns the response bodies.
 async fn create(server: &Server, payments: std::ops::Range<usize>) -> Vec<String> {
     let mut bodies = Vec::new();
     for nth in payments {
-        let answer = ask(server, nth).await;
+        let answer = create_one(server, nth).await;
         assert_eq!(answer.status(), 201);
         bodies.push(answer.text().await.unwrap());
     }
     bodies
 }
 
-async fn ask(server: &Server, nth: usize) -> reqwest::Response {
+async fn create_one(server: &Server, nth: usize) -> reqwest::Response {
     let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("key-{nth}"));
     request.json(&payment_of(&json!(100))).send().await.unwrap()
 }
 
-/// Everything that was answered is there, once, and its keys give the same answers.
-async fn assert_holds(server: &Server, bodies: &[String]) {
+/// Asserts that every acknowledged payment exists once and that its key replays the response.
+async fn assert_has_all(server: &Server, bodies: &[String]) {
     let list: Value = server.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
     assert_eq!(list["total"], bodies.len());
     for (nth, body) in bodies.iter().enumerate() {
-        let again = ask(server, nth).await;
+        let again = create_one(server, nth).await;
         assert_eq!(again.headers()["idempotent-replayed"], "true");
         assert_eq!(&again.text().await.unwrap(), body);
     }
@@ -86,19 +86,19 @@ async fn repeated_kills_during_recovery_lose_nothing() {
     server.kill();
     for kill in 0..40_u64 {
         if kill == 20 {
-            // From here on recovery means making the engine anew.
+            // From here on recovery rebuilds the engine.
             fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
         }
         let mut starting = Command::new(BINARY);
         starting.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(server.data());
         let mut starting = starting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // From before the first file is opened to some moments after the first request could be served.
+        // Kill times range from before the first file is opened to after the server is ready.
         tokio::time::sleep(Duration::from_millis(kill % 20 * 9)).await;
         starting.kill().unwrap();
         starting.wait().unwrap();
     }
     server.restart();
-    assert_holds(&server, &bodies).await;
+    assert_has_all(&server, &bodies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +109,7 @@ async fn a_damaged_engine_is_rebuilt_from_the_journal_and_the_log_says_so() {
     let whole = server.directory.path().join("whole");
     copy(&server.data(), &whole);
     let engine = fs::read(server.data().join("sled").join("db")).unwrap();
-    // Cut anywhere, overwritten anywhere, and the settings lost.
+    // Truncate the file, overwrite a part, or empty sled's settings.
     let mut damages: Vec<(&str, Vec<u8>)> = Vec::new();
     for cut in [0, 1, 100, 4096, engine.len() / 2, engine.len() - 1] {
         damages.push(("db", engine[..cut].to_vec()));
@@ -121,20 +121,20 @@ async fn a_damaged_engine_is_rebuilt_from_the_journal_and_the_log_says_so() {
         damages.push(("db", torn));
     }
     damages.push(("conf", Vec::new()));
-    let mut made_anew = 0;
+    let mut rebuilt = 0;
     for (file, damaged) in damages {
         fs::remove_dir_all(server.data()).unwrap();
         copy(&whole, &server.data());
         fs::write(server.data().join("sled").join(file), &damaged).unwrap();
         server.restart();
-        assert_holds(&server, &bodies).await;
-        if server.log().matches("was made anew").count() > made_anew {
-            made_anew += 1;
-            assert!(server.data().join("sled.damaged").join(file).exists(), "what is damaged is kept");
+        assert_has_all(&server, &bodies).await;
+        if server.log().matches("was made anew").count() > rebuilt {
+            rebuilt += 1;
+            assert!(server.data().join("sled.damaged").join(file).exists(), "the damaged engine is gone");
         }
         server.kill();
     }
-    assert!(made_anew >= 4, "{made_anew} of the damages were found by the engine");
+    assert!(rebuilt >= 4, "the engine noticed only {rebuilt} damages");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +149,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     };
     damage(&server.data());
     server.restart();
-    assert_holds(&server, &bodies).await;
+    assert_has_all(&server, &bodies).await;
     assert!(server.log().contains("was made anew"));
     assert!(server.terminate().success());
 
@@ -160,25 +160,25 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     let first = fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
     fs::rename(&first, first.with_file_name("00000000000000000005.journal")).unwrap();
     let refused = server.administer(&["keys", "list"]);
-    let said = String::from_utf8(refused.stderr).unwrap();
+    let stderr = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        !refused.status.success() && said.contains("is damaged") && said.contains("payments-server restore"),
-        "{said}"
+        !refused.status.success() && stderr.contains("is damaged") && stderr.contains("payments-server restore"),
+        "{stderr}"
     );
 
-    // Without any journal nothing is made, least of all an empty store.
+    // Without a journal no command creates an empty store.
     fs::remove_file(first.with_file_name("00000000000000000005.journal")).unwrap();
     assert!(!server.administer(&["keys", "list"]).status.success());
     let lost = server.directory.path().join("lost");
     fs::rename(server.data(), &lost).unwrap();
-    let nothing = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
-    assert!(String::from_utf8_lossy(&nothing.stderr).contains("is missing; put it back"), "{nothing:?}");
+    let refused = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is missing; put it back"), "{refused:?}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
     let restored = server.administer(&["restore", "--journal", whole.to_str().unwrap()]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     server.restart();
-    assert_holds(&server, &bodies).await;
+    assert_has_all(&server, &bodies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,7 +189,7 @@ async fn restore_until_a_time_restores_the_store_of_that_time() {
     let moment = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.%3NZ"]).output().unwrap().stdout;
     let moment = String::from_utf8(moment).unwrap().trim().to_owned();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // The first payment's life goes on after that moment.
+    // The first payment is paid after that moment.
     let first: Value = serde_json::from_str(&early[0]).unwrap();
     let simulate = format!("/checkout/{}/simulate", first["id"].as_str().unwrap());
     assert_eq!(server.request(Method::POST, &simulate).send().await.unwrap().status(), 200);
@@ -203,14 +203,14 @@ async fn restore_until_a_time_restores_the_store_of_that_time() {
     let journal = lost.join("journal");
     let journal = journal.to_str().unwrap();
     let later = server.administer(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
-    let said = String::from_utf8_lossy(&later.stderr).into_owned();
-    assert!(!later.status.success() && said.contains("is of a later moment"), "{said}");
+    let stderr = String::from_utf8_lossy(&later.stderr).into_owned();
+    assert!(!later.status.success() && stderr.contains("is of a later moment"), "{stderr}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
     let restored = server.administer(&["restore", "--journal", journal, "--until", &moment]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     server.restart();
-    assert_holds(&server, &early).await;
+    assert_has_all(&server, &early).await;
     let path = format!("/payments/{}", first["id"].as_str().unwrap());
     let then: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
     assert_eq!(then["rawStatus"], "created");
@@ -227,7 +227,7 @@ async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
         let before = bodies.len();
         let copying = tokio::task::spawn_blocking(move || {
             fs::create_dir(&to).unwrap();
-            // Either half first, so that each is once the older one.
+            // Alternate the order, so that each half is sometimes the older one.
             let halves = if round % 2 == 0 { ["sled", "journal", "open"] } else { ["journal", "sled", "open"] };
             for half in halves {
                 copy(&from.join(half), &to.join(half));
@@ -243,13 +243,13 @@ async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
                     copy.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
                 assert!(list["total"].as_u64().unwrap() >= before as u64);
                 for (nth, body) in bodies[..before].iter().enumerate() {
-                    assert_eq!(&ask(&copy, nth).await.text().await.unwrap(), body);
+                    assert_eq!(&create_one(&copy, nth).await.text().await.unwrap(), body);
                 }
             }
-            Err((_, said)) => assert!(said.contains("but the store already holds"), "{said}"),
+            Err((_, log)) => assert!(log.contains("but the store already holds"), "{log}"),
         }
     }
-    assert!(opened >= 3, "{opened} copies were opened");
+    assert!(opened >= 3, "only {opened} copies opened");
     eventually("the server to answer", async || server.keyless(Method::GET, "/healthz").send().await.ok()).await;
 }
 
@@ -257,7 +257,7 @@ async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
 async fn an_interrupted_first_start_is_repeated() {
     let mut server = Server::start();
     server.kill();
-    // The engine was being made: its file is torn, and there is no journal yet, or one without a file.
+    // As a crash leaves it: a torn engine file, and no journal or one without a file.
     for has_directory in [false, true] {
         for name in ["journal.json", "open"] {
             let _ = fs::remove_file(server.data().join(name));
@@ -273,5 +273,5 @@ async fn an_interrupted_first_start_is_repeated() {
         server.kill();
     }
     server.restart();
-    assert!(ask(&server, 0).await.headers().contains_key("idempotent-replayed"));
+    assert!(create_one(&server, 0).await.headers().contains_key("idempotent-replayed"));
 }

@@ -1,4 +1,4 @@
-//! Bad input: every refusal is the error body, names what is wrong, and leaves the server as it was.
+//! Bad input: every refusal has the error body, names the fault and changes nothing.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::server::{SANDBOX_KEY, Server, payment_of};
 
-/// Checks that an answer is the error body and returns its sentences.
+/// Asserts that a response has the error body and returns its messages.
 async fn refused(answer: reqwest::Response, status: u16) -> Vec<String> {
     assert_eq!(answer.status().as_u16(), status);
     let headers = answer.headers().clone();
@@ -215,9 +215,9 @@ async fn an_open_session_expires_and_a_paid_one_does_not() {
         let payment = server.create(&payment_of(&json!(5))).await;
         payment["id"].as_str().unwrap().to_owned()
     };
-    let (left, paid) = (create().await, create().await);
+    let (open, paid) = (create().await, create().await);
     server.keyless(Method::POST, &format!("/api/v1/checkout/{paid}/simulate")).send().await.unwrap();
-    // Its end comes while the server is down.
+    // The session ends while the server is down.
     server.kill();
     tokio::time::sleep(Duration::from_secs(2)).await;
     server.restart();
@@ -229,7 +229,7 @@ async fn an_open_session_expires_and_a_paid_one_does_not() {
         }
     };
     crate::server::eventually("the session to expire", || async {
-        (status(left.clone()).await == ("expired".into(), "expired".into())).then_some(())
+        (status(open.clone()).await == ("expired".into(), "expired".into())).then_some(())
     })
     .await;
     assert_eq!(status(paid).await, ("completed".into(), "paid".into()));
@@ -237,7 +237,7 @@ async fn an_open_session_expires_and_a_paid_one_does_not() {
         let list = server.request(Method::GET, &format!("/payments?status={filter}")).send().await.unwrap();
         assert_eq!(list.json::<Value>().await.unwrap()["total"], total, "{filter}");
     }
-    let page = server.keyless(Method::GET, &format!("/checkout/{left}")).send().await.unwrap().text().await.unwrap();
+    let page = server.keyless(Method::GET, &format!("/checkout/{open}")).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("This payment link has expired"), "{page}");
 }
 
@@ -256,12 +256,12 @@ async fn an_invalid_or_private_webhook_url_returns_400() {
     }
 }
 
-/// Requests that break HTTP itself, and strings that break careless programs. Whatever is answered, the server lives.
+/// Requests that violate HTTP, and invalid UTF-8. The server may answer anything but 5xx.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_http_never_stops_the_server() {
     let server = Server::start();
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
-    for nonsense in [
+    for malformed in [
         &b"\0\0\0\0"[..],
         b"GET\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
@@ -275,12 +275,12 @@ async fn malformed_http_never_stops_the_server() {
     ] {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        stream.write_all(nonsense).unwrap();
+        stream.write_all(malformed).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let text = String::from_utf8_lossy(&answer);
-        assert!(!text.starts_with("HTTP/1.1 5"), "{nonsense:?} made {text}");
+        assert!(!text.starts_with("HTTP/1.1 5"), "{malformed:?} got {text}");
     }
     let log = server.log();
     assert!(!log.contains("panicked"), "{log}");

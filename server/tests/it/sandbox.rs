@@ -1,5 +1,4 @@
-//! The sandbox: everybody's on a developer's own machine, and nobody's on a server that the world reaches, unless its
-//! operator opens it.
+//! The sandbox: on for a local server, off for a public one unless `--sandbox` is given.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 use crate::server::{SANDBOX_KEY, Server, payment_of};
 
 const PUBLIC: [&str; 2] = ["--base-url", "https://pay.example"];
-/// Everywhere that a visitor is offered the key.
+/// The pages that show the sandbox key.
 const PAGES: [&str; 3] = ["/docs", "/dashboard", "/api/v1/openapi.json"];
 
 async fn demo_session(server: &Server) -> (StatusCode, Value) {
@@ -38,10 +37,10 @@ async fn a_public_server_has_no_sandbox() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert_eq!(body["message"], "the sandbox is off on this server; its operator turns it on with --sandbox");
     for page in PAGES {
-        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} shows the key");
     }
     assert!(text(&server, "/docs").await.contains("Bearer sk_test_..."));
-    assert_eq!(keys(&server), json!([]), "no sandbox workspace is made");
+    assert_eq!(keys(&server), json!([]), "the server created a sandbox workspace");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +49,7 @@ async fn a_public_server_refuses_a_stored_sandbox_key_unless_the_flag_allows_it(
     server.create(&payment_of(&json!(5))).await;
     server.kill();
     server.restart_with(&PUBLIC);
-    assert_eq!(keys(&server).as_array().unwrap().len(), 1, "the record is still there");
+    assert_eq!(keys(&server).as_array().unwrap().len(), 1, "the server deleted the key");
     assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
     assert_eq!(demo_session(&server).await.0, StatusCode::NOT_FOUND);
 
@@ -59,7 +58,7 @@ async fn a_public_server_refuses_a_stored_sandbox_key_unless_the_flag_allows_it(
     assert_eq!(account(&server).await, StatusCode::OK);
     assert_eq!(demo_session(&server).await.0, StatusCode::CREATED);
     for page in &PAGES[..2] {
-        assert!(text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+        assert!(text(&server, page).await.contains(SANDBOX_KEY), "{page} does not show the key");
     }
 }
 
@@ -70,7 +69,7 @@ async fn a_revoked_sandbox_key_is_shown_on_no_page() {
     let id = keys(&server)[0]["id"].as_str().unwrap().to_owned();
     assert!(server.administer(&["keys", "revoke", &id]).status.success());
     for page in PAGES {
-        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} offers the key");
+        assert!(!text(&server, page).await.contains(SANDBOX_KEY), "{page} shows the key");
     }
     assert_eq!(account(&server).await, StatusCode::UNAUTHORIZED);
     let (status, body) = demo_session(&server).await;

@@ -1,4 +1,4 @@
-//! The sandbox of a server that others reach: what strangers store there is bounded in bytes and in age.
+//! The sandbox of a public server has its own store, limited in size and age.
 
 use std::{collections::HashSet, fs, path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lost_files::{create_long, entries_end, files},
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
 
@@ -36,23 +36,23 @@ async fn payments(server: &Server) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     let server = Server::start_with(&[&PUBLIC[..], &["--sandbox-mib", "64"]].concat());
-    let lasting = entries_end(&files(&server)[0]);
+    let main_store_end = entries_end(&files(&server)[0]);
     let mut made = 0;
     while !server.log().contains("the sandbox began anew") {
         let creates = (made..made + 100).map(|nth| create_long(&server.url, nth));
         let answers: Vec<_> = stream::iter(creates).buffer_unordered(16).collect().await;
         assert!(answers.into_iter().all(|answer| answer.unwrap().status() == StatusCode::CREATED));
         made += 100;
-        assert!(made < 10_000, "{made} payments of 23 KB, and it never began anew");
+        assert!(made < 10_000, "the sandbox is not reset after {made} payments of 23 KB");
     }
-    eventually("the full store to be gone", async || (stores(&server).len() == 1).then_some(())).await;
-    // It is looked at once a second; so much can come meanwhile.
+    eventually("the server to remove the full store", async || (stores(&server).len() == 1).then_some(())).await;
+    // The server checks the size once a second, so the store can exceed its limit.
     assert!(bytes_in(&server.data().join("sandbox")) < 2 * 64 * 1024 * 1024);
-    assert_eq!(entries_end(&files(&server)[0]), lasting, "the other store has grown");
+    assert_eq!(entries_end(&files(&server)[0]), main_store_end, "the main store has grown");
     assert!(payments(&server).await["total"].as_u64().unwrap() < made as u64);
 
-    // The new one works as the old one did, events included.
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    // The new store works too, including events.
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let webhook = json!({"url": receiver.url(), "events": "*"});
     let subscribed = server.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
     assert_eq!(subscribed.status(), StatusCode::CREATED);
@@ -80,10 +80,10 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let path = format!("/payments/{}", serde_json::from_str::<Value>(&own).unwrap()["id"].as_str().unwrap());
 
     server.crash_and_restart();
-    assert_eq!(create_long(&server.url, 1).await.unwrap().text().await.unwrap(), own, "the same key, the same answer");
+    assert_eq!(create_long(&server.url, 1).await.unwrap().text().await.unwrap(), own, "the key replays the response");
     assert_eq!(payments(&server).await["total"], 1);
 
-    // As if it had been made a day ago, and the next one too long ago to know.
+    // Age the sandbox store by a day.
     server.kill();
     let store = stores(&server).remove(0);
     let begun: i64 = store.file_name().unwrap().to_str().unwrap().parse().unwrap();
@@ -97,7 +97,7 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let kept = server.keyless(Method::GET, &path).bearer_auth(&key).send().await.unwrap();
     assert_eq!(kept.json::<Value>().await.unwrap(), merchants);
 
-    // One that cannot be opened is no reason not to serve.
+    // A damaged sandbox store does not keep the server from starting.
     server.kill();
     let store = stores(&server).remove(0);
     fs::write(store.join("journal.json"), "torn").unwrap();
@@ -111,13 +111,13 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_its_own() {
     let mut server = Server::start_with(&["--session-ttl", "3"]);
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     let paid = server.create(&payment_of(&json!(1))).await;
     let open = server.create(&payment_of(&json!(2))).await;
     server.kill();
     server.restart_with(&PUBLIC);
-    assert_eq!(payments(&server).await["total"], 0, "its lists are those of the new store");
+    assert_eq!(payments(&server).await["total"], 0, "lists show only the new store");
     let raw_status = async |payment: &Value| {
         let path = format!("/payments/{}", payment["id"].as_str().unwrap());
         let read = server.request(Method::GET, &path).send().await.unwrap();
@@ -130,14 +130,14 @@ async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_
     eventually("the open session to expire", async || (raw_status(&open).await == "expired").then_some(())).await;
     let events = || receiver.received().into_iter().map(|received| received.body).collect::<HashSet<_>>();
     eventually("all three events", async || (events().len() == 3).then_some(())).await;
-    // Until the last is logged, where its delivery is.
+    // Wait until the last delivery is logged.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let sent = receiver.received().len();
     server.crash_and_restart();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(receiver.received().len(), sent, "what has ended is not sent again");
+    assert_eq!(receiver.received().len(), sent, "the restart resent finished deliveries");
     assert!(server.terminate().success());
-    // Nor is a store left of a sandbox that is off, or that is its developer's own again.
+    // A server without a public sandbox removes the sandbox store.
     server.restart_with(&[]);
     assert!(!server.data().join("sandbox").exists());
 }

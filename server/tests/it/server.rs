@@ -1,4 +1,4 @@
-//! A running `payments-server`, and what a test says to it.
+//! Starts, stops and calls a `payments-server` process.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_payments-server");
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 
-/// A server process on a data directory of its own. Its log is in `server.log` beside the store.
+/// A server process with its own data directory. Its log is `server.log` beside the store.
 pub(crate) struct Server {
     process: Child,
     pub(crate) directory: TempDir,
@@ -30,7 +30,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// Starts a server with further arguments of `serve`.
+    /// Starts a server with more arguments of `serve`.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let arguments = arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -38,20 +38,20 @@ impl Server {
         Self { process, directory, url, arguments }
     }
 
-    /// Starts a server on the store in `data` of a directory, or gives the directory back with what was said.
+    /// Starts a server on the store in `data` of a directory. On failure, returns the directory and the log.
     pub(crate) fn try_start_on(directory: TempDir) -> Result<Self, (TempDir, String)> {
         match try_launch(Command::new(BINARY), directory.path(), "127.0.0.1:0", &[]) {
             Ok((process, url)) => Ok(Self { process, directory, url, arguments: Vec::new() }),
-            Err(said) => Err((directory, said)),
+            Err(log) => Err((directory, log)),
         }
     }
 
-    /// Starts a server that may have so many files and sockets open.
+    /// Starts a server with a limit of `descriptors` open files and sockets.
     pub(crate) fn start_limited(descriptors: u32) -> Self {
         Self::start_limited_with(descriptors, &[])
     }
 
-    /// The same with further arguments of `serve`.
+    /// [`Self::start_limited`] with more arguments of `serve`.
     pub(crate) fn start_limited_with(descriptors: u32, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
@@ -63,7 +63,7 @@ impl Server {
         server
     }
 
-    /// Starts a server that logs so much.
+    /// Starts a server with this log level.
     pub(crate) fn start_logging(level: &str, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
@@ -80,7 +80,7 @@ impl Server {
         self.directory.path().join("data")
     }
 
-    /// `kill -9`, then a new start on the same data and port.
+    /// `kill -9`, then a restart on the same data and port.
     pub(crate) fn crash_and_restart(&mut self) {
         self.kill();
         self.restart();
@@ -96,19 +96,19 @@ impl Server {
         (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);
     }
 
-    /// A start on the same data and port, with other arguments.
+    /// Restarts on the same data and port with other arguments. The server must have stopped.
     pub(crate) fn restart_with(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(ToString::to_string).collect();
         self.restart();
     }
 
-    /// The server, after its end, on the same data and port with other arguments.
+    /// [`Self::restart_with`], by value.
     pub(crate) fn restarted_with(mut self, arguments: &[&str]) -> Self {
         self.restart_with(arguments);
         self
     }
 
-    /// `kill -9`, then a new start with further variables in its environment.
+    /// `kill -9`, then a restart with more environment variables.
     pub(crate) fn restart_in(&mut self, variables: &[(&str, &str)]) {
         self.kill();
         let address = self.url.strip_prefix("http://").unwrap().to_owned();
@@ -117,13 +117,13 @@ impl Server {
         (self.process, self.url) = launch(command, self.directory.path(), &address, &self.arguments);
     }
 
-    /// SIGTERM, and how the process ended.
+    /// Sends SIGTERM and returns the exit status.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
         self.process.wait().unwrap()
     }
 
-    /// How the process ended by itself.
+    /// Waits for the process to exit by itself.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.process.wait().unwrap()
     }
@@ -140,12 +140,12 @@ impl Server {
         Client::builder(SANDBOX_KEY).base_url(&self.url).build().unwrap()
     }
 
-    /// A request to a path below `/api/v1` with the sandbox's key.
+    /// A request to a path under `/api/v1` with the sandbox key.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.keyless(method, &format!("/api/v1{path}")).bearer_auth(SANDBOX_KEY)
     }
 
-    /// Creates a payment with the sandbox's key.
+    /// Creates a payment with the sandbox key.
     pub(crate) async fn create(&self, body: &Value) -> Value {
         let answer = self.request(Method::POST, "/payments").json(body).send().await.unwrap();
         assert_eq!(answer.status(), 201);
@@ -154,7 +154,7 @@ impl Server {
 
     /// A request without a key.
     pub(crate) fn keyless(&self, method: Method, path: &str) -> RequestBuilder {
-        // Making one reads all of the system's certificates. A connection is used once: no test meets another's server.
+        // Building a client reads all system certificates. No connection is reused: another test's server may get its port.
         static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
             let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
             client.pool_max_idle_per_host(0).build().unwrap()
@@ -162,21 +162,20 @@ impl Server {
         HTTP.request(method, format!("{}{path}", self.url))
     }
 
-    /// An administrative verb on this server's data directory.
+    /// Runs a command on this server's data directory.
     pub(crate) fn administer(&self, arguments: &[&str]) -> std::process::Output {
         Command::new(BINARY).args(arguments).arg("--data-dir").arg(self.data()).output().unwrap()
     }
 }
 
-/// Whatever a test did to a store, everything must hold in it afterwards. A store that a test has damaged on purpose is
-/// refused, which is no finding.
+/// Runs `check` after each test. `check` refuses a store that a test damaged on purpose; a refusal passes.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
         if !std::thread::panicking() && self.data().join("sled").exists() {
-            let said = String::from_utf8_lossy(&self.administer(&["check"]).stderr).into_owned();
-            assert!(!said.contains("records are invalid"), "{said}");
+            let stderr = String::from_utf8_lossy(&self.administer(&["check"]).stderr).into_owned();
+            assert!(!stderr.contains("records are invalid"), "{stderr}");
         }
     }
 }
@@ -186,10 +185,10 @@ fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, Strin
 }
 
 pub(crate) fn launch(command: Command, directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
-    try_launch(command, directory, address, arguments).unwrap_or_else(|said| panic!("the server did not start: {said}"))
+    try_launch(command, directory, address, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
 }
 
-/// The process and its address, or what it said instead.
+/// Starts a server and returns the process and its URL, or the log if it does not start.
 pub(crate) fn try_launch(
     mut command: Command,
     directory: &Path,
@@ -197,7 +196,7 @@ pub(crate) fn try_launch(
     arguments: &[String],
 ) -> Result<(Child, String), String> {
     let log = File::options().create(true).append(true).open(directory.join("server.log")).unwrap();
-    // Tests ask faster than a merchant does; those of the limits set their own.
+    // Tests exceed the default rate limits. Tests of the limits set their own.
     if !arguments.iter().any(|argument| argument.contains("rate-limit")) {
         command.envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")]);
     }
@@ -225,14 +224,14 @@ pub(crate) fn payment_of(amount: &Value) -> Value {
     json!({"amount": amount, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart"})
 }
 
-/// Asks again and again until there is an answer, for at most ten seconds.
-pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+/// Polls until there is a value, for at most 20 seconds.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut poll: impl FnMut() -> F) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(answer) = ask().await {
-            return answer;
+        if let Some(value) = poll().await {
+            return value;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,5 +1,5 @@
-//! The main job, end to end: a merchant creates a payment, a customer settles it on the checkout page, the merchant's
-//! endpoint gets signed webhooks and verifies them, and all of it is there after a crash between any two steps.
+//! End to end: a merchant creates a payment, a customer pays it on the checkout page, and the merchant's endpoint verifies
+//! signed webhooks. All of it survives a crash after any step.
 
 use payments_client::{
     CreatePayment, CreateWebhook, Customer, EventKind, IdempotencyKey, Metadata, RawStatus, Status, Subscription,
@@ -7,11 +7,11 @@ use payments_client::{
 use reqwest::{Method, StatusCode};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, eventually},
 };
 
-/// How many steps the story has: a crash can come before each but the first, and after the last.
+/// The number of steps. A crash can come after each.
 const STEPS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,7 +29,7 @@ async fn a_first_payment_survives_a_crash_after_each_step() {
 async fn play(crash_after: Option<usize>) {
     let mut server = Server::start();
     let client = server.client();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, "thanks".into())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, "thanks".into())).await;
     let mut step = 0;
     let mut next = |server: &mut Server| {
         step += 1;
@@ -59,7 +59,7 @@ async fn play(crash_after: Option<usize>) {
     assert_eq!(created.net_amount.to_string(), "1187.97");
     next(&mut server);
 
-    // 3. The merchant's program crashed too and repeats its request: still one payment.
+    // 3. The merchant repeats the request with the same key: still one payment.
     let again = client.payments().create(params).idempotency_key(key).await.unwrap();
     assert_eq!(again, created);
     assert_eq!(client.payments().list().await.unwrap().total, 1);
@@ -71,7 +71,7 @@ async fn play(crash_after: Option<usize>) {
     assert!(page.contains("৳1,250.50") && page.contains("Two &#60;b&#62;cups&#60;/b&#62;"), "{page}");
     next(&mut server);
 
-    // 5. The customer presses the button that pays, and goes back to the shop.
+    // 5. The customer pays and gets a link back to the shop.
     let form = [("action", "success")];
     let answer = server.keyless(Method::POST, &path).header("content-type", "application/x-www-form-urlencoded");
     let answer = answer.body(format!("{}={}", form[0].0, form[0].1)).send().await.unwrap();
@@ -82,7 +82,7 @@ async fn play(crash_after: Option<usize>) {
     assert!(page.contains(&format!("href=\"{back}\"")), "{page}");
     next(&mut server);
 
-    // 6. The merchant's endpoint has heard of both, each from the same bytes that the API answers with.
+    // 6. The merchant's endpoint received both events, with the same bytes as the API returns.
     let both = eventually("both events", || async {
         let events: Vec<_> = receiver.received().iter().map(|received| received.verified_with(secret)).collect();
         let of = |kind| events.iter().find(|event| event.kind() == &kind).cloned();
@@ -94,7 +94,7 @@ async fn play(crash_after: Option<usize>) {
     assert_eq!(payment_completed.data().as_str(), paid.text().await.unwrap());
     next(&mut server);
 
-    // And all of it is still there.
+    // All of it is still there.
     let paid = client.payments().retrieve(&created.id).await.unwrap();
     assert_eq!((&paid.status, &paid.raw_status), (&Status::Completed, &RawStatus::Paid));
     assert!(paid.paid_at.is_some());

@@ -1,4 +1,4 @@
-//! Webhook endpoints beyond the story: removing, testing, and verifying for others.
+//! Webhook endpoints: removal, test pings and signature verification.
 
 use payments_client::{
     EventKind,
@@ -8,14 +8,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{Server, payment_of},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_endpoint_leaves_the_list_and_receives_no_events() {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let removed = server.request(Method::DELETE, &format!("/webhooks/{id}")).send().await.unwrap();
@@ -32,7 +32,7 @@ async fn a_removed_endpoint_leaves_the_list_and_receives_no_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_ping_returns_its_delivery() {
     let mut server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::ACCEPTED, "pong".into())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::ACCEPTED, "pong".into())).await;
     let secret = receiver.subscribe(&server.client()).await;
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let ping = |server: &Server| {

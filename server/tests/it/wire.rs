@@ -1,4 +1,4 @@
-//! HTTP as real clients, proxies and browsers write it.
+//! HTTP details of real clients, proxies and browsers.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::server::{SANDBOX_KEY, Server, eventually, payment_of};
 
-/// An answer as it came over the wire.
+/// A response read from a socket.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -20,8 +20,8 @@ struct Answer {
 }
 
 impl Answer {
-    /// Checks that it is the error body with a request id.
-    fn is_refusal(&self, status: u16) {
+    /// Asserts that it has this status, the error body and a request id.
+    fn assert_refused(&self, status: u16) {
         assert_eq!((self.status, &self.body["statusCode"]), (status, &json!(status)), "{self:?}");
         assert!(self.head.contains("x-request-id: req_"), "{self:?}");
         assert!(self.body["message"].is_string() && self.body["error"].is_string(), "{self:?}");
@@ -34,19 +34,19 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Reads one answer, all of it.
+/// Reads one whole response.
 fn read_answer(stream: &mut TcpStream) -> Answer {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
-        stream.read_exact(&mut byte).expect("the whole answer");
+        stream.read_exact(&mut byte).expect("a whole response");
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap().to_lowercase();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
     let mut body = vec![0; length];
-    stream.read_exact(&mut body).expect("the whole answer");
+    stream.read_exact(&mut body).expect("a whole response");
     Answer { status, head, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
 }
 
@@ -79,8 +79,8 @@ fn a_client_that_sends_a_whole_refused_body_reads_the_whole_response() {
                 "x".repeat(BODY)
             };
             stream.write_all(body.as_bytes()).unwrap_or_else(|error| panic!("{method} {path} {status}: {error}"));
-            read_answer(&mut stream).is_refusal(status);
-            // All of the body was read, so the connection goes on.
+            read_answer(&mut stream).assert_refused(status);
+            // The server read the whole body, so the connection stays usable.
             stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
             assert_eq!(read_answer(&mut stream).status, 200);
         }
@@ -93,8 +93,8 @@ fn an_expect_100_continue_client_is_refused_before_it_sends_its_body() {
     let mut stream = connect(&server);
     let head = "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    // Not `100 Continue`.
-    read_answer(&mut stream).is_refusal(401);
+    // No `100 Continue` comes first.
+    read_answer(&mut stream).assert_refused(401);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     assert!(rest.is_empty(), "{rest:?}");
@@ -119,7 +119,7 @@ fn a_too_long_path_or_head_returns_the_error_body_and_a_request_id() {
         let answer = read_answer(&mut stream);
         match status {
             200 => assert_eq!(answer.status, 200),
-            _ => answer.is_refusal(status),
+            _ => answer.assert_refused(status),
         }
     }
 }
@@ -140,7 +140,7 @@ async fn hyper_answers_an_unreadable_request_and_the_metric_counts_it() {
         stream.read_exact(&mut head).unwrap();
         assert_eq!(head, format!("HTTP/1.1 {status}").as_bytes());
     }
-    // A connection is counted when it has ended, a moment after its answer.
+    // The metric counts a connection when it ends, a moment after the response.
     eventually("the count", async || {
         let text = server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
         text.contains("payments_unreadable_requests_total 4\n").then_some(())
@@ -156,13 +156,13 @@ async fn an_authorization_of_another_scheme_does_not_hide_a_valid_key() {
         let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         assert_eq!(request.send().await.unwrap().status().as_u16(), status, "{fields:?}");
     };
-    // A proxy that guards the server with a password of its own.
+    // A proxy in front of the server may use Basic authentication.
     ask(&[("authorization", "Basic cHJveHk6cGFzcw=="), ("x-api-key", SANDBOX_KEY)], 200).await;
     ask(&[("authorization", "Digest username=proxy"), ("x-api-key", SANDBOX_KEY)], 200).await;
     ask(&[("authorization", "Basic cHJveHk6cGFzcw=="), ("authorization", "Bearer sk_test_demo")], 200).await;
     ask(&[("authorization", "Basic cHJveHk6cGFzcw==")], 401).await;
     ask(&[("authorization", "Basic cHJveHk6cGFzcw=="), ("x-api-key", "sk_test_unknown")], 401).await;
-    // A Bearer token is ours: it counts, whatever stands beside it.
+    // An invalid Bearer token is refused even beside a valid x-api-key.
     ask(&[("authorization", "Bearer sk_test_unknown"), ("x-api-key", SANDBOX_KEY)], 401).await;
 }
 
@@ -195,8 +195,8 @@ async fn the_error_for_invalid_json_names_line_and_column() {
         let request = server.request(Method::POST, "/payments").header("content-type", "application/json");
         let answer = request.body(body).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
-        let told: Value = answer.json().await.unwrap();
-        assert_eq!(told["message"], json!([format!("body must be valid JSON; {fault}")]));
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["message"], json!([format!("body must be valid JSON; {fault}")]));
     }
 }
 
@@ -207,10 +207,10 @@ async fn the_error_for_another_url_scheme_asks_for_http_or_https() {
     body["success_url"] = "localhost:3000/paid".into();
     body["cancel_url"] = "myapp://cancel".into();
     let answer = server.request(Method::POST, "/payments").json(&body).send().await.unwrap();
-    let told: Value = answer.json().await.unwrap();
+    let body: Value = answer.json().await.unwrap();
     let sentences =
         ["success_url must begin with http:// or https://", "cancel_url must begin with http:// or https://"];
-    assert_eq!(told["message"], json!(sentences));
+    assert_eq!(body["message"], json!(sentences));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! The specification, a row a case, against the real server. The sections and rows bear the specification's own words; a
-//! row without a case, or a case that fails, is named in the end.
+//! The specification against the real server, one case per row. Sections and rows have the specification's names. The
+//! report lists failed cases and rows without a case.
 
 mod payments;
 mod report;

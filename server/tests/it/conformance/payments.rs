@@ -1,4 +1,4 @@
-//! Payments: their fields, moves and checkout.
+//! Payments: fields, transitions and checkout.
 
 use gateway_fakes::bkash;
 use reqwest::Method;
@@ -109,8 +109,8 @@ pub(super) async fn transitions(world: &World, report: &mut Report) {
     live.pay(&open).await;
     let (_, list) = world.ask(&live.key, Method::GET, "/payments?status=pending", None).await;
     let raw: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|payment| &payment["rawStatus"]).collect();
-    let both = raw.contains(&&json!("processing")) && raw.contains(&&json!("created"));
-    report.row("Mapping used by the status filter", "pending", both, &raw);
+    let has_both = raw.contains(&&json!("processing")) && raw.contains(&&json!("created"));
+    report.row("Mapping used by the status filter", "pending", has_both, &raw);
     let (status, refused) = world.ask(&live.key, Method::POST, &format!("/payments/{open}/refund"), None).await;
     report.row("Rules", "Only paid can be refunded", status == 409, &refused);
 
@@ -129,8 +129,8 @@ pub(super) async fn transitions(world: &World, report: &mut Report) {
     report.row("Data shapes", "plus refund_reason", data == refunded, &event);
     let usd = live.paid(10.0, "USD").await;
     let (_, card) = world.ask(&live.key, Method::POST, &format!("/payments/{usd}/refund"), None).await;
-    let by_hand = (&refunded["refund"]["requiresManualSettlement"], &card["refund"]["requiresManualSettlement"]);
-    report.row("Refund", "requiresManualSettlement", by_hand == (&json!(true), &json!(false)), &by_hand);
+    let manual = (&refunded["refund"]["requiresManualSettlement"], &card["refund"]["requiresManualSettlement"]);
+    report.row("Refund", "requiresManualSettlement", manual == (&json!(true), &json!(false)), &manual);
 
     let test = world.server().create(&payment_of(&json!(5))).await;
     let path = format!("/checkout/{}/simulate", test["id"].as_str().unwrap());

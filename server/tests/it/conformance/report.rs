@@ -1,8 +1,8 @@
-//! Every row of the specification, and what became of it.
+//! Every row of the specification and its result.
 
 use std::collections::BTreeSet;
 
-/// Every section with the first words of each of its rows and rules.
+/// Every section with the first words of its rows and rules.
 pub(super) const SPECIFICATION: [(&str, &[&str]); 22] = [
     (
         "Payment",
@@ -116,7 +116,7 @@ pub(super) const SPECIFICATION: [(&str, &[&str]); 22] = [
     ),
 ];
 
-/// What became of the rows.
+/// The results of the rows.
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) seen: BTreeSet<(&'static str, &'static str)>,

@@ -1,4 +1,4 @@
-//! Keys, idempotency, errors and limits: what holds of every request.
+//! Keys, idempotency, errors and limits.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{report::Report, world::World};
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, payment_of},
 };
 
@@ -114,7 +114,7 @@ pub(super) async fn errors_and_limits(world: &World, report: &mut Report) {
     report.row("Limits", "429 with Retry-After", holds, &last);
     report.row("Errors", "429", holds, &last);
     let begun = Instant::now();
-    let hanging = Receiver::start(Manner::Hang).await;
+    let hanging = Receiver::start(Reply::Never).await;
     let body = json!({"url": hanging.url(), "events": "*"});
     world.ask(SANDBOX_KEY, Method::POST, "/webhooks", Some(&body)).await;
     let payment = server.create(&payment_of(&json!(5))).await;

@@ -15,7 +15,7 @@ use super::{
     world::{World, has},
 };
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
@@ -69,7 +69,7 @@ pub(super) async fn account_and_webhooks(world: &World, report: &mut Report) {
     let says = removed["success"] == true && removed["message"].is_string();
     report.row("Endpoints", "DELETE /webhooks/:id", status == 200 && says, &removed);
 
-    let delivered = eventually("a delivery that was answered", async || {
+    let delivered = eventually("a successful delivery", async || {
         let (_, list) = world.ask(key, Method::GET, "/webhooks/deliveries?limit=100", None).await;
         list["items"].as_array().unwrap().iter().find(|one| one["status"] == "success").cloned()
     })
@@ -81,9 +81,9 @@ pub(super) async fn account_and_webhooks(world: &World, report: &mut Report) {
         && delivered["attempts"] == 1
         && delivered["attemptNumber"] == 1;
     report.row(section, "responseStatus and attempts", both, &delivered);
-    let kept = delivered["responseBody"].as_str().unwrap_or_default().len();
-    report.row(section, "truncated response body", kept == 1024, &kept);
-    report.row("Delivery", "Every attempt is logged", both && kept == 1024, &delivered);
+    let body_length = delivered["responseBody"].as_str().unwrap_or_default().len();
+    report.row(section, "truncated response body", body_length == 1024, &body_length);
+    report.row("Delivery", "Every attempt is logged", both && body_length == 1024, &delivered);
     report.row("Delivery", "2xx", delivered["status"] == "success", &delivered);
 }
 
@@ -158,14 +158,14 @@ pub(super) async fn events(world: &World, report: &mut Report) {
     report.row("Endpoints", "POST /webhooks/verify", reasons[4] == true, &reasons);
 }
 
-/// How long a ping to an endpoint that never answers takes, and what is logged of it.
+/// Delivers to an endpoint that never replies. Returns how long the attempt took and the delivery.
 pub(super) async fn a_hanging_endpoint() -> (Duration, Value) {
     let server = Server::start();
-    let receiver = Receiver::start(Manner::Hang).await;
+    let receiver = Receiver::start(Reply::Never).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
     let begun = Instant::now();
-    let delivery = eventually("the attempt to end", async || {
+    let delivery = eventually("the delivery attempt to end", async || {
         let answer = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
         let list: Value = answer.json().await.unwrap();
         (list["items"][0]["status"] != "pending").then(|| list["items"][0].clone())

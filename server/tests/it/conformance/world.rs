@@ -1,11 +1,11 @@
-//! The server, a merchant and a receiver of its events.
+//! The server, a merchant and a webhook receiver.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     live::Live,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually},
 };
 
@@ -18,13 +18,13 @@ pub(super) struct World {
 impl World {
     pub(super) async fn new() -> Self {
         let live = Live::start_with("gateway-timeout = 1", &["--rate-limit", "0", "--keyless-rate-limit", "0"]).await;
-        let receiver = Receiver::start(Manner::Answer(StatusCode::OK, "x".repeat(3000))).await;
+        let receiver = Receiver::start(Reply::Status(StatusCode::OK, "x".repeat(3000))).await;
         let body = json!({"url": receiver.url(), "events": "*"});
         let mut secret = String::new();
         for key in [SANDBOX_KEY, &live.key] {
             let request = live.server.keyless(Method::POST, "/api/v1/webhooks").bearer_auth(key).json(&body);
             let endpoint: Value = request.send().await.unwrap().json().await.unwrap();
-            // Both keys' events are verified with the live endpoint's secret, the last.
+            // Signatures are checked with the live endpoint's secret, which is the last one.
             secret = endpoint["secret"].as_str().unwrap().to_owned();
         }
         Self { live, receiver, secret }
@@ -44,7 +44,7 @@ impl World {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// The events of a kind about a payment, as they were received.
+    /// The received events of a kind about a payment.
     pub(super) async fn events(&self, kind: &str, about: &str) -> Vec<Value> {
         let all = self.receiver.received().into_iter().map(|one| serde_json::from_slice::<Value>(&one.body).unwrap());
         all.filter(|event| event["event"] == kind && event.to_string().contains(about)).collect()

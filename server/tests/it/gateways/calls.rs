@@ -1,4 +1,4 @@
-//! The calls themselves: their way, their outages, and what they may not tell.
+//! Gateway calls: proxies, outages and secrets.
 
 use std::{
     net::SocketAddr,
@@ -20,14 +20,14 @@ use tokio::{
 use super::live;
 use crate::{
     live::Live,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::BINARY,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gateway_calls_ignore_environment_proxies_and_use_the_configured_one() {
     let mut live = live().await;
-    // Nobody listens there.
+    // Nothing listens on this port.
     let dead = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
     let dead = dead.map(|name| (name, "http://127.0.0.1:9"));
     live.server.restart_in(&dead);
@@ -39,26 +39,26 @@ async fn gateway_calls_ignore_environment_proxies_and_use_the_configured_one() {
     live.server.restart_in(&[&dead[..], &[("PAYMENTS_GATEWAY_PROXY", &*format!("http://a:hush@{proxy}"))]].concat());
     live.paid(5.0, "USD").await;
     let after_card = passed.load(Ordering::Relaxed);
-    assert!(after_card > 0, "the card processor was called by the proxy");
+    assert!(after_card > 0, "Stripe calls use the proxy");
     live.paid(5.0, "BDT").await;
     let after_both = passed.load(Ordering::Relaxed);
-    assert!(after_both > after_card, "so was the mobile-money gateway");
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    assert!(after_both > after_card, "bKash calls use the proxy");
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let hook = json!({"url": receiver.url(), "events": "*"});
     let hook: Value = live.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().json().await.unwrap();
     let ping = format!("/webhooks/{}/test", hook["id"].as_str().unwrap());
     assert_eq!(live.request(Method::POST, &ping).send().await.unwrap().status(), 200);
-    assert_eq!((receiver.received().len(), passed.load(Ordering::Relaxed)), (1, after_both), "a webhook was not");
+    assert_eq!((receiver.received().len(), passed.load(Ordering::Relaxed)), (1, after_both), "webhooks bypass it");
     assert!(!live.server.log().contains("hush"));
 
     let mut command = Command::new(BINARY);
     command.args(["serve", "--gateway-proxy", "hush", "--listen", "127.0.0.1:0"]);
     let output = command.arg("--data-dir").arg(live.server.directory.path().join("other")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("--gateway-proxy") && !said.contains("hush"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("--gateway-proxy") && !stderr.contains("hush"), "{stderr}");
 }
 
-/// An HTTP proxy that counts the connections it passes on.
+/// Starts an HTTP proxy that counts the connections it forwards.
 async fn proxy(passed: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -105,7 +105,7 @@ async fn no_gateway_credential_or_token_reaches_the_log_or_the_store() {
     let bdt = live.paid(5.0, "BDT").await;
     let usd = live.paid(5.0, "USD").await;
     let log = live.server.log();
-    assert!(log.contains(&bdt) && log.contains(&usd), "the log tells of both");
+    assert!(log.contains(&bdt) && log.contains(&usd), "the log mentions both payments");
     for secret in
         [bkash::APP_SECRET, bkash::APP_KEY, bkash::PASSWORD, "eyJ.fake", stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]
     {

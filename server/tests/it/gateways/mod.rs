@@ -1,4 +1,4 @@
-//! Live payments through both gateways, which are strict fakes on this machine.
+//! Live payments through strict fakes of both gateways.
 
 mod calls;
 mod payments;
@@ -10,7 +10,7 @@ async fn live() -> Live {
     Live::start("gateway-timeout = 1").await
 }
 
-/// A payment that its customer has approved at bKash, and where the browser is sent back to.
+/// Creates a payment that its customer approves at bKash. Returns its id and the return URL.
 async fn approved(live: &Live, wallet: &str) -> (String, String) {
     let id = live.create(7.0, "BDT").await;
     let (_, attempt) = live.pay(&id).await;

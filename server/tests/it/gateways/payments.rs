@@ -1,4 +1,4 @@
-//! Payments through both gateways, and what their customers do.
+//! Payments through both gateways.
 
 use gateway_fakes::{Fault, bkash, stripe};
 use reqwest::Method;
@@ -44,7 +44,7 @@ async fn bkash_confirms_mobile_money_and_its_refund_is_settled_manually() {
     assert!(listed.starts_with(&id) && listed.contains("15.5 BDT"), "{listed}");
     let settled = live.administer(&["refunds", "settle", &id, "--reference", "TRX9"]);
     assert!(settled.contains("TRX9"), "{settled}");
-    assert_eq!(live.administer(&["refunds", "settle", &id, "--reference", "TRX9"]), settled, "said once more");
+    assert_eq!(live.administer(&["refunds", "settle", &id, "--reference", "TRX9"]), settled, "idempotent");
     assert!(!live.server.administer(&["refunds", "settle", &id, "--reference", "TRX10"]).status.success());
     assert_eq!(live.administer(&["refunds", "list"]), "");
     let settled = live.payment(&id).await;
@@ -90,7 +90,7 @@ async fn a_lost_answer_to_execute_is_queried_and_the_money_moves_once() {
         live.bkash.faults().next("status", fault);
         live.come_back(&back).await;
         live.becomes(&id, "paid").await;
-        // The browser comes back once more.
+        // The browser requests the return URL again.
         assert!(live.come_back(&back).await.starts_with("https://shop.example/paid"));
         assert_eq!(live.bkash.program().books()[0].taken, 1, "{fault:?}");
     }
@@ -102,7 +102,7 @@ async fn an_execute_that_never_arrived_is_retried() {
     let (id, back) = approved(&live, bkash::WALLET).await;
     live.bkash.faults().next("execute", Fault::DropBefore);
     let page = live.come_back(&back).await;
-    assert_eq!(page, format!("/checkout/{id}"), "the page says that it is being checked");
+    assert_eq!(page, format!("/checkout/{id}"), "the browser returns to the checkout page");
     live.becomes(&id, "paid").await;
     assert_eq!(live.bkash.program().books()[0].taken, 1);
 }
@@ -124,14 +124,14 @@ async fn a_payment_approved_during_a_crash_is_paid_without_the_browser() {
     let usd = live.create(7.0, "USD").await;
     let (_, attempt) = live.pay(&bdt).await;
     let (_, session) = live.pay(&usd).await;
-    // The server is not there when the customers approve, nor for the events that tell of it.
+    // The server is down when the customers approve and when Stripe sends its events.
     live.server.kill();
     live.bkash.program().approve(&attempt, bkash::WALLET).unwrap();
     live.stripe.program().pay(&session, stripe::CARD).unwrap();
     live.server.restart();
     live.becomes(&bdt, "paid").await;
     live.becomes(&usd, "paid").await;
-    assert_eq!(live.bkash.program().token_calls(), 1, "the token outlives a restart");
+    assert_eq!(live.bkash.program().token_calls(), 1, "the token survives a restart");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,11 +147,11 @@ async fn a_cancelled_or_declined_payment_takes_no_money() {
     live.come_back(&back).await;
     assert_eq!(live.payment(&poor).await["rawStatus"], "failed");
 
-    let turned = live.create(7.0, "USD").await;
-    let (_, session) = live.pay(&turned).await;
-    live.come_back(&format!("{}/gateways/stripe/return/{turned}?outcome=cancel", live.server.url)).await;
-    assert_eq!(live.payment(&turned).await["rawStatus"], "cancelled");
-    assert_eq!(live.stripe.program().pay(&session, stripe::CARD), None, "the session was closed at the processor");
+    let usd = live.create(7.0, "USD").await;
+    let (_, session) = live.pay(&usd).await;
+    live.come_back(&format!("{}/gateways/stripe/return/{usd}?outcome=cancel", live.server.url)).await;
+    assert_eq!(live.payment(&usd).await["rawStatus"], "cancelled");
+    assert_eq!(live.stripe.program().pay(&session, stripe::CARD), None, "the server expired the session at Stripe");
     assert!(live.bkash.program().books().iter().chain(&live.stripe.program().books()).all(|entry| entry.taken == 0));
 }
 
@@ -169,7 +169,7 @@ async fn a_forged_success_return_does_not_confirm_a_payment() {
             "BDT" => live.bkash.program().approve(&attempt, bkash::WALLET),
             _ => live.stripe.program().pay(&attempt, stripe::CARD),
         };
-        // bKash was told to take the money a moment ago; it is told again a few seconds later.
+        // The server executed the payment too early and retries a few seconds later.
         live.come_back(&back.unwrap()).await;
         live.becomes(&id, "paid").await;
     }
@@ -226,7 +226,7 @@ async fn the_stripe_webhook_accepts_repeated_signed_events_and_refuses_forged_on
     assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, body), body).await, 200);
     assert_eq!(post(&sign("whsec_another", body), body).await, 400);
     assert_eq!(post("", body).await, 400);
-    // Whatever else is genuine is taken, or it would be sent again for days.
+    // The server accepts every signed event; Stripe would resend a refused one for days.
     for genuine in [
         r#"{"id":"evt_2","type":"invoice.paid","data":{"object":{"id":"in_1"}}}"#,
         r#"{"id":"evt_3","type":"refund.updated","data":{"object":{"metadata":{"payment_id":"pay_unknown"}}}}"#,

@@ -1,4 +1,4 @@
-//! Refunds that a gateway makes: once, and never lost.
+//! Refunds through a gateway happen exactly once.
 
 use gateway_fakes::Fault;
 use reqwest::Method;
@@ -29,7 +29,7 @@ async fn a_refund_succeeds_when_stripe_accepts_it_and_is_422_when_it_fails_or_is
         assert_eq!(is_back(), u32::from(is_made), "{status}");
         if !is_made {
             assert!(text.contains(status), "{text}");
-            // The key may try again, and that is another refund.
+            // A retry with the same key makes another refund.
             assert_eq!(refund().await.0, 200, "{status}");
             assert_eq!((is_back(), &live.payment(&id).await["rawStatus"]), (1, &json!("refunded")), "{status}");
         }
@@ -50,7 +50,7 @@ async fn a_refund_with_a_lost_gateway_answer_happens_once_and_its_key_replays_it
     assert_eq!(lost.status(), 503);
     assert!(lost.headers().contains_key("retry-after"));
     let keyless = live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
-    assert_eq!(keyless.status(), 409, "another request for the refund that is under way");
+    assert_eq!(keyless.status(), 409, "another request while the refund is pending");
     let found = refund("damaged").await;
     assert_eq!(found.status(), 200);
     let text = found.text().await.unwrap();
@@ -77,7 +77,7 @@ async fn thirty_concurrent_refunds_with_one_key_make_one_refund_and_share_its_re
         }
         assert_eq!(answers.iter().filter(|(_, replayed, _)| !replayed).count(), 1, "{currency}");
     }
-    assert_eq!(live.stripe.faults().calls_of("refund"), 1, "the processor was asked once");
+    assert_eq!(live.stripe.faults().calls_of("refund"), 1, "Stripe got one refund request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ async fn after_a_failed_refund_the_next_request_with_its_key_retries() {
     };
     let mut answers = futures_util::future::join_all((0..6).map(|_| refund())).await;
     answers.sort_unstable();
-    assert_eq!(answers, [200, 200, 200, 200, 200, 503], "one was told of the failure, the next try was made");
+    assert_eq!(answers, [200, 200, 200, 200, 200, 503], "one request fails, the next one retries");
     assert_eq!(live.stripe.program().books()[0].refunded, 1);
 }
 
@@ -114,8 +114,7 @@ async fn a_refund_rejected_by_the_bank_goes_to_manual_review() {
     let id = live.paid(30.0, "USD").await;
     assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);
     live.stripe.program().fail_refund(&live.stripe.program().refunds()[0]);
-    eventually("the refund to be listed", async || live.administer(&["reconcile", "list"]).contains(&id).then_some(()))
-        .await;
+    eventually("a manual review", async || live.administer(&["reconcile", "list"]).contains(&id).then_some(())).await;
     live.administer(&["reconcile", "resolve", &id, "--note", "sent by bank transfer"]);
     assert_eq!(live.administer(&["reconcile", "list"]), "");
     assert_eq!(live.payment(&id).await["rawStatus"], "refunded");

@@ -1,4 +1,4 @@
-//! What every answer and the whole store must be in the end.
+//! Compares the final state with the model.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,14 @@ use super::{
 };
 
 impl World {
-    /// Everything that can be read says what the model says.
-    pub(super) async fn agrees(mut self) {
-        if self.life < Duration::from_secs(3600) {
-            self.let_sessions_end(Instant::now() + self.life).await;
+    /// Reads everything and compares it with the model.
+    pub(super) async fn assert_matches(mut self) {
+        if self.session_ttl < Duration::from_secs(3600) {
+            self.wait_for_expiry(Instant::now() + self.session_ttl).await;
         }
         for who in [Who::Test, Who::Live] {
-            for place in 0..self.of(who).payments.len() {
-                self.read(who, place).await;
+            for index in 0..self.of(who).payments.len() {
+                self.read(who, index).await;
             }
             for status in [None].into_iter().chain(STATUSES.map(Some)) {
                 let count = self.of(who).payments.len();
@@ -30,13 +30,13 @@ impl World {
             }
             self.account(who).await;
             self.endpoints(who).await;
-            self.every_delivery(who).await;
-            for place in 0..self.of(who).kept.len() {
-                self.step(&(who, Operation::Replay { place })).await;
+            self.check_deliveries(who).await;
+            for index in 0..self.of(who).stored.len() {
+                self.step(&(who, Operation::Replay { index })).await;
             }
         }
         self.money_moved_once();
-        // Without the server, so that it reads the store itself. When the server is dropped the store is checked.
+        // Without a server the command reads the store itself. `check` runs when the server is dropped.
         assert!(self.live.server.terminate().success());
         let exported = self.live.administer(&["export", "payments"]);
         let payments = self.merchants.iter().flat_map(|merchant| &merchant.payments);
@@ -44,7 +44,7 @@ impl World {
         assert_eq!(exported.lines().collect::<Vec<_>>(), expected.into_values().collect::<Vec<_>>());
     }
 
-    /// The gateways took money for what is paid and for nothing else, and gave back what they are to give back.
+    /// Asserts that the gateways took money only for paid payments and refunded exactly the card refunds.
     pub(super) fn money_moved_once(&self) {
         let books = [self.live.bkash.program().books(), self.live.stripe.program().books()].concat();
         for payment in &self.of(Who::Live).payments {

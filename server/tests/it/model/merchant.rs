@@ -1,4 +1,4 @@
-//! What a merchant must find.
+//! The expected state of a merchant.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::steps::Who;
 
-/// A payment as it must be.
+/// An expected payment.
 pub(super) struct Payment {
     pub(super) id: String,
     pub(super) who: Who,
@@ -15,10 +15,10 @@ pub(super) struct Payment {
     pub(super) currency: &'static str,
     pub(super) raw: &'static str,
     pub(super) method: Option<&'static str>,
-    /// What the API last told, which must not change unless the payment does.
+    /// The API's last answer. It changes only with the payment.
     pub(super) text: String,
-    /// Its session ends between these.
-    pub(super) ends: (Instant, Instant),
+    /// The session expires between these.
+    pub(super) expires_between: (Instant, Instant),
 }
 
 pub(super) struct Endpoint {
@@ -26,19 +26,19 @@ pub(super) struct Endpoint {
     pub(super) text: String,
     pub(super) secret: String,
     pub(super) events: &'static [&'static str],
-    pub(super) is_dead: bool,
+    pub(super) is_down: bool,
     pub(super) is_removed: bool,
 }
 
-/// An event that an endpoint gets.
-pub(super) struct Owed {
+/// A delivery that an endpoint must get.
+pub(super) struct Delivery {
     pub(super) endpoint: String,
     pub(super) event: &'static str,
     pub(super) data: Value,
 }
 
-/// A success under an idempotency key.
-pub(super) struct Kept {
+/// The response stored for an idempotency key.
+pub(super) struct Stored {
     pub(super) path: String,
     pub(super) key: &'static str,
     pub(super) body: String,
@@ -46,28 +46,28 @@ pub(super) struct Kept {
     pub(super) text: String,
 }
 
-/// What a merchant must find, everything in the order in which it was made.
+/// The expected state of a merchant, oldest first.
 pub(super) struct Merchant {
     pub(super) key: String,
     pub(super) payments: Vec<Payment>,
     pub(super) endpoints: Vec<Endpoint>,
-    pub(super) owed: Vec<Owed>,
-    pub(super) kept: Vec<Kept>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) stored: Vec<Stored>,
 }
 
-pub(super) struct Told {
+pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) is_replayed: bool,
     pub(super) text: String,
 }
 
-impl Told {
+impl Answer {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// A refusal, with this in its message.
-    pub(super) fn is_refused(&self, status: u16, why: &str) {
+    /// Asserts a refusal whose message contains `why`.
+    pub(super) fn assert_refused(&self, status: u16, why: &str) {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
         assert_eq!(body["statusCode"], status);
@@ -75,19 +75,19 @@ impl Told {
     }
 }
 
-/// So many minor units as the API writes them.
+/// Minor units as the API writes them.
 pub(super) fn money(minor: u64) -> Value {
     let text = format!("{}.{:02}", minor / 100, minor % 100);
     serde_json::from_str(text.trim_end_matches('0').trim_end_matches('.')).unwrap()
 }
 
-/// The minor units of a plain decimal.
+/// Parses a plain decimal into minor units.
 pub(super) fn minor_units(amount: &str) -> u64 {
     let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
     format!("{whole}{fraction:0<2}").parse().unwrap()
 }
 
-/// 5 percent, half a minor unit rounded up.
+/// 5 percent, rounded half up.
 pub(super) fn fee(minor: u64) -> u64 {
     (minor + 10) / 20
 }
@@ -100,9 +100,9 @@ pub(super) fn public(raw: &'static str) -> &'static str {
     }
 }
 
-/// The place that a step tells of, if there is any.
-pub(super) fn place_in<T>(all: &[T], place: usize) -> Option<usize> {
-    place.checked_rem(all.len())
+/// Maps a step's index into the list, or `None` if the list is empty.
+pub(super) fn index_in<T>(all: &[T], index: usize) -> Option<usize> {
+    index.checked_rem(all.len())
 }
 
 pub(super) fn page_of<'a, T>(all: impl DoubleEndedIterator<Item = &'a T>, page: usize, limit: usize) -> Vec<&'a T> {
@@ -118,9 +118,9 @@ impl Payment {
         self.raw == "created"
     }
 
-    /// Whether it is shown as it must be.
-    pub(super) fn agrees_with(&self, text: &str) {
-        let told: Value = serde_json::from_str(text).unwrap();
+    /// Asserts that the API shows this payment.
+    pub(super) fn assert_shown_as(&self, text: &str) {
+        let answer: Value = serde_json::from_str(text).unwrap();
         let environment = if self.who == Who::Live { "live" } else { "test" };
         let expected = json!({
             "id": self.id, "amount": money(self.minor), "currency": self.currency,
@@ -130,13 +130,13 @@ impl Payment {
             "netAmount": money(self.net()), "net_amount": money(self.net()),
         });
         for (name, value) in expected.as_object().unwrap() {
-            assert_eq!(&told[name], value, "{name} in {text}");
+            assert_eq!(&answer[name], value, "{name} in {text}");
         }
-        assert_eq!(told["paid_at"].is_string(), matches!(self.raw, "paid" | "refunded"), "paid_at in {text}");
-        assert_eq!(told["refund"].is_object(), self.raw == "refunded", "refund in {text}");
+        assert_eq!(answer["paid_at"].is_string(), matches!(self.raw, "paid" | "refunded"), "paid_at in {text}");
+        assert_eq!(answer["refund"].is_object(), self.raw == "refunded", "refund in {text}");
         if self.raw == "refunded" {
-            assert_eq!(told["refund"]["amount"], money(self.minor));
-            assert_eq!(told["refund"]["requiresManualSettlement"], self.currency == "BDT");
+            assert_eq!(answer["refund"]["amount"], money(self.minor));
+            assert_eq!(answer["refund"]["requiresManualSettlement"], self.currency == "BDT");
         }
     }
 }

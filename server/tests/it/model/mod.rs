@@ -1,9 +1,8 @@
-//! Random sequences of what merchants and customers do, with restarts and crashes in between, against a model: a few
-//! vectors in memory that say what every answer must be, and at the end what the whole store must hold.
+//! Runs random operations of merchants and customers, with restarts and crashes, and compares every response and the
+//! final state with a model in memory.
 //!
-//! Each sequence has a server of its own, with two merchants: one with a test key, and one with a live key, whose
-//! gateways are fakes on this machine. A sequence that fails is made as short as it can be and printed.
-//! `MODEL_CASES` says how many sequences there are, 24 unless given.
+//! Each sequence has its own server with two merchants: one with a test key and one with a live key and fake gateways.
+//! A failing sequence is shrunk and printed. `MODEL_CASES` sets the number of sequences, 24 by default.
 
 mod agreement;
 mod merchant;
@@ -25,24 +24,24 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use self::{
-    merchant::{Kept, place_in},
+    merchant::{Stored, index_in},
     steps::{Operation, Step, Steps, Who, steps},
     world::{MARGIN, World},
 };
 
-/// What a server logs that finds its store as a crash leaves it.
-const MENDED: &str = "the server did not shut down cleanly";
+/// What a server logs after a crash.
+const UNCLEAN: &str = "the server did not shut down cleanly";
 
 impl World {
     async fn step(&mut self, (who, operation): &Step) {
         let who = *who;
-        self.let_sessions_end(Instant::now() + MARGIN).await;
+        self.wait_for_expiry(Instant::now() + MARGIN).await;
         match operation {
             Operation::Create { amount, currency, key } => self.create(who, amount, currency, *key).await,
-            Operation::Replay { place } => {
-                let kept = &self.of(who).kept;
-                let Some(place) = place_in(kept, *place) else { return };
-                let Kept { path, key, body, .. } = &kept[place];
+            Operation::Replay { index } => {
+                let stored = &self.of(who).stored;
+                let Some(index) = index_in(stored, *index) else { return };
+                let Stored { path, key, body, .. } = &stored[index];
                 let (path, key, body) = (path.clone(), *key, body.clone());
                 assert!(self.post(who, &path, Some(key), &body).await.is_none());
             }
@@ -58,48 +57,48 @@ impl World {
             Operation::Pay { payment, .. } => self.simulate(who, *payment, "pay", &json!({}), "paid").await,
             Operation::Refund { payment, reason, key } => self.refund(who, *payment, *reason, *key).await,
             Operation::Read { payment } => {
-                if let Some(place) = place_in(&self.of(who).payments, *payment) {
-                    self.read(who, place).await;
+                if let Some(index) = index_in(&self.of(who).payments, *payment) {
+                    self.read(who, index).await;
                 }
             }
             Operation::List { status, page, limit } => self.list(who, *status, *page, *limit).await,
             Operation::Account => self.account(who).await,
-            Operation::Subscribe { events, is_dead, key } => self.subscribe(who, events, *is_dead, *key).await,
+            Operation::Subscribe { events, is_down, key } => self.subscribe(who, events, *is_down, *key).await,
             Operation::Unsubscribe { endpoint } => self.unsubscribe(who, *endpoint).await,
             Operation::Ping { endpoint, key } => self.ping(who, *endpoint, *key).await,
             Operation::Endpoints => self.endpoints(who).await,
             Operation::Deliveries { endpoint, page, limit } => {
                 let endpoints = &self.of(who).endpoints;
-                let endpoint = endpoint.and_then(|endpoint| place_in(endpoints, endpoint));
+                let endpoint = endpoint.and_then(|endpoint| index_in(endpoints, endpoint));
                 self.deliveries(who, endpoint, *page, *limit).await;
             }
             Operation::Restart => {
                 assert!(self.live.server.terminate().success());
-                let crashes = self.live.server.log().matches(MENDED).count();
+                let crashes = self.live.server.log().matches(UNCLEAN).count();
                 self.live.server.restart();
                 assert_eq!(
-                    self.live.server.log().matches(MENDED).count(),
+                    self.live.server.log().matches(UNCLEAN).count(),
                     crashes,
-                    "an end in order leaves all in order"
+                    "a clean shutdown was reported as unclean"
                 );
             }
             Operation::Crash => self.live.server.crash_and_restart(),
-            Operation::LetSessionsEnd => self.let_sessions_end(Instant::now() + self.life).await,
+            Operation::WaitForExpiry => self.wait_for_expiry(Instant::now() + self.session_ttl).await,
         }
     }
 }
 
-/// Follows random sequences on servers whose sessions live so long.
-fn follow(cases: u32, life: Duration, steps: impl Strategy<Value = Steps>) {
+/// Runs random sequences on servers with this session lifetime.
+fn run(cases: u32, session_ttl: Duration, steps: impl Strategy<Value = Steps>) {
     let runtime = Runtime::new().unwrap();
     let config = Config { cases, max_shrink_time: 180_000, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&steps, |steps| {
         runtime.block_on(async {
-            let mut world = World::new(life).await;
+            let mut world = World::new(session_ttl).await;
             for step in &steps.0 {
                 world.step(step).await;
             }
-            world.agrees().await;
+            world.assert_matches().await;
         });
         Ok(())
     });
@@ -114,11 +113,11 @@ fn cases() -> u32 {
 
 #[test]
 fn random_operations_match_the_model() {
-    follow(cases(), Duration::from_secs(3600), steps(false));
+    run(cases(), Duration::from_secs(3600), steps(false));
 }
 
 #[test]
 fn random_operations_match_the_model_when_sessions_expire() {
-    // Fewer, since time must pass in each.
-    follow(cases().div_ceil(8), Duration::from_secs(4), steps(true));
+    // Fewer, because each one waits.
+    run(cases().div_ceil(8), Duration::from_secs(4), steps(true));
 }

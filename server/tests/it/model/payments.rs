@@ -1,4 +1,4 @@
-//! What is done with payments.
+//! Operations on payments.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep_until;
 
 use super::{
-    merchant::{Payment, minor_units, money, page_of, place_in, public},
+    merchant::{Payment, index_in, minor_units, money, page_of, public},
     steps::Who,
     world::{MARGIN, World},
 };
@@ -20,74 +20,74 @@ impl World {
             r#"{{"amount":{amount},"currency":"{currency}","success_url":"https://shop.example/paid","cancel_url":"https://shop.example/cart"}}"#
         );
         let begun = Instant::now();
-        let Some(told) = self.post(who, "/payments", key, &body).await else { return };
+        let Some(answer) = self.post(who, "/payments", key, &body).await else { return };
         let minor = minor_units(amount);
         if minor == 0 {
-            return told.is_refused(400, "amount must be a positive number");
+            return answer.assert_refused(400, "amount must be a positive number");
         }
-        assert_eq!(told.status, StatusCode::CREATED, "{}", told.text);
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
         let payment = Payment {
-            id: told.json()["id"].as_str().unwrap().to_owned(),
+            id: answer.json()["id"].as_str().unwrap().to_owned(),
             who,
             minor,
             currency,
             raw: "created",
             method: None,
-            ends: (begun + self.life, Instant::now() + self.life),
-            text: told.text.clone(),
+            expires_between: (begun + self.session_ttl, Instant::now() + self.session_ttl),
+            text: answer.text.clone(),
         };
-        payment.agrees_with(&told.text);
+        payment.assert_shown_as(&answer.text);
         self.of_mut(who).payments.push(payment);
-        self.owe(who, "payment.created", &told.json());
+        self.expect(who, "payment.created", &answer.json());
     }
 
-    /// A payment has moved: the API must show it so from now on.
-    pub(super) async fn moved(&mut self, who: Who, place: usize, raw: &'static str) {
-        let told = self.get(who, &format!("/payments/{}", self.of(who).payments[place].id)).await;
-        assert_eq!(told.status, StatusCode::OK, "{}", told.text);
-        let payment = &mut self.of_mut(who).payments[place];
-        (payment.raw, payment.text) = (raw, told.text.clone());
-        payment.agrees_with(&told.text);
+    /// Records a payment's new status and asserts that the API shows it.
+    pub(super) async fn change_status(&mut self, who: Who, index: usize, raw: &'static str) {
+        let answer = self.get(who, &format!("/payments/{}", self.of(who).payments[index].id)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        let payment = &mut self.of_mut(who).payments[index];
+        (payment.raw, payment.text) = (raw, answer.text.clone());
+        payment.assert_shown_as(&answer.text);
         if raw == "paid" {
-            self.owe(who, "payment.completed", &told.json());
+            self.expect(who, "payment.completed", &answer.json());
         }
     }
 
-    /// The customer of a test session ends it, by `simulate` or by `pay`.
-    pub(super) async fn simulate(&mut self, who: Who, place: usize, verb: &str, body: &Value, outcome: &'static str) {
-        let Some(place) = place_in(&self.of(who).payments, place) else { return };
-        let Payment { id, raw, .. } = &self.of(who).payments[place];
+    /// Ends a test session by `simulate` or `pay`.
+    pub(super) async fn simulate(&mut self, who: Who, index: usize, verb: &str, body: &Value, outcome: &'static str) {
+        let Some(index) = index_in(&self.of(who).payments, index) else { return };
+        let Payment { id, raw, .. } = &self.of(who).payments[index];
         let (id, raw) = (id.clone(), *raw);
         let path = format!("/checkout/{id}/{verb}");
-        let told = self.ask(who, Method::POST, &path, None, Some(&body.to_string())).await;
+        let answer = self.ask(who, Method::POST, &path, None, Some(&body.to_string())).await;
         if who == Who::Live {
-            return told.is_refused(403, "a live payment cannot be simulated");
+            return answer.assert_refused(403, "a live payment cannot be simulated");
         }
         if raw != "created" {
-            return told.is_refused(409, &format!("a payment that is {raw} cannot become {outcome}"));
+            return answer.assert_refused(409, &format!("a payment that is {raw} cannot become {outcome}"));
         }
-        assert_eq!(told.status, StatusCode::OK, "{}", told.text);
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
         let page = if outcome == "paid" { "paid" } else { "cart" };
         let redirect = format!("https://shop.example/{page}?payment_id={id}&status={}", public(outcome));
         let expected = json!({"status": outcome, "redirectUrl": redirect, "success": outcome == "paid"});
-        assert_eq!(told.json(), expected);
+        assert_eq!(answer.json(), expected);
         if outcome == "paid" {
-            self.of_mut(who).payments[place].method = Some("test");
+            self.of_mut(who).payments[index].method = Some("test");
         }
-        self.moved(who, place, outcome).await;
+        self.change_status(who, index, outcome).await;
     }
 
-    /// The customer of a live session goes to the gateway, ends it there, and comes back.
-    pub(super) async fn pay(&mut self, place: usize, outcome: &'static str) {
-        let Some(place) = place_in(&self.of(Who::Live).payments, place) else { return };
-        let Payment { id, raw, currency, minor, .. } = &self.of(Who::Live).payments[place];
+    /// Ends a live session at the gateway and returns.
+    pub(super) async fn pay(&mut self, index: usize, outcome: &'static str) {
+        let Some(index) = index_in(&self.of(Who::Live).payments, index) else { return };
+        let Payment { id, raw, currency, minor, .. } = &self.of(Who::Live).payments[index];
         let (id, raw, currency, minor) = (id.clone(), *raw, *currency, *minor);
         if raw != "created" {
-            let told = self.ask(Who::Live, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
-            return told.is_refused(409, &format!("a payment that is {raw} cannot become processing"));
+            let answer = self.ask(Who::Live, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
+            return answer.assert_refused(409, &format!("a payment that is {raw} cannot become processing"));
         }
         if !(100..10_000_000).contains(&minor) {
-            // The processor takes neither very little nor very much.
+            // The gateways refuse very small and very large amounts.
             return;
         }
         let (_, attempt) = self.live.pay(&id).await;
@@ -98,54 +98,54 @@ impl World {
             ("BDT", "failed") => (bkash.approve(&attempt, bkash::POOR_WALLET), "mfs", outcome),
             ("BDT", _) => (bkash.cancel(&attempt), "mfs", outcome),
             (_, "paid") => (stripe.pay(&attempt, stripe::CARD), "card", outcome),
-            // Whose card is declined is asked for another one, and can only give up.
+            // After a declined card the customer can only cancel.
             (_, _) => (Some(cancelled), "card", "cancelled"),
         };
         self.live.come_back(&back.unwrap()).await;
-        self.of_mut(Who::Live).payments[place].method = Some(method);
-        self.moved(Who::Live, place, raw).await;
+        self.of_mut(Who::Live).payments[index].method = Some(method);
+        self.change_status(Who::Live, index, raw).await;
     }
 
-    pub(super) async fn refund(&mut self, who: Who, place: usize, reason: Option<&str>, key: Option<&'static str>) {
-        let Some(place) = place_in(&self.of(who).payments, place) else { return };
-        let Payment { id, raw, .. } = &self.of(who).payments[place];
+    pub(super) async fn refund(&mut self, who: Who, index: usize, reason: Option<&str>, key: Option<&'static str>) {
+        let Some(index) = index_in(&self.of(who).payments, index) else { return };
+        let Payment { id, raw, .. } = &self.of(who).payments[index];
         let (path, raw) = (format!("/payments/{id}/refund"), *raw);
         let body = reason.map_or(json!({}), |reason| json!({"reason": reason}));
-        let Some(told) = self.post(who, &path, key, &body.to_string()).await else { return };
+        let Some(answer) = self.post(who, &path, key, &body.to_string()).await else { return };
         if who == Who::Test {
-            return told.is_refused(409, "a test payment cannot become refunded");
+            return answer.assert_refused(409, "a test payment cannot become refunded");
         }
         if raw != "paid" {
-            return told.is_refused(409, &format!("a payment that is {raw} cannot become refunded"));
+            return answer.assert_refused(409, &format!("a payment that is {raw} cannot become refunded"));
         }
-        assert_eq!(told.status, StatusCode::OK, "{}", told.text);
-        self.moved(who, place, "refunded").await;
-        assert_eq!(told.text, self.of(who).payments[place].text);
-        let mut data = told.json();
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        self.change_status(who, index, "refunded").await;
+        assert_eq!(answer.text, self.of(who).payments[index].text);
+        let mut data = answer.json();
         assert_eq!(data["refund"]["reason"], json!(reason));
         data["refund_reason"] = json!(reason);
-        self.owe(who, "payment.refunded", &data);
+        self.expect(who, "payment.refunded", &data);
     }
 
-    /// Nobody has moved this payment, and nobody else sees it.
-    pub(super) async fn read(&self, who: Who, place: usize) {
-        let path = format!("/payments/{}", self.of(who).payments[place].id);
-        let told = self.get(who, &path).await;
-        assert_eq!((told.status, &told.text), (StatusCode::OK, &self.of(who).payments[place].text));
+    /// Asserts that the payment is unchanged and that the other merchant does not see it.
+    pub(super) async fn read(&self, who: Who, index: usize) {
+        let path = format!("/payments/{}", self.of(who).payments[index].id);
+        let answer = self.get(who, &path).await;
+        assert_eq!((answer.status, &answer.text), (StatusCode::OK, &self.of(who).payments[index].text));
         let stranger = if who == Who::Live { Who::Test } else { Who::Live };
-        self.get(stranger, &path).await.is_refused(404, "payment");
+        self.get(stranger, &path).await.assert_refused(404, "payment");
     }
 
     pub(super) async fn list(&self, who: Who, status: Option<&str>, page: usize, limit: usize) {
         let filter = status.map(|status| format!("&status={status}")).unwrap_or_default();
-        let told = self.get(who, &format!("/payments?page={page}&limit={limit}{filter}")).await;
+        let answer = self.get(who, &format!("/payments?page={page}&limit={limit}{filter}")).await;
         let payments = self.of(who).payments.iter();
         let listed: Vec<_> =
             payments.filter(|payment| status.is_none_or(|status| status == public(payment.raw))).collect();
         let items: Vec<&str> = page_of(listed.iter(), page, limit).iter().map(|payment| &*payment.text).collect();
         let (items, total) = (items.join(","), listed.len());
         let expected = format!(r#"{{"items":[{items}],"total":{total},"page":{page},"limit":{limit}}}"#);
-        assert_eq!((told.status, told.text), (StatusCode::OK, expected));
+        assert_eq!((answer.status, answer.text), (StatusCode::OK, expected));
     }
 
     pub(super) async fn account(&self, who: Who) {
@@ -165,34 +165,34 @@ impl World {
         assert_eq!(account["volume"], volume);
     }
 
-    /// Waits for the end of every open session that ends by this time.
-    pub(super) async fn let_sessions_end(&mut self, by: Instant) {
+    /// Waits for every open session that expires by this time.
+    pub(super) async fn wait_for_expiry(&mut self, by: Instant) {
         loop {
             let payments = self.merchants.iter().flat_map(|merchant| &merchant.payments);
-            let ending =
-                payments.filter(|payment| payment.is_open() && payment.ends.0 <= by.max(Instant::now() + MARGIN));
-            let Some(over) = ending.map(|payment| payment.ends.1).max() else { return };
-            sleep_until(over.into()).await;
+            let ending = payments
+                .filter(|payment| payment.is_open() && payment.expires_between.0 <= by.max(Instant::now() + MARGIN));
+            let Some(expired) = ending.map(|payment| payment.expires_between.1).max() else { return };
+            sleep_until(expired.into()).await;
             for who in [Who::Test, Who::Live] {
-                for place in 0..self.of(who).payments.len() {
-                    let payment = &self.of(who).payments[place];
-                    if payment.is_open() && payment.ends.1 <= over {
-                        self.expire(who, place).await;
+                for index in 0..self.of(who).payments.len() {
+                    let payment = &self.of(who).payments[index];
+                    if payment.is_open() && payment.expires_between.1 <= expired {
+                        self.expire(who, index).await;
                     }
                 }
             }
         }
     }
 
-    /// A session whose life is over cannot be paid from that moment on, and soon the payment says so.
-    pub(super) async fn expire(&mut self, who: Who, place: usize) {
-        let id = self.of(who).payments[place].id.clone();
-        let told = self.ask(who, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
-        told.is_refused(409, "a payment that is expired cannot become");
+    /// Asserts that an expired session cannot be paid and that its payment expires soon.
+    pub(super) async fn expire(&mut self, who: Who, index: usize) {
+        let id = self.of(who).payments[index].id.clone();
+        let answer = self.ask(who, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
+        answer.assert_refused(409, "a payment that is expired cannot become");
         assert_eq!(self.get(who, &format!("/checkout/{id}")).await.json()["isExpired"], true);
         let path = format!("/payments/{id}");
-        let is_swept = async || (self.get(who, &path).await.json()["rawStatus"] == "expired").then_some(());
-        eventually("a session to be ended", is_swept).await;
-        self.moved(who, place, "expired").await;
+        let is_expired = async || (self.get(who, &path).await.json()["rawStatus"] == "expired").then_some(());
+        eventually("the payment to expire", is_expired).await;
+        self.change_status(who, index, "expired").await;
     }
 }

@@ -1,4 +1,4 @@
-//! What merchants and customers do, drawn at random.
+//! Random operations of merchants and customers.
 
 use std::{fmt, thread};
 
@@ -6,46 +6,46 @@ use proptest::{option, prelude::*, sample::select};
 
 pub(super) const STATUSES: [&str; 6] = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
 
-/// Whose key a step is made with.
+/// The merchant of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Test,
     Live,
 }
 
-/// What is done. A payment or an endpoint is told by its place, counted on from the first again where there are fewer.
+/// An operation. Payments and endpoints are named by an index, modulo their number.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Create { amount: String, currency: &'static str, key: Option<&'static str> },
-    Replay { place: usize },
+    Replay { index: usize },
     Simulate { payment: usize, outcome: &'static str },
     Pay { payment: usize, outcome: &'static str },
     Refund { payment: usize, reason: Option<&'static str>, key: Option<&'static str> },
     Read { payment: usize },
     List { status: Option<&'static str>, page: usize, limit: usize },
     Account,
-    Subscribe { events: &'static [&'static str], is_dead: bool, key: Option<&'static str> },
+    Subscribe { events: &'static [&'static str], is_down: bool, key: Option<&'static str> },
     Unsubscribe { endpoint: usize },
     Ping { endpoint: usize, key: Option<&'static str> },
     Endpoints,
     Deliveries { endpoint: Option<usize>, page: usize, limit: usize },
     Restart,
     Crash,
-    LetSessionsEnd,
+    WaitForExpiry,
 }
 
 pub(super) type Step = (Who, Operation);
 
 pub(super) struct Steps(pub(super) Vec<Step>);
 
-/// A line a step, for whoever has to read what failed.
+/// Prints one step per line.
 impl fmt::Debug for Steps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|step| write!(f, "\n{step:?}"))
     }
 }
 
-/// What fails only at times may not fail again while it is made shorter, so whatever failed is printed.
+/// Prints failed steps at once: a failure that happens only sometimes may not recur while shrinking.
 impl Drop for Steps {
     fn drop(&mut self) {
         if thread::panicking() {
@@ -54,13 +54,13 @@ impl Drop for Steps {
     }
 }
 
-pub(super) fn steps(sessions_end: bool) -> impl Strategy<Value = Steps> {
-    let by = |who| operations(who, sessions_end).prop_map(move |operation| (who, operation));
+pub(super) fn steps(with_expiry: bool) -> impl Strategy<Value = Steps> {
+    let by = |who| operations(who, with_expiry).prop_map(move |operation| (who, operation));
     prop::collection::vec(prop_oneof![by(Who::Test), by(Who::Live)], 1..=60).prop_map(Steps)
 }
 
-pub(super) fn operations(who: Who, sessions_end: bool) -> impl Strategy<Value = Operation> {
-    // Few keys, so that they are used again, with the same request and with others.
+pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = Operation> {
+    // Few keys, so that both the same and other requests reuse them.
     let key = || option::weighted(0.7, select(&["a", "b", "c"][..]));
     let outcome = || prop_oneof![3 => Just("paid"), 1 => Just("failed"), 1 => Just("cancelled")];
     let amount = prop_oneof![
@@ -69,12 +69,12 @@ pub(super) fn operations(who: Who, sessions_end: bool) -> impl Strategy<Value = 
         1 => "[1-9][0-9]{11}\\.[0-9]{2}",
     ];
     let events = select(vec![&["*"][..], &["payment.created"], &["payment.completed", "payment.refunded"]]);
-    // What each does mostly; the rest is refused.
+    // Mostly operations that succeed for this merchant.
     let (simulate, pay, refund) = if who == Who::Test { (5, 2, 1) } else { (1, 6, 6) };
     let operation = prop_oneof![
         7 => (amount, select(&["BDT", "USD"][..]), key())
             .prop_map(|(amount, currency, key)| Operation::Create { amount, currency, key }),
-        2 => (0..9_usize).prop_map(|place| Operation::Replay { place }),
+        2 => (0..9_usize).prop_map(|index| Operation::Replay { index }),
         simulate => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Simulate { payment, outcome }),
         pay => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Pay { payment, outcome }),
         refund => (0..9_usize, option::of(Just("damaged")), key())
@@ -84,7 +84,7 @@ pub(super) fn operations(who: Who, sessions_end: bool) -> impl Strategy<Value = 
             .prop_map(|(status, page, limit)| Operation::List { status, page, limit }),
         1 => Just(Operation::Account),
         2 => (events, any::<bool>(), key())
-            .prop_map(|(events, is_dead, key)| Operation::Subscribe { events, is_dead, key }),
+            .prop_map(|(events, is_down, key)| Operation::Subscribe { events, is_down, key }),
         1 => (0..4_usize).prop_map(|endpoint| Operation::Unsubscribe { endpoint }),
         1 => (0..4_usize, key()).prop_map(|(endpoint, key)| Operation::Ping { endpoint, key }),
         1 => Just(Operation::Endpoints),
@@ -93,8 +93,8 @@ pub(super) fn operations(who: Who, sessions_end: bool) -> impl Strategy<Value = 
         1 => Just(Operation::Restart),
         1 => Just(Operation::Crash),
     ];
-    if sessions_end {
-        prop_oneof![30 => operation, 1 => Just(Operation::LetSessionsEnd)].boxed()
+    if with_expiry {
+        prop_oneof![30 => operation, 1 => Just(Operation::WaitForExpiry)].boxed()
     } else {
         operation.boxed()
     }

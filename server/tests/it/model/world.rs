@@ -1,4 +1,4 @@
-//! The server and the model of it.
+//! The server and its model.
 
 use std::time::Duration;
 
@@ -6,43 +6,43 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{
-    merchant::{Kept, Merchant, Owed, Told},
+    merchant::{Answer, Delivery, Merchant, Stored},
     steps::Who,
 };
 use crate::{
     live::Live,
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::SANDBOX_KEY,
 };
 
-/// A session that ends within this time is waited for, so that no request is under way while one ends.
+/// Steps wait for sessions that expire within this time, so that none expires during a request.
 pub(super) const MARGIN: Duration = Duration::from_secs(2);
 
-/// The server and the model of it.
+/// The server and its model.
 pub(super) struct World {
     pub(super) live: Live,
     pub(super) receiver: Receiver,
     pub(super) http: reqwest::Client,
-    /// How long a session lives.
-    pub(super) life: Duration,
+    /// The lifetime of a session.
+    pub(super) session_ttl: Duration,
     pub(super) merchants: [Merchant; 2],
 }
 
 impl World {
-    pub(super) async fn new(life: Duration) -> Self {
-        let live = Live::start_with("", &["--session-ttl", &life.as_secs().to_string()]).await;
+    pub(super) async fn new(session_ttl: Duration) -> Self {
+        let live = Live::start_with("", &["--session-ttl", &session_ttl.as_secs().to_string()]).await;
         let merchant = |key: &str| Merchant {
             key: key.to_owned(),
             payments: Vec::new(),
             endpoints: Vec::new(),
-            owed: Vec::new(),
-            kept: Vec::new(),
+            deliveries: Vec::new(),
+            stored: Vec::new(),
         };
         let merchants = [merchant(SANDBOX_KEY), merchant(&live.key)];
-        // A connection that is kept would not survive the server.
+        // Open connections would not survive a restart.
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
-        Self { live, receiver, http, life, merchants }
+        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+        Self { live, receiver, http, session_ttl, merchants }
     }
 
     pub(super) fn of(&self, who: Who) -> &Merchant {
@@ -53,7 +53,7 @@ impl World {
         &mut self.merchants[who as usize]
     }
 
-    /// A request below `/api/v1`: by the customer, who has no key, to the checkout, else by the merchant.
+    /// Sends a request under `/api/v1`: to the checkout without a key, else with the merchant's key.
     pub(super) async fn ask(
         &self,
         who: Who,
@@ -61,7 +61,7 @@ impl World {
         path: &str,
         key: Option<&str>,
         body: Option<&str>,
-    ) -> Told {
+    ) -> Answer {
         let mut request = self.http.request(method, format!("{}/api/v1{path}", self.live.server.url));
         if !path.starts_with("/checkout/") {
             request = request.bearer_auth(&self.of(who).key);
@@ -74,43 +74,46 @@ impl World {
         }
         let answer = request.send().await.unwrap();
         let is_replayed = answer.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
-        Told { status: answer.status(), is_replayed, text: answer.text().await.unwrap() }
+        Answer { status: answer.status(), is_replayed, text: answer.text().await.unwrap() }
     }
 
-    pub(super) async fn get(&self, who: Who, path: &str) -> Told {
+    pub(super) async fn get(&self, who: Who, path: &str) -> Answer {
         self.ask(who, Method::GET, path, None, None).await
     }
 
-    /// A POST by the merchant. What it must be answered with is decided here if its key was used before; then there is
-    /// `None`, since it must have no effect.
-    pub(super) async fn post(&mut self, who: Who, path: &str, key: Option<&'static str>, body: &str) -> Option<Told> {
-        let told = self.ask(who, Method::POST, path, key, Some(body)).await;
-        let kept = self.of(who).kept.iter().find(|kept| Some(kept.key) == key && kept.path == path);
-        match (kept, key) {
-            (Some(kept), _) if kept.body == body => {
-                assert_eq!((told.status, told.is_replayed, &told.text), (kept.status, true, &kept.text));
+    /// Sends a POST by the merchant. For an idempotency key used before, asserts the replay or refusal and returns `None`.
+    pub(super) async fn post(&mut self, who: Who, path: &str, key: Option<&'static str>, body: &str) -> Option<Answer> {
+        let answer = self.ask(who, Method::POST, path, key, Some(body)).await;
+        let stored = self.of(who).stored.iter().find(|stored| Some(stored.key) == key && stored.path == path);
+        match (stored, key) {
+            (Some(stored), _) if stored.body == body => {
+                assert_eq!((answer.status, answer.is_replayed, &answer.text), (stored.status, true, &stored.text));
                 return None;
             }
             (Some(_), _) => {
-                told.is_refused(422, "Idempotency-Key");
+                answer.assert_refused(422, "Idempotency-Key");
                 return None;
             }
-            (None, Some(key)) if told.status.is_success() => {
-                let (path, body, text) = (path.to_owned(), body.to_owned(), told.text.clone());
-                self.of_mut(who).kept.push(Kept { path, key, body, status: told.status, text });
+            (None, Some(key)) if answer.status.is_success() => {
+                let (path, body, text) = (path.to_owned(), body.to_owned(), answer.text.clone());
+                self.of_mut(who).stored.push(Stored { path, key, body, status: answer.status, text });
             }
             (None, _) => {}
         }
-        assert!(!told.is_replayed, "{path} was not asked before");
-        Some(told)
+        assert!(!answer.is_replayed, "{path} was replayed without a stored answer");
+        Some(answer)
     }
 
-    /// From now on the endpoints that want it are owed this event.
-    pub(super) fn owe(&mut self, who: Who, event: &'static str, data: &Value) {
-        let Merchant { endpoints, owed, .. } = self.of_mut(who);
-        let wanting = endpoints.iter().filter(|endpoint| {
+    /// Records that each subscribed endpoint must get this event.
+    pub(super) fn expect(&mut self, who: Who, event: &'static str, data: &Value) {
+        let Merchant { endpoints, deliveries, .. } = self.of_mut(who);
+        let subscribed = endpoints.iter().filter(|endpoint| {
             !endpoint.is_removed && endpoint.events.iter().any(|wanted| ["*", event].contains(wanted))
         });
-        owed.extend(wanting.map(|endpoint| Owed { endpoint: endpoint.id.clone(), event, data: data.clone() }));
+        deliveries.extend(subscribed.map(|endpoint| Delivery {
+            endpoint: endpoint.id.clone(),
+            event,
+            data: data.clone(),
+        }));
     }
 }
