@@ -1,7 +1,7 @@
-//! bKash tokenized checkout, mode 0011, version 1.2.0-beta, as its public documents and clients describe it.
+//! Fake of bKash tokenized checkout, mode 0011, version 1.2.0-beta, after its public documents and clients.
 //!
 //! Base address: `{url}/v1.2.0-beta`. Credentials: [`APP_KEY`], [`APP_SECRET`], [`USERNAME`], [`PASSWORD`]. Wallets:
-//! [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is blocked; any OTP and PIN do.
+//! [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is blocked. It accepts any OTP and PIN.
 
 mod answers;
 mod known;
@@ -22,7 +22,7 @@ use self::{
     payment::Payment,
     tokens::Tokens,
 };
-use crate::{Answer, Ask, Entry, Program, books_json, escaped, lock};
+use crate::{Answer, Call, Entry, Program, books_json, escaped, lock};
 
 const API: &str = "/v1.2.0-beta/tokenized/checkout";
 
@@ -37,18 +37,18 @@ struct State {
 }
 
 impl Bkash {
-    /// One without payments.
+    /// Creates a fake without payments.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What it took.
+    /// The payments and the money that it took.
     pub fn books(&self) -> Vec<Entry> {
         lock(&self.0).payments.values().map(Payment::entry).collect()
     }
 
-    /// The customer enters a wallet's number, its OTP and PIN. Returns where the browser is sent back to.
+    /// Approves a payment with a wallet, as its customer does. Returns the return URL.
     pub fn approve(&self, payment: &str, wallet: &str) -> Option<String> {
         let mut state = lock(&self.0);
         let payment = state.payments.get_mut(payment).filter(|payment| payment.is_open())?;
@@ -59,7 +59,7 @@ impl Bkash {
         Some(payment.back("success"))
     }
 
-    /// The customer gives up. Returns where the browser is sent back to.
+    /// Cancels a payment, as its customer does. Returns the return URL.
     pub fn cancel(&self, payment: &str) -> Option<String> {
         let mut state = lock(&self.0);
         let payment = state.payments.get_mut(payment).filter(|payment| payment.is_open())?;
@@ -67,14 +67,14 @@ impl Bkash {
         Some(payment.back("cancel"))
     }
 
-    /// From now on it says that a payment was over another amount, as a gateway that was told wrong would.
+    /// Reports another amount for a payment from now on.
     pub fn falsify_amount(&self, payment: &str, amount: &str) {
         if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
             payment.amount = amount.to_owned();
         }
     }
 
-    /// How often it was asked for a token within the last hour.
+    /// The number of token calls within the last hour.
     pub fn token_calls(&self) -> usize {
         lock(&self.0).tokens.calls.len()
     }
@@ -83,7 +83,7 @@ impl Bkash {
         let payments = &mut lock(&self.0).payments;
         let payment = Payment::new(body, payments.len() as u64)?;
         if payments.values().any(|known| known.invoice == payment.invoice) {
-            // One of the shapes of failure that is not like the others.
+            // This failure has its own shape.
             return Err(Answer::ok(&json!({"internalCode": "duplicate_invoice", "externalCode": "2029",
                 "errorMessageEn": "Duplicate merchant invoice number", "errorMessageBn": "ইনভয়েস নম্বরটি আগে ব্যবহৃত হয়েছে"})));
         }
@@ -92,23 +92,22 @@ impl Bkash {
         Ok(json)
     }
 
-    /// Runs a call on the payment that a body names.
+    /// Runs a call on the payment with the body's `paymentID`.
     fn on_payment<T>(&self, body: &Value, call: impl FnOnce(&mut Payment) -> T) -> Result<T, Answer> {
         let payments = &mut lock(&self.0).payments;
         text(body, "paymentID").and_then(|id| payments.get_mut(id)).map(call).ok_or_else(unknown_payment)
     }
 
     fn search(&self, body: &Value) -> Result<Value, Answer> {
-        let wanted = text(body, "trxID");
+        let id = text(body, "trxID");
         let state = lock(&self.0);
-        let is_wanted = |payment: &&Payment| wanted.is_some() && payment.transaction.as_deref() == wanted;
-        let found = state.payments.values().find(is_wanted);
+        let found = state.payments.values().find(|payment| id.is_some() && payment.transaction.as_deref() == id);
         found.map(Payment::transaction_json).ok_or_else(|| failure("2033", "Transaction not found"))
     }
 
-    fn customer(&self, ask: &Ask, id: &str) -> Answer {
-        if ask.method == Method::POST {
-            let form = ask.form();
+    fn customer(&self, call: &Call, id: &str) -> Answer {
+        if call.method == Method::POST {
+            let form = call.form();
             let field = |name| form.get(name).map_or("", String::as_str);
             let target = match field("action") {
                 "cancel" => self.cancel(id),
@@ -122,10 +121,10 @@ impl Bkash {
         }
     }
 
-    fn control(&self, ask: &Ask) -> Answer {
-        let body: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+    fn control(&self, call: &Call) -> Answer {
+        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
         let id = text(&body, "paymentID").unwrap_or_default();
-        let target = match ask.path.as_str() {
+        let target = match call.path.as_str() {
             "/_control/approve" => self.approve(id, text(&body, "wallet").unwrap_or(WALLET)),
             "/_control/cancel" => self.cancel(id),
             "/_control/books" => return books_json(&self.books()),
@@ -136,24 +135,26 @@ impl Bkash {
 }
 
 impl Program for Bkash {
-    fn answer(self: &Arc<Self>, ask: &Ask, base_url: &str) -> Answer {
-        if let Some(id) = ask.path.strip_prefix("/customer/") {
-            return self.customer(ask, id);
+    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer {
+        if let Some(id) = call.path.strip_prefix("/customer/") {
+            return self.customer(call, id);
         }
-        if ask.path.starts_with("/_control/") {
-            return self.control(ask);
+        if call.path.starts_with("/_control/") {
+            return self.control(call);
         }
-        let Some(path) = ask.path.strip_prefix(API).filter(|_| ask.method == Method::POST) else { return not_found() };
-        if !ask.header("content-type").starts_with("application/json") {
+        let Some(path) = call.path.strip_prefix(API).filter(|_| call.method == Method::POST) else {
+            return not_found();
+        };
+        if !call.header("content-type").starts_with("application/json") {
             return Answer::json(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({"message": "Unsupported Media Type"}));
         }
-        let Ok(body) = serde_json::from_slice::<Value>(&ask.body) else {
+        let Ok(body) = serde_json::from_slice::<Value>(&call.body) else {
             return Answer::json(StatusCode::BAD_REQUEST, &json!({"message": "Bad Request"}));
         };
         if let "/token/grant" | "/token/refresh" = path {
-            return lock(&self.0).tokens.grant(ask, &body, path == "/token/refresh");
+            return lock(&self.0).tokens.grant(call, &body, path == "/token/refresh");
         }
-        if let Some(refusal) = lock(&self.0).tokens.refuse(ask) {
+        if let Some(refusal) = lock(&self.0).tokens.refuse(call) {
             return refusal;
         }
         let answer = match path {
@@ -168,8 +169,8 @@ impl Program for Bkash {
         Answer::of(answer)
     }
 
-    fn operation(&self, ask: &Ask) -> Option<&'static str> {
-        match ask.path.strip_prefix(API)? {
+    fn operation(&self, call: &Call) -> Option<&'static str> {
+        match call.path.strip_prefix(API)? {
             "/token/grant" | "/token/refresh" => Some("token"),
             "/create" => Some("create"),
             "/execute" => Some("execute"),

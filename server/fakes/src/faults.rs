@@ -1,32 +1,32 @@
-//! Failing as networks and gateways fail.
+//! Faults of networks and gateways.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
 use crate::lock;
 
-/// One way a call can go wrong.
+/// A way in which a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is done, and no answer ever comes.
+    /// Executes the call and never responds.
     HangAfter,
-    /// It is not done, and no answer ever comes.
+    /// Does not execute the call and never responds.
     HangBefore,
-    /// It is done, and the connection is cut before the answer.
+    /// Executes the call and closes the connection.
     DropAfter,
-    /// It is not done, and the connection is cut.
+    /// Closes the connection without executing the call.
     DropBefore,
-    /// It is done, and a server error is answered.
+    /// Executes the call and responds with a server error.
     ErrorAfter,
-    /// It is not done, and a server error is answered.
+    /// Responds with a server error without executing the call.
     ErrorBefore,
-    /// It is done, and the answer is empty.
+    /// Executes the call and responds with an empty body.
     Empty,
-    /// It is done, and the answer breaks off in the middle.
+    /// Executes the call and sends half of the response body.
     Truncated,
 }
 
 impl Fault {
-    /// Every way, with the word that names it to the programs.
+    /// Every fault with its name in control requests.
     pub const ALL: [(&'static str, Self); 8] = [
         ("hang_after", Self::HangAfter),
         ("hang_before", Self::HangBefore),
@@ -39,7 +39,7 @@ impl Fault {
     ];
 }
 
-/// Which calls go wrong: by chance, from a seed, or the next ones of an operation by order.
+/// Decides which calls fail: random ones from a seed, or the next call of an operation.
 #[derive(Debug, Default)]
 pub struct Faults(Mutex<Plan>);
 
@@ -47,9 +47,9 @@ pub struct Faults(Mutex<Plan>);
 struct Plan {
     random: Option<Random>,
     ordered: Vec<(String, Fault)>,
-    /// How many calls were let through, and how many went wrong.
+    /// The number of calls, and of failed ones.
     calls: (u64, u64),
-    /// How many calls there were of each operation.
+    /// The number of calls per operation.
     by_operation: BTreeMap<String, u64>,
 }
 
@@ -62,43 +62,43 @@ struct Random {
 }
 
 impl Faults {
-    /// From now on so large a share of calls goes wrong, but for those of the spared operations.
+    /// Makes this share of calls fail from now on, except the spared operations.
     pub fn at_random(&self, seed: u64, rate: f64, kinds: &[Fault], spared: &[&str]) {
         let spared = spared.iter().map(ToString::to_string).collect();
         let random = Random { rng: fastrand::Rng::with_seed(seed), rate, kinds: kinds.to_vec(), spared };
         lock(&self.0).random = Some(random);
     }
 
-    /// The next call of this operation goes wrong so. Orders of one operation are carried out one after another.
+    /// Makes the next call of this operation fail. Repeated orders apply to one call each, in order.
     pub fn next(&self, operation: &str, fault: Fault) {
         lock(&self.0).ordered.push((operation.to_owned(), fault));
     }
 
-    /// From now on nothing goes wrong.
+    /// Removes all faults.
     pub fn none(&self) {
         let mut plan = lock(&self.0);
         plan.random = None;
         plan.ordered.clear();
     }
 
-    /// How many calls there were, and how many of them went wrong.
+    /// The number of calls, and of failed ones.
     pub fn calls(&self) -> (u64, u64) {
         lock(&self.0).calls
     }
 
-    /// How many calls of this operation there were.
+    /// The number of calls of this operation.
     pub fn calls_of(&self, operation: &str) -> u64 {
         lock(&self.0).by_operation.get(operation).copied().unwrap_or_default()
     }
 
-    /// What is to happen to a call.
+    /// Draws the fault of a call.
     pub(crate) fn draw(&self, operation: &str) -> Option<Fault> {
         let mut plan = lock(&self.0);
         plan.calls.0 += 1;
         *plan.by_operation.entry(operation.to_owned()).or_default() += 1;
         let ordered = plan.ordered.iter().position(|(known, _)| known == operation);
         let drawn = match ordered {
-            Some(place) => Some(plan.ordered.remove(place).1),
+            Some(index) => Some(plan.ordered.remove(index).1),
             None => plan.random.as_mut().and_then(|random| {
                 let spared = random.spared.iter().any(|spared| spared == operation);
                 let hit = !spared && random.rng.f64() < random.rate;

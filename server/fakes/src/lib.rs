@@ -1,8 +1,7 @@
-//! Strict fakes of two payment gateways, for tests.
+//! Strict fakes of two payment gateways for tests.
 //!
-//! A fake answers over real HTTP, refuses what the real gateway refuses, keeps books of the money it took, and fails in the
-//! ways networks fail when it is told to ([`Faults`]). It moves no money and knows no customer but those in its
-//! documentation.
+//! A fake answers over real HTTP, refuses invalid requests as the gateway does, keeps books of the money it took, and
+//! injects network and gateway faults ([`Faults`]). It moves no real money.
 //!
 //! ```no_run
 //! use gateway_fakes::{Running, bkash::Bkash};
@@ -26,24 +25,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 pub use faults::{Fault, Faults};
-pub use serve::{Answer, Ask, Form, Program, Running, by_hand};
+pub use serve::{Answer, Call, Form, Program, Running, run};
 
-/// What a gateway knows of one payment's money.
+/// One payment in a gateway's books.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The gateway's name for the payment.
+    /// The gateway's id of the payment.
     pub id: String,
-    /// The merchant's name for it.
+    /// The merchant's reference.
     pub reference: String,
-    /// In minor units.
+    /// The amount in minor units.
     pub amount_minor: u64,
-    /// How often its money was taken. More than once would be the gateway's fault, and fails a test.
+    /// How often the money was taken. More than once fails a test.
     pub taken: u32,
-    /// How often its money was given back.
+    /// How often the money was refunded.
     pub refunded: u32,
 }
 
-/// The answer to a call for the books.
+/// The response with the books.
 fn books_json(books: &[Entry]) -> Answer {
     let entry = |entry: &Entry| {
         json!({"id": entry.id, "reference": entry.reference, "amountMinor": entry.amount_minor,
@@ -57,7 +56,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Twenty-four hex digits from a seed and a word: the same in each run, different for each word.
+/// Makes an id of 24 hex digits from a seed and a word, the same in each run.
 fn token(prefix: &str, seed: u64, word: &str) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(word).finalize();
@@ -65,12 +64,12 @@ fn token(prefix: &str, seed: u64, word: &str) -> String {
     format!("{prefix}{hex}")
 }
 
-/// A text as it can stand in HTML.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Whatever was poisoned by a failed test is still the books.
+/// Locks a mutex, even if a failed test poisoned it.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! HTTP around a fake: one function from request to answer, and the faults between it and the wire.
+//! Serves a fake over HTTP and injects its faults.
 
 use std::{collections::BTreeMap, fmt, io, net::SocketAddr, sync::Arc, vec};
 
@@ -17,24 +17,24 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{Fault, Faults};
 
-/// A request, whole.
+/// A complete request.
 #[derive(Debug)]
-pub struct Ask {
-    /// Its method.
+pub struct Call {
+    /// The method.
     pub method: Method,
-    /// Its path, without the query.
+    /// The path without the query.
     pub path: String,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
 }
 
-/// The names and values of a form.
+/// The fields of a form.
 pub type Form = BTreeMap<String, String>;
 
-impl Ask {
-    /// A header's text, or an empty one.
+impl Call {
+    /// A header's text, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -45,53 +45,53 @@ impl Ask {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its status code.
+    /// The status code.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: Vec<(&'static str, String)>,
-    /// Its body.
+    /// The body.
     pub body: String,
 }
 
 impl Answer {
-    /// JSON.
+    /// A JSON response.
     pub fn json(status: StatusCode, body: &Value) -> Self {
         Self { status, headers: vec![("content-type", "application/json".into())], body: body.to_string() }
     }
 
-    /// JSON with status 200, or a refusal.
+    /// A JSON response with status 200, or the refusal.
     pub fn of(result: Result<Value, Self>) -> Self {
         result.map_or_else(|refusal| refusal, |body| Self::ok(&body))
     }
 
-    /// JSON with status 200.
+    /// A JSON response with status 200.
     pub fn ok(body: &Value) -> Self {
         Self::json(StatusCode::OK, body)
     }
 
-    /// A page.
+    /// An HTML page.
     pub fn html(body: String) -> Self {
         Self { status: StatusCode::OK, headers: vec![("content-type", "text/html; charset=utf-8".into())], body }
     }
 
-    /// To another address.
+    /// A redirect with status 303.
     pub fn see_other(target: String) -> Self {
         Self { status: StatusCode::SEE_OTHER, headers: vec![("location", target)], body: String::new() }
     }
 }
 
-/// A fake: what it answers.
+/// A fake gateway.
 pub trait Program: Send + Sync + 'static {
     /// Answers a request.
-    fn answer(self: &Arc<Self>, ask: &Ask, base_url: &str) -> Answer;
-    /// The name of the gateway call that a request is; `None` for what is not one, such as a customer's page.
-    fn operation(&self, ask: &Ask) -> Option<&'static str>;
+    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer;
+    /// The name of the gateway call, or `None` for other requests such as a customer's page.
+    fn operation(&self, call: &Call) -> Option<&'static str>;
 }
 
-/// A fake that is listening, until it is dropped.
+/// A running fake. It stops when dropped.
 #[derive(Debug)]
 pub struct Running<P> {
     program: Arc<P>,
@@ -101,10 +101,10 @@ pub struct Running<P> {
 }
 
 impl<P: Program> Running<P> {
-    /// Starts a fake; port 0 picks a free one.
+    /// Starts a fake. Port 0 picks a free port.
     ///
     /// # Errors
-    /// If the address cannot be listened on.
+    /// If it cannot listen on the address.
     pub async fn start(program: P, address: &str) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -114,17 +114,17 @@ impl<P: Program> Running<P> {
         Ok(Self { program, faults, address, task })
     }
 
-    /// Where it listens.
+    /// The URL of the fake.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The fake itself, for its books.
+    /// The fake, for its books and customers.
     pub fn program(&self) -> &Arc<P> {
         &self.program
     }
 
-    /// What goes wrong with it.
+    /// The faults that it injects.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -136,11 +136,11 @@ impl<P> Drop for Running<P> {
     }
 }
 
-/// Runs a fake on the address of the first argument until the process ends.
+/// Runs a fake on the address in the first argument until the process ends.
 ///
 /// # Errors
-/// If the address cannot be listened on.
-pub async fn by_hand(program: impl Program) -> io::Result<()> {
+/// If it cannot listen on the address.
+pub async fn run(program: impl Program) -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".into());
     let mut fake = Running::start(program, &address).await?;
     println!("listening on {}", fake.url());
@@ -155,19 +155,19 @@ async fn accept<P: Program>(listener: TcpListener, program: Arc<P>, faults: Arc<
                 let (program, faults, base_url) = (Arc::clone(&program), Arc::clone(&faults), base_url.clone());
                 async move { handle(&program, &faults, &base_url, request).await }
             });
-            // A connection that was cut on purpose ends with an error here.
+            // An injected fault ends with an error here.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-/// The connection ends here, without an answer.
+/// Closes the connection without a response.
 #[derive(Debug)]
 pub(crate) struct Cut;
 
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cut on purpose")
+        f.write_str("injected fault")
     }
 }
 
@@ -181,18 +181,18 @@ async fn handle<P: Program>(
 ) -> Result<Response<Sent>, Cut> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    let ask = Ask { method: parts.method, path: parts.uri.path().to_owned(), headers: parts.headers, body };
-    if ask.path == "/_control/faults" {
-        return sent(order(faults, &ask), None);
+    let call = Call { method: parts.method, path: parts.uri.path().to_owned(), headers: parts.headers, body };
+    if call.path == "/_control/faults" {
+        return sent(order(faults, &call), None);
     }
-    let fault = program.operation(&ask).and_then(|operation| faults.draw(operation));
+    let fault = program.operation(&call).and_then(|operation| faults.draw(operation));
     match fault {
         Some(Fault::DropBefore) => return Err(Cut),
         Some(Fault::HangBefore) => return std::future::pending().await,
         Some(Fault::ErrorBefore) => return sent(server_error(), None),
         _ => {}
     }
-    let answer = program.answer(&ask, base_url);
+    let answer = program.answer(&call, base_url);
     match fault {
         Some(Fault::DropAfter) => Err(Cut),
         Some(Fault::HangAfter) => std::future::pending().await,
@@ -210,10 +210,10 @@ fn server_error() -> Answer {
     Answer::json(StatusCode::BAD_GATEWAY, &json!({"message": "Internal server error"}))
 }
 
-/// `{"seed": 7, "rate": 0.33, "kinds": ["drop_after"], "spared": ["token"]}`, or `{"next": "execute", "kind": "empty"}`,
-/// or `{}` for no faults.
-fn order(faults: &Faults, ask: &Ask) -> Answer {
-    let order: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+/// Sets the faults: `{"seed": 7, "rate": 0.33, "kinds": ["drop_after"], "spared": ["token"]}`,
+/// `{"next": "execute", "kind": "empty"}`, or `{}` for none.
+fn order(faults: &Faults, call: &Call) -> Answer {
+    let order: Value = serde_json::from_slice(&call.body).unwrap_or_default();
     let named = |name: &str| Fault::ALL.iter().find(|(known, _)| *known == name).map(|(_, fault)| *fault);
     let words = |key: &str| -> Vec<String> {
         let list = order.get(key).and_then(Value::as_array);
@@ -238,7 +238,7 @@ fn order(faults: &Faults, ask: &Ask) -> Answer {
     Answer::ok(&json!({"calls": calls, "faulty": faulty}))
 }
 
-/// A body that may break off.
+/// A body that may end early.
 type Sent = StreamBody<stream::Iter<vec::IntoIter<Result<Frame<Bytes>, Cut>>>>;
 
 fn sent(answer: Answer, break_at: Option<usize>) -> Result<Response<Sent>, Cut> {

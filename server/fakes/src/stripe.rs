@@ -1,6 +1,6 @@
-//! Stripe Checkout Sessions, payment intents and refunds, as Stripe's public reference describes them.
+//! Fake of Stripe Checkout Sessions, payment intents and refunds, after Stripe's public reference.
 //!
-//! Base address: `{url}`. The secret key is [`SECRET_KEY`]; events are signed with [`WEBHOOK_SECRET`]. On the customer's
+//! Base address: `{url}`. The secret key is [`SECRET_KEY`], the secret of events [`WEBHOOK_SECRET`]. On the customer's
 //! page [`CARD`] pays, [`DECLINED_CARD`] is declined, [`SLOW_CARD`] pays later.
 
 mod events;
@@ -26,7 +26,7 @@ use self::{
     replays::Replays,
     session::Session,
 };
-use crate::{Answer, Ask, Entry, Form, Program, books_json, lock};
+use crate::{Answer, Call, Entry, Form, Program, books_json, lock};
 
 /// The fake.
 #[derive(Debug, Default)]
@@ -44,28 +44,28 @@ struct State {
 }
 
 impl Stripe {
-    /// One without sessions.
+    /// Creates a fake without sessions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on events go to this address, each so many times.
+    /// Sends each event to this address `times` times from now on.
     pub fn send_events_to(&self, address: &str, times: u32) {
         lock(&self.state).events.target = Some((address.to_owned(), times));
     }
 
-    /// What it took and gave back.
+    /// The payments and the money that it took and refunded.
     pub fn books(&self) -> Vec<Entry> {
         lock(&self.state).sessions.values().map(Session::entry).collect()
     }
 
-    /// The customer enters a card's number. Returns where the browser is sent to, or `None` if the session is not open or
-    /// the card was declined.
+    /// Pays a session with a card, as its customer does. Returns the return URL, or `None` if the session is not open or
+    /// the card is declined.
     pub fn pay(&self, session: &str, card: &str) -> Option<String> {
         let State { sessions, events, .. } = &mut *lock(&self.state);
         let session = sessions.get_mut(session)?;
-        session.expire_in_time();
+        session.expire_if_due();
         if !session.is_open() || card == DECLINED_CARD {
             return None;
         }
@@ -74,7 +74,7 @@ impl Stripe {
         Some(target)
     }
 
-    /// A slow payment comes to its end.
+    /// Ends a slow payment.
     pub fn finish(&self, session: &str, succeeds: bool) {
         let State { sessions, events, .. } = &mut *lock(&self.state);
         let Some(session) = sessions.get_mut(session) else { return };
@@ -83,13 +83,13 @@ impl Stripe {
         }
     }
 
-    /// The next refund has this status from the beginning: `pending`, `requires_action`, `succeeded`, `failed` or
-    /// `canceled`. A failed or a canceled one gives nothing back.
+    /// Sets the initial status of the next refund: `pending`, `requires_action`, `succeeded`, `failed` or `canceled`. A
+    /// failed or canceled refund moves no money.
     pub fn next_refund_is(&self, status: &'static str) {
         lock(&self.state).next_refund = Some(status);
     }
 
-    /// A refund that was made is taken back: the customer's bank did not take it.
+    /// Fails a refund later, as when the customer's bank rejects it.
     pub fn fail_refund(&self, refund: &str) {
         let State { refunds, events, .. } = &mut *lock(&self.state);
         let Some(refund) = refunds.get_mut(refund) else { return };
@@ -98,24 +98,24 @@ impl Stripe {
         events.send("refund.failed", &refund.json());
     }
 
-    /// From now on it says that a session was over another amount, as a gateway that was told wrong would.
+    /// Reports another amount for a session from now on.
     pub fn falsify_amount(&self, session: &str, amount: u64) {
         if let Some(session) = lock(&self.state).sessions.get_mut(session) {
             session.amount = amount;
         }
     }
 
-    /// The ids of its refunds.
+    /// The ids of all refunds.
     pub fn refunds(&self) -> Vec<String> {
         lock(&self.state).refunds.keys().cloned().collect()
     }
 
-    fn post(&self, ask: &Ask, base_url: &str) -> Result<Value, Answer> {
-        if !ask.header("content-type").starts_with("application/x-www-form-urlencoded") && !ask.body.is_empty() {
+    fn post(&self, call: &Call, base_url: &str) -> Result<Value, Answer> {
+        if !call.header("content-type").starts_with("application/x-www-form-urlencoded") && !call.body.is_empty() {
             return Err(refused(None, "Bodies are form-encoded.", None));
         }
-        let form = ask.form();
-        match ask.path.as_str() {
+        let form = call.form();
+        match call.path.as_str() {
             "/v1/checkout/sessions" => self.create_session(&form, base_url),
             "/v1/refunds" => self.create_refund(&form),
             path => match path.strip_prefix("/v1/checkout/sessions/").and_then(|rest| rest.strip_suffix("/expire")) {
@@ -156,7 +156,7 @@ impl Stripe {
         let State { sessions, refunds, .. } = &mut *lock(&self.state);
         if let Some(id) = path.strip_prefix("/v1/checkout/sessions/") {
             let session = sessions.get_mut(id).ok_or_else(|| no_such("checkout session", id))?;
-            session.expire_in_time();
+            session.expire_if_due();
             return Ok(session.json(base_url));
         }
         if let Some(id) = path.strip_prefix("/v1/payment_intents/") {
@@ -169,10 +169,10 @@ impl Stripe {
         Err(no_such("path", path))
     }
 
-    fn customer(&self, ask: &Ask, id: &str) -> Answer {
+    fn customer(&self, call: &Call, id: &str) -> Answer {
         let mut problem = "";
-        if ask.method == Method::POST {
-            let form = ask.form();
+        if call.method == Method::POST {
+            let form = call.form();
             if form.get("action").is_some_and(|action| action == "cancel") {
                 let cancel = lock(&self.state).sessions.get(id).and_then(|session| session.cancel_url.clone());
                 return cancel.map_or_else(|| no_such("page", id), Answer::see_other);
@@ -190,10 +190,10 @@ impl Stripe {
         }
     }
 
-    fn control(&self, ask: &Ask) -> Answer {
-        let body: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+    fn control(&self, call: &Call) -> Answer {
+        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
         let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-        match ask.path.as_str() {
+        match call.path.as_str() {
             "/_control/pay" => {
                 let card = if text("card").is_empty() { CARD } else { text("card") };
                 return match self.pay(text("session"), card) {
@@ -223,33 +223,33 @@ impl Stripe {
 }
 
 impl Program for Stripe {
-    fn answer(self: &Arc<Self>, ask: &Ask, base_url: &str) -> Answer {
-        if let Some(id) = ask.path.strip_prefix("/pay/") {
-            return self.customer(ask, id);
+    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer {
+        if let Some(id) = call.path.strip_prefix("/pay/") {
+            return self.customer(call, id);
         }
-        if ask.path.starts_with("/_control/") {
-            return self.control(ask);
+        if call.path.starts_with("/_control/") {
+            return self.control(call);
         }
-        if ask.header("authorization") != format!("Bearer {SECRET_KEY}") {
+        if call.header("authorization") != format!("Bearer {SECRET_KEY}") {
             let body = json!({"error": {"type": "invalid_request_error", "message": "Invalid API Key provided"}});
             return Answer::json(StatusCode::UNAUTHORIZED, &body);
         }
-        let version = ask.header("stripe-version");
+        let version = call.header("stripe-version");
         let date = version.split('.').next().unwrap_or_default();
         if !version.is_empty() && (date.len() != 10 || !date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
         {
             return refused(None, "Invalid Stripe API version", None);
         }
-        match ask.method {
-            Method::POST => self.replays.once(ask, || Answer::of(self.post(ask, base_url))),
-            Method::GET => Answer::of(self.get(&ask.path, base_url)),
+        match call.method {
+            Method::POST => self.replays.once(call, || Answer::of(self.post(call, base_url))),
+            Method::GET => Answer::of(self.get(&call.path, base_url)),
             _ => refused(None, "Unrecognized request method", None),
         }
     }
 
-    fn operation(&self, ask: &Ask) -> Option<&'static str> {
-        let path = ask.path.strip_prefix("/v1/")?;
-        Some(match (&ask.method, path) {
+    fn operation(&self, call: &Call) -> Option<&'static str> {
+        let path = call.path.strip_prefix("/v1/")?;
+        Some(match (&call.method, path) {
             (&Method::POST, "checkout/sessions") => "create",
             (&Method::POST, "refunds") => "refund",
             (&Method::POST, path) if path.ends_with("/expire") => "expire",

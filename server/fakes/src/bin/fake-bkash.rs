@@ -1,7 +1,7 @@
-//! The fake by hand: `fake-bkash [ADDRESS]`, on a free port unless an address is given.
+//! Runs the bKash fake: `fake-bkash [ADDRESS]`, by default on a free port.
 #![forbid(unsafe_code)]
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    gateway_fakes::by_hand(gateway_fakes::bkash::Bkash::new()).await
+    gateway_fakes::run(gateway_fakes::bkash::Bkash::new()).await
 }

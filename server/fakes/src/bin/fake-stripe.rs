@@ -1,7 +1,7 @@
-//! The fake by hand: `fake-stripe [ADDRESS]`, on a free port unless an address is given.
+//! Runs the Stripe fake: `fake-stripe [ADDRESS]`, by default on a free port.
 #![forbid(unsafe_code)]
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    gateway_fakes::by_hand(gateway_fakes::stripe::Stripe::new()).await
+    gateway_fakes::run(gateway_fakes::stripe::Stripe::new()).await
 }

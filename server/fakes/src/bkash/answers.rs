@@ -1,16 +1,16 @@
-//! Answers that several of bKash's calls share.
+//! Responses that several bKash calls share.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::Answer;
 
-/// Reports a failure, which comes with status 200.
+/// Reports a failure, with status 200.
 pub(super) fn failure(code: &str, message: &str) -> Answer {
     Answer::ok(&json!({"statusCode": code, "statusMessage": message}))
 }
 
-/// Reports that no payment has the given id, in a shape of its own.
+/// Reports that no payment has this id. This failure has its own shape.
 pub(super) fn unknown_payment() -> Answer {
     Answer::ok(&json!({"errorCode": "2002", "errorMessage": "Invalid Payment ID"}))
 }
@@ -23,7 +23,7 @@ pub(super) fn not_found() -> Answer {
     Answer::json(StatusCode::NOT_FOUND, &json!({"message": "no such resource"}))
 }
 
-/// The text of a field of a body.
+/// The text of a body's field.
 pub(super) fn text<'b>(body: &'b Value, name: &str) -> Option<&'b str> {
     body.get(name).and_then(Value::as_str)
 }

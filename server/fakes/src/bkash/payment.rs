@@ -19,12 +19,12 @@ pub(super) struct Payment {
     pub(super) wallet: Option<String>,
     pub(super) is_cancelled: bool,
     pub(super) transaction: Option<String>,
-    /// How often its money was taken.
+    /// How often the money was taken.
     taken: u32,
 }
 
 impl Payment {
-    /// Makes a payment as a body asks for it.
+    /// Creates a payment from a request body.
     pub(super) fn new(body: &Value, number: u64) -> Result<Self, Answer> {
         let fields = ["mode", "payerReference", "callbackURL", "amount", "currency", "intent", "merchantInvoiceNumber"];
         for field in fields {
@@ -62,7 +62,7 @@ impl Payment {
         !self.is_cancelled && self.transaction.is_none()
     }
 
-    /// The address that the browser is sent back to.
+    /// The return URL with this status.
     pub(super) fn back(&self, status: &str) -> String {
         let joint = if self.callback.contains('?') { '&' } else { '?' };
         format!("{}{joint}paymentID={}&status={status}&signature=fake", self.callback, self.id)

@@ -1,4 +1,4 @@
-//! Tokens: two an hour, and a caller who asks for more is blocked.
+//! Tokens: two per hour. A caller who requests more is blocked for an hour.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use super::{
     answers::{failure, text, unauthorized},
     known::{APP_KEY, APP_SECRET, PASSWORD, USERNAME},
 };
-use crate::{Answer, Ask, token};
+use crate::{Answer, Call, token};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const CALLS_AN_HOUR: usize = 2;
@@ -21,13 +21,13 @@ pub(super) struct Tokens {
     /// When each token expires.
     tokens: HashMap<String, Instant>,
     refresh_tokens: HashSet<String>,
-    /// The calls for tokens of the last hour.
+    /// The token calls of the last hour.
     pub(super) calls: Vec<Instant>,
     blocked_until: Option<Instant>,
 }
 
 impl Tokens {
-    pub(super) fn grant(&mut self, ask: &Ask, body: &Value, is_refresh: bool) -> Answer {
+    pub(super) fn grant(&mut self, call: &Call, body: &Value, is_refresh: bool) -> Answer {
         let now = Instant::now();
         if self.blocked_until.is_some_and(|until| now < until) {
             return failure("9999", "Credential is blocked: too many token requests");
@@ -38,7 +38,7 @@ impl Tokens {
             return failure("9999", "Credential is blocked: too many token requests");
         }
         self.calls.push(now);
-        if ask.header("username") != USERNAME || ask.header("password") != PASSWORD {
+        if call.header("username") != USERNAME || call.header("password") != PASSWORD {
             return unauthorized("Unauthorized");
         }
         if text(body, "app_key") != Some(APP_KEY) || text(body, "app_secret") != Some(APP_SECRET) {
@@ -55,13 +55,13 @@ impl Tokens {
             "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}))
     }
 
-    /// Checks what every call but those for tokens must carry.
-    pub(super) fn refuse(&self, ask: &Ask) -> Option<Answer> {
-        if ask.header("x-app-key") != APP_KEY {
+    /// Checks the app key and token of a call.
+    pub(super) fn refuse(&self, call: &Call) -> Option<Answer> {
+        if call.header("x-app-key") != APP_KEY {
             return Some(unauthorized("Forbidden: invalid app key"));
         }
-        // The token alone: `Bearer …` is no token it knows.
-        match self.tokens.get(ask.header("authorization")) {
+        // bKash takes the token without `Bearer`.
+        match self.tokens.get(call.header("authorization")) {
             None => Some(unauthorized("Unauthorized")),
             Some(until) if Instant::now() >= *until => Some(unauthorized("The incoming token has expired")),
             Some(_) => None,

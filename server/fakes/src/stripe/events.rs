@@ -1,4 +1,4 @@
-//! Events, sent to one address.
+//! Signed events to one address.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{now, token};
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The address, and how many times each event is sent there.
+    /// The address, and how many times each event goes there.
     pub(super) target: Option<(String, u32)>,
     made: u64,
 }

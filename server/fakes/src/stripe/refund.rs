@@ -26,7 +26,7 @@ pub(super) struct Refund {
 }
 
 impl Refund {
-    /// Refunds a session's payment as a form asks for it.
+    /// Creates a refund from a form.
     pub(super) fn new(
         form: &Form,
         number: u64,

@@ -5,17 +5,17 @@ use std::{collections::HashMap, sync::Mutex};
 use http::StatusCode;
 
 use super::refusal::error;
-use crate::{Answer, Ask, lock};
+use crate::{Answer, Call, lock};
 
-/// The fingerprint and the answer of each request under an `Idempotency-Key`.
+/// The fingerprint and stored response of each `Idempotency-Key`.
 #[derive(Debug, Default)]
 pub(super) struct Replays(Mutex<HashMap<String, (String, Answer)>>);
 
 impl Replays {
-    /// Runs a POST: the same request under a key gets the same answer, another one is refused. Requests with a key run
-    /// one after another.
-    pub(super) fn once(&self, ask: &Ask, run: impl FnOnce() -> Answer) -> Answer {
-        let key = ask.header("idempotency-key");
+    /// Runs a POST once per key: the same request gets the stored response, another one is refused. Requests with a key
+    /// run one after another.
+    pub(super) fn once(&self, call: &Call, run: impl FnOnce() -> Answer) -> Answer {
+        let key = call.header("idempotency-key");
         let refused = |message| error(StatusCode::BAD_REQUEST, "idempotency_error", None, message, None);
         if key.is_empty() {
             return run();
@@ -23,9 +23,9 @@ impl Replays {
         if key.len() > 255 {
             return refused("Idempotency keys are at most 255 characters long.");
         }
-        let mut kept = lock(&self.0);
-        let fingerprint = format!("{} {:?}", ask.path, ask.form());
-        match kept.get(key) {
+        let mut stored = lock(&self.0);
+        let fingerprint = format!("{} {:?}", call.path, call.form());
+        match stored.get(key) {
             Some((known, answer)) if *known == fingerprint => {
                 let mut answer = answer.clone();
                 answer.headers.push(("idempotent-replayed", "true".into()));
@@ -36,9 +36,9 @@ impl Replays {
             ),
             None => {
                 let answer = run();
-                // A request that was refused may be tried again under the same key.
+                // A refused request may be retried with the same key.
                 if answer.status == StatusCode::OK {
-                    kept.insert(key.to_owned(), (fingerprint, answer.clone()));
+                    stored.insert(key.to_owned(), (fingerprint, answer.clone()));
                 }
                 answer
             }

@@ -41,7 +41,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Makes a session as a form asks for it.
+    /// Creates a session from a form.
     pub(super) fn new(form: &Form, number: u64) -> Result<Self, Answer> {
         refuse_unknown(form, &[&REQUIRED[..], &OPTIONAL].concat())?;
         if let Some(name) = REQUIRED.into_iter().find(|name| form.get(*name).is_none_or(String::is_empty)) {
@@ -102,7 +102,7 @@ impl Session {
         self.status == "open"
     }
 
-    /// Completes the session, and takes the money unless the card is slow. Returns where the browser is sent to.
+    /// Completes the session and takes the money unless the card is slow. Returns the return URL.
     pub(super) fn complete(&mut self, is_slow: bool) -> String {
         self.status = "complete";
         if is_slow {
@@ -113,7 +113,7 @@ impl Session {
         self.success_url.replace("{CHECKOUT_SESSION_ID}", &self.id)
     }
 
-    /// Ends a slow payment. Returns the type of the event that says so, or `None` if no payment is under way.
+    /// Ends a slow payment. Returns the type of its event, or `None` if no payment is processing.
     pub(super) fn finish(&mut self, succeeds: bool) -> Option<&'static str> {
         if self.intent_status != "processing" {
             return None;
@@ -132,9 +132,9 @@ impl Session {
         self.taken += 1;
     }
 
-    /// Expires the session at a merchant's request.
+    /// Expires the session on the merchant's request.
     pub(super) fn expire(&mut self) -> Result<(), Answer> {
-        self.expire_in_time();
+        self.expire_if_due();
         if !self.is_open() {
             let status = self.status;
             let message =
@@ -145,8 +145,8 @@ impl Session {
         Ok(())
     }
 
-    /// Expires the session if its time has come.
-    pub(super) fn expire_in_time(&mut self) {
+    /// Expires the session if it is past `expires_at`.
+    pub(super) fn expire_if_due(&mut self) {
         if self.is_open() && now() >= self.expires_at {
             self.status = "expired";
         }
@@ -189,7 +189,7 @@ impl Session {
             "cancel_url": self.cancel_url, "client_reference_id": self.reference, "created": self.created,
             "currency": self.currency, "expires_at": self.expires_at, "livemode": false, "metadata": self.metadata,
             "mode": "payment",
-            // An open session of the present version has none yet.
+            // In the current API version an open session has none.
             "payment_intent": if is_open { Value::Null } else { json!(self.intent) },
             "payment_method_types": ["card"], "payment_status": self.payment_status, "status": self.status,
             "success_url": self.success_url,
@@ -198,7 +198,7 @@ impl Session {
     }
 }
 
-/// The pairs of `metadata[…]`.
+/// Reads the pairs of `metadata[…]`.
 pub(super) fn metadata(form: &Form) -> BTreeMap<String, String> {
     let entry = |(name, value): (&String, &String)| {
         let key = name.strip_prefix("metadata[")?.strip_suffix(']')?;

@@ -1,4 +1,4 @@
-//! The fakes are as strict as what they stand for, and independent clients take them for it.
+//! The fakes refuse invalid requests as the gateways do, and independent clients work with them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{path::Path, process::Command, time::Duration};
@@ -39,7 +39,7 @@ async fn independent_gateway_clients_work_with_the_fakes() {
     assert_eq!(bkash.program().books().iter().filter(|entry| entry.taken == 1).count(), 1);
 }
 
-/// A call to bKash's fake, with a token unless told otherwise.
+/// A client of the bKash fake with a token.
 struct Caller {
     http: reqwest::Client,
     base: String,
@@ -103,7 +103,7 @@ async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
     }
     let bearer = caller.request("/create", &order("i-1")).header("authorization", format!("Bearer {}", caller.token));
     let refused = read(bearer.header("x-app-key", bkash::APP_KEY)).await.unwrap();
-    assert_eq!(refused, json!({"message": "Unauthorized"}), "a token with a scheme is none");
+    assert_eq!(refused, json!({"message": "Unauthorized"}), "bKash takes the token without a scheme");
     let keyless = caller.request("/create", &order("i-1")).header("authorization", &caller.token);
     assert!(read(keyless).await.unwrap()["message"].as_str().unwrap().contains("app key"));
     assert_eq!(caller.call("/execute", &json!({"paymentID": "?"})).await.unwrap()["errorCode"], "2002");
@@ -112,7 +112,7 @@ async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
     let id = &made["paymentID"];
     fake.program().cancel(id.as_str().unwrap()).unwrap();
     assert_eq!(caller.call("/execute", &json!({"paymentID": id})).await.unwrap()["statusCode"], "2069");
-    assert_eq!(fake.program().approve(id.as_str().unwrap(), bkash::WALLET), None, "it is over");
+    assert_eq!(fake.program().approve(id.as_str().unwrap(), bkash::WALLET), None, "the payment is cancelled");
     let made = caller.call("/create", &order("i-2")).await.unwrap();
     let id = made["paymentID"].as_str().unwrap();
     assert!(fake.program().approve(id, bkash::BLOCKED_WALLET).unwrap().contains("status=failure"));
