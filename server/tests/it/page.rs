@@ -83,7 +83,10 @@ async fn a_live_customer_pays_at_the_gateway_and_returns_to_a_paid_page() {
         assert_eq!(forwarded_to(&live.server, post(&live.server, &path, form).await).await, target);
         let page = get(&live.server, &path).await;
         assert!(page.contains("We are checking your payment") && page.contains(&target), "{page}");
-        assert!(page.contains("<noscript><meta http-equiv=\"refresh\""), "it resolves itself without JavaScript");
+        assert!(
+            page.contains("<noscript><meta http-equiv=\"refresh\""),
+            "the page does not refresh without JavaScript"
+        );
         let attempt = target.rsplit('/').next().unwrap();
         let back = match currency {
             "BDT" => live.bkash.program().approve(attempt, bkash::WALLET),
