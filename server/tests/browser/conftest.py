@@ -1,6 +1,6 @@
-"""A real server, the gateways' fakes, and Debian's Chromium.
+"""Starts a real server, the gateway fakes, and Debian's Chromium.
 
-A test that leaves an error in the browser's console, such as a violation of the page's policy, has failed.
+A test fails if it leaves an error in the browser's console, such as a violation of the content security policy.
 """
 
 import json
@@ -25,7 +25,7 @@ SANDBOX_KEY = "sk_test_demo"
 
 
 def start(name, *arguments, **environment):
-    """Starts a program whose first line tells its address."""
+    """Starts a program and reads its address from its first line of output."""
     log = tempfile.NamedTemporaryFile(prefix=name, suffix=".log", delete=False)
     process = subprocess.Popen(
         [BINARIES / name, *arguments], stdout=subprocess.PIPE, stderr=log, env={**os.environ, **environment}, text=True
@@ -37,7 +37,7 @@ def start(name, *arguments, **environment):
 
 
 def call(url, body=None, method=None, key=None):
-    """A JSON request; the answer's status and body."""
+    """Sends a JSON request and returns the response's status and body."""
     headers = {"content-type": "application/json"}
     if key:
         headers["authorization"] = f"Bearer {key}"
@@ -51,7 +51,7 @@ def call(url, body=None, method=None, key=None):
 
 
 class Shop:
-    """A server with both gateways, and a merchant with keys for both environments."""
+    """A server with both gateways and a merchant with keys for both environments."""
 
     def __init__(self, directory):
         self.bkash_process, self.bkash = start("fake-bkash")
@@ -85,7 +85,7 @@ class Shop:
         return call(f"{self.url}/api/v1{path}", body, method, key)
 
     def create(self, amount=1250, key=SANDBOX_KEY, **more):
-        """A payment whose shop is a page of this server, so that the browser really comes back to it."""
+        """Creates a payment whose shop is a page of this server, so that the browser can return to it."""
         body = {"amount": amount, "success_url": f"http://localhost:{self.port}/healthz?paid",
                 "cancel_url": f"http://localhost:{self.port}/healthz?left", "description": "Two cups of tea", **more}
         status, payment = self.api("/payments", body, key)
@@ -113,10 +113,10 @@ def shop(tmp_path_factory):
 
 
 class Browser(webdriver.Chrome):
-    """Chromium with what a test asks of a page."""
+    """Chromium with checks of a page."""
 
     def axe(self):
-        """What a checker of accessibility finds serious."""
+        """The accessibility violations that axe rates moderate or worse."""
         self.execute_script(AXE)
         script = "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then(done)"
         found = self.execute_async_script(script)["violations"]
@@ -131,7 +131,7 @@ class Browser(webdriver.Chrome):
         return self.execute_script("return document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
     def origins(self):
-        """Where the page loaded things from."""
+        """The origins of the page's resources."""
         script = "return performance.getEntriesByType('resource').map((entry) => new URL(entry.name).origin)"
         return set(self.execute_script(script))
 
@@ -141,7 +141,7 @@ class Browser(webdriver.Chrome):
 
 @pytest.fixture
 def open_browser():
-    """Opens browsers of any kind; looks at their consoles in the end."""
+    """Opens browsers with given options and checks their consoles after the test."""
     opened = []
 
     def open_one(width=360, height=740, language="en-GB", dark=False, script=True):
@@ -169,7 +169,7 @@ def open_browser():
     faults = [fault for browser in opened for fault in browser.faults()]
     for browser in opened:
         browser.quit()
-    # The server's own answers to a fault that a test made on purpose are told as errors of the network.
+    # Chromium logs the server's error responses, which some tests cause on purpose, as network errors.
     faults = [fault for fault in faults if fault["source"] != "network" and "favicon" not in fault["message"]]
     assert not faults, faults
 

@@ -21,15 +21,15 @@ def text(browser):
 
 
 def click_back(browser, shop):
-    """A test session's page waits for a click and says where that leads."""
+    """Clicks the link back to the shop. The page of a test session shows its host and waits for the click."""
     wait(browser, lambda: f"This link goes to localhost:{shop.port}" in text(browser), "the shop's host")
     time.sleep(1)
-    assert "/checkout/" in browser.current_url, "it follows no link by itself"
+    assert "/checkout/" in browser.current_url, "the page redirected without a click"
     css(browser, "a.button").click()
 
 
 def check(browser, shop, name):
-    """What holds for each state of the page."""
+    """Checks accessibility, layout and origins of the page."""
     browser.picture(name)
     assert browser.axe() == []
     assert not browser.scrolls_sideways()
@@ -86,8 +86,8 @@ def test_the_page_says_that_a_cancelled_payment_took_no_money(browser, shop):
     css(browser, "button.go").click()
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
     css(browser, "#cancel").click()
-    wait(browser, lambda: "No money was taken" in browser.page_source, "the page's word")
-    check(browser, shop, "given-up")
+    wait(browser, lambda: "No money was taken" in browser.page_source, "the cancelled page")
+    check(browser, shop, "cancelled-live")
     css(browser, "a.button").click()
     wait(browser, lambda: "/healthz?left" in browser.current_url, "the shop")
 
@@ -100,7 +100,7 @@ def test_a_double_click_a_reload_and_the_back_button_make_one_gateway_attempt(br
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
     gateway = browser.current_url
     browser.back()
-    wait(browser, lambda: "checking your payment" in browser.page_source, "the page that waits")
+    wait(browser, lambda: "checking your payment" in browser.page_source, "the waiting page")
     check(browser, shop, "processing")
     browser.refresh()
     css(browser, "a.button").click()
@@ -121,9 +121,9 @@ def test_a_waiting_page_updates_when_the_gateway_tab_was_closed(browser, shop):
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
     attempt = browser.current_url.rsplit("/", 1)[1]
     browser.get(payment["checkoutUrl"])
-    wait(browser, lambda: "checking your payment" in browser.page_source, "the page that waits")
+    wait(browser, lambda: "checking your payment" in browser.page_source, "the waiting page")
     call(f"{shop.bkash}/_control/approve", {"paymentID": attempt})
-    wait(browser, lambda: "Thank you" in browser.page_source, "the page to resolve itself")
+    wait(browser, lambda: "Thank you" in browser.page_source, "the page to update")
 
 
 def test_the_page_reports_a_wrong_number_in_bangla_and_keeps_the_input(open_browser, shop):
@@ -134,7 +134,7 @@ def test_the_page_reports_a_wrong_number_in_bangla_and_keeps_the_input(open_brow
     check(browser, shop, "choice-bangla")
     css(browser, "#phone").send_keys("12345")
     css(browser, "button.go").click()
-    wait(browser, lambda: browser.find_elements(By.ID, "phone-fault"), "the fault")
+    wait(browser, lambda: browser.find_elements(By.ID, "phone-fault"), "the error")
     assert css(browser, "#phone").get_attribute("value") == "12345"
     assert browser.switch_to.active_element.get_attribute("id") == "phone"
     check(browser, shop, "wrong-number-bangla")
@@ -147,7 +147,7 @@ def test_the_page_reports_a_failing_gateway_and_its_button_works_again(browser, 
     browser.get(payment["checkoutUrl"])
     call(f"{shop.bkash}/_control/faults", {"next": "create", "kind": "error_before"})
     css(browser, "button.go").click()
-    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "[role=alert]"), "the fault")
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "[role=alert]"), "the error")
     check(browser, shop, "no-answer")
     css(browser, "button.go").click()
     wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
@@ -175,7 +175,7 @@ def test_the_simulator_works_without_javascript_and_shows_progress_with_it(open_
     browser = open_browser()
     payment = shop.create()
     browser.get(payment["checkoutUrl"])
-    # The answer is held back, so that what is shown meanwhile can be seen.
+    # Block the submit, so that the page keeps showing progress.
     browser.execute_script("document.querySelector('form').addEventListener('submit', (event) => event.preventDefault())")
     css(browser, "button.go").click()
     wait(browser, lambda: css(browser, ".progress").is_displayed(), "the progress")

@@ -143,7 +143,7 @@ def test_the_console_adds_pings_shows_and_removes_an_endpoint(open_browser, shop
     browser.get(f"{shop.url}/dashboard#/webhooks")
     reads(browser, url)
     press(browser, "Remove")
-    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
     css(browser, "dialog .danger").click()
     reads(browser, "No endpoints yet")
 
@@ -178,12 +178,12 @@ def test_the_console_refunds_a_live_payment_after_confirmation(browser, shop):
     reads(browser, "Raw status")
     assert "real money" in css(browser, "#environment").text
     press(browser, "Refund")
-    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
     assert browser.axe() == []
     browser.find_element(By.XPATH, "//dialog//button[.='Cancel']").click()
     assert shop.status(payment, shop.live_key) == "paid"
     press(browser, "Refund")
-    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the question")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
     css(browser, "dialog .danger").click()
     reads(browser, "sent by hand")
     assert shop.status(payment, shop.live_key) == "refunded"

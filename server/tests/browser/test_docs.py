@@ -1,4 +1,4 @@
-"""The API's reference in a real browser."""
+"""The API reference in a real browser."""
 
 
 def test_the_reference_is_legible_and_complete(open_browser, shop):

@@ -1,4 +1,4 @@
-// The client that hey-api makes, through every operation.
+// Calls every operation with the client from hey-api.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -10,14 +10,14 @@ type Answer<T> = Promise<{ data: T | undefined; error: api.Error | undefined; re
 const [url, key] = process.argv.slice(2);
 client.setConfig({ baseUrl: url, auth: key });
 
-/** What was answered, if it was not refused. */
+/** The response body of a successful call. */
 async function ok<T>(call: Answer<T>): Promise<T> {
   const { data, error } = await call;
   assert(data !== undefined, JSON.stringify(error));
   return data;
 }
 
-/** The error body of a call that must be refused with this status. */
+/** The error body of a call that must fail with this status. */
 async function refused(status: number, call: Answer<unknown>): Promise<api.Error> {
   const { error, response } = await call;
   assert.deepEqual([response?.status, error?.statusCode], [status, status]);
@@ -25,7 +25,7 @@ async function refused(status: number, call: Answer<unknown>): Promise<api.Error
 }
 
 async function main() {
-  // Create, and create again with the same Idempotency-Key.
+  // Create, and repeat with the same Idempotency-Key.
   const order: api.CreatePayment = {
     amount: 37.5,
     currency: "USD",
@@ -46,7 +46,7 @@ async function main() {
   const invalid = api.createPayment({ body: { ...order, cancel_url: "cart" } });
   assert.match((await refused(400, invalid)).message[0], /cancel_url/);
 
-  // Pay one, let another fail.
+  // Pay one, fail another.
   const path = { id: payment.id };
   assert.equal((await ok(api.retrieveCheckout({ path }))).customerName, "Karim");
   const paid = await ok(api.payCheckout({ path }));
@@ -87,7 +87,7 @@ async function main() {
   const genuine = await ok(api.verifySignature({ body: { ...check, signature: `t=1,v1=${digest}`, tolerance: 0 } }));
   assert.deepEqual([genuine.valid, genuine.timestamp, genuine.reason], [true, 1, undefined]);
 
-  // A demo session, and the description.
+  // A demo session, and the OpenAPI document.
   const demo = await ok(api.createDemoSession({ body: { amount: 5 } }));
   assert.deepEqual([demo.isSimulated, demo.checkoutUrl], [true, `/checkout/${demo.id}`]);
   assert.equal((await ok(api.retrieveDescription())).openapi, "3.1.0");

@@ -1,4 +1,4 @@
-"""The client that openapi-generator makes for Python, through every operation."""
+"""Calls every operation with the Python client from openapi-generator."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ account, webhooks = api.AccountApi(client), api.WebhooksApi(client)
 
 
 def refused(status, call, *arguments, **named):
-    """The error body of a call that must be refused with this status."""
+    """The error body of a call that must fail with this status."""
     try:
         call(*arguments, **named)
     except api.ApiException as error:
@@ -22,7 +22,7 @@ def refused(status, call, *arguments, **named):
     raise AssertionError(f"not refused with {status}")
 
 
-# Create, and create again with the same Idempotency-Key.
+# Create, and repeat with the same Idempotency-Key.
 order = api.CreatePayment(
     amount=37.5,
     currency="USD",
@@ -43,11 +43,11 @@ assert isinstance(conflict.message.actual_instance, str)
 order.cancel_url = "cart"
 assert "cancel_url" in refused(400, payments.create_payment, order).message.actual_instance[0]
 
-# Pay one, let another fail.
+# Pay one, fail another.
 assert checkout.retrieve_checkout(payment.id).customer_name == "Karim"
 paid = checkout.pay_checkout(payment.id, api.Pay())
 assert (paid.success, paid.status) == (True, "paid") and paid.redirect_url.startswith(order.success_url)
-# A live session answers with the address alone.
+# The result of a live session has only redirectUrl.
 assert api.PayResult.from_dict({"redirectUrl": url}).success is None
 other = api.CreatePayment(amount=5, success_url=order.success_url, cancel_url=order.success_url)
 other = payments.create_payment(other)
@@ -85,7 +85,7 @@ verdict = webhooks.verify_signature(
 )
 assert (verdict.valid, verdict.timestamp, verdict.reason) == (True, 1, None)
 
-# A demo session, and the description.
+# A demo session, and the OpenAPI document.
 demo = checkout.create_demo_session(api.DemoSession(amount=5))
 assert demo.is_simulated is True and demo.checkout_url == f"/checkout/{demo.id}"
 assert api.DescriptionApi(client).retrieve_description()["openapi"] == "3.1.0"

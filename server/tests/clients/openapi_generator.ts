@@ -1,4 +1,4 @@
-// The client that openapi-generator makes for TypeScript with fetch, through every operation.
+// Calls every operation with the TypeScript client from openapi-generator (typescript-fetch).
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -11,7 +11,7 @@ const checkout = new api.CheckoutApi(configuration);
 const account = new api.AccountApi(configuration);
 const webhooks = new api.WebhooksApi(configuration);
 
-/** The error body of a call that must be refused with this status. */
+/** The error body of a call that must fail with this status. */
 async function refused(status: number, call: Promise<unknown>): Promise<api.ModelError> {
   const error = await call.then(() => assert.fail(`not refused with ${status}`), (error) => error);
   assert(error instanceof api.ResponseError, error);
@@ -21,7 +21,7 @@ async function refused(status: number, call: Promise<unknown>): Promise<api.Mode
 }
 
 async function main() {
-  // Create, and create again with the same Idempotency-Key.
+  // Create, and repeat with the same Idempotency-Key.
   const order: api.CreatePayment = {
     amount: 37.5,
     currency: "USD",
@@ -42,12 +42,12 @@ async function main() {
   const invalid = payments.createPayment({ createPayment: { ...order, cancelUrl: "cart" } });
   assert.match((await refused(400, invalid)).message.toString(), /cancel_url/);
 
-  // Pay one, let another fail.
+  // Pay one, fail another.
   assert.equal((await checkout.retrieveCheckout({ id: payment.id })).customerName, "Karim");
   const paid = await checkout.payCheckout({ id: payment.id });
   assert.deepEqual([paid.success, paid.status], [true, "paid"]);
   assert(paid.redirectUrl.startsWith(order.successUrl));
-  // A live session answers with the address alone.
+  // The result of a live session has only redirectUrl.
   assert.equal(api.PayResultFromJSON({ redirectUrl: url }).success, undefined);
   const other = await payments.createPayment({ createPayment: { ...order, amount: 5 } });
   const failed = await checkout.simulateCheckout({ id: other.id, simulate: { action: "fail" } });
@@ -87,7 +87,7 @@ async function main() {
   });
   assert.deepEqual([genuine.valid, genuine.timestamp, genuine.reason], [true, 1, undefined]);
 
-  // A demo session, and the description.
+  // A demo session, and the OpenAPI document.
   const demo = await checkout.createDemoSession({ demoSession: { amount: 5 } });
   assert.deepEqual([demo.isSimulated, demo.checkoutUrl], [true, `/checkout/${demo.id}`]);
   const description = await new api.DescriptionApi(configuration).retrieveDescription();

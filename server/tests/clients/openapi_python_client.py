@@ -1,4 +1,4 @@
-"""The client that openapi-python-client makes, through every operation."""
+"""Calls every operation with the client from openapi-python-client."""
 
 import hashlib
 import hmac
@@ -25,21 +25,21 @@ client = api.AuthenticatedClient(base_url=url, token=key, raise_on_unexpected_st
 
 
 def call(operation, *arguments, **named):
-    """What the operation answered, if it was not refused."""
+    """The response body of a successful call."""
     answer = operation.sync(*arguments, client=client, **named)
     assert answer is not None and not isinstance(answer, models.Error), answer
     return answer
 
 
 def refused(status, operation, *arguments, **named):
-    """The error body of a call that must be refused with this status."""
+    """The error body of a call that must fail with this status."""
     answer = operation.sync_detailed(*arguments, client=client, **named)
     assert answer.status_code == status and isinstance(answer.parsed, models.Error), answer
     assert answer.parsed.status_code == status
     return answer.parsed
 
 
-# Create, and create again with the same Idempotency-Key.
+# Create, and repeat with the same Idempotency-Key.
 order = models.CreatePayment(
     amount=37.5,
     currency=models.CreatePaymentCurrencyType1.USD,
@@ -59,11 +59,11 @@ assert isinstance(refused(422, create_payment, body=order, idempotency_key="orde
 order.cancel_url = "cart"
 assert "cancel_url" in refused(400, create_payment, body=order).message[0]
 
-# Pay one, let another fail.
+# Pay one, fail another.
 assert call(retrieve_checkout, payment.id).customer_name == "Karim"
 paid = call(pay_checkout, payment.id, body=models.Pay())
 assert (paid.success, paid.status) == (True, "paid") and paid.redirect_url.startswith(order.success_url)
-# A live session answers with the address alone.
+# The result of a live session has only redirectUrl.
 assert models.PayResult.from_dict({"redirectUrl": url}).success is api.types.UNSET
 other = models.CreatePayment(amount=5, success_url=order.success_url, cancel_url=order.success_url)
 other = call(create_payment, body=other)
@@ -102,7 +102,7 @@ check = models.CheckSignature(payload="a", signature=genuine, secret=every.secre
 verdict = call(verify_signature, body=check)
 assert (verdict.valid, verdict.timestamp, verdict.reason) == (True, 1, api.types.UNSET)
 
-# A demo session, and the description.
+# A demo session, and the OpenAPI document.
 demo = call(create_demo_session, body=models.DemoSession(amount=5))
 assert demo.is_simulated is True and demo.checkout_url == f"/checkout/{demo.id}"
 assert call(retrieve_description).to_dict()["openapi"] == "3.1.0"

@@ -1,4 +1,4 @@
-// The types that openapi-typescript makes, in a client of openapi-fetch, through every operation.
+// Calls every operation with openapi-fetch and the types from openapi-typescript.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -11,14 +11,14 @@ type Answer<T> = Promise<{ data?: T; error?: Failure; response: Response }>;
 const [url, key] = process.argv.slice(2);
 const api = createClient<paths>({ baseUrl: url, headers: { "x-api-key": key } });
 
-/** What was answered, if it was not refused. */
+/** The response body of a successful call. */
 async function ok<T>(call: Answer<T>): Promise<T> {
   const { data, error } = await call;
   assert(data !== undefined, JSON.stringify(error));
   return data;
 }
 
-/** The error body of a call that must be refused with this status. */
+/** The error body of a call that must fail with this status. */
 async function refused(status: number, call: Answer<unknown>): Promise<Failure> {
   const { error, response } = await call;
   assert.deepEqual([response.status, error?.statusCode], [status, status]);
@@ -26,7 +26,7 @@ async function refused(status: number, call: Answer<unknown>): Promise<Failure> 
 }
 
 async function main() {
-  // Create, and create again with the same Idempotency-Key.
+  // Create, and repeat with the same Idempotency-Key.
   const order: components["schemas"]["CreatePayment"] = {
     amount: 37.5,
     currency: "USD",
@@ -47,7 +47,7 @@ async function main() {
   const invalid = api.POST("/api/v1/payments", { body: { ...order, cancel_url: "cart" } });
   assert.match((await refused(400, invalid)).message[0], /cancel_url/);
 
-  // Pay one, let another fail.
+  // Pay one, fail another.
   const path = { id: payment.id };
   assert.equal((await ok(api.GET("/api/v1/checkout/{id}", { params: { path } }))).customerName, "Karim");
   const paid = await ok(api.POST("/api/v1/checkout/{id}/pay", { params: { path }, body: {} }));
@@ -96,7 +96,7 @@ async function main() {
   );
   assert.deepEqual([genuine.valid, genuine.timestamp, genuine.reason], [true, 1, undefined]);
 
-  // A demo session, and the description.
+  // A demo session, and the OpenAPI document.
   const demo = await ok(api.POST("/api/v1/checkout/demo-session", { body: { amount: 5 } }));
   assert.deepEqual([demo.isSimulated, demo.checkoutUrl], [true, `/checkout/${demo.id}`]);
   assert.equal((await ok(api.GET("/api/v1/openapi.json"))).openapi, "3.1.0");
