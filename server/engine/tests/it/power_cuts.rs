@@ -133,7 +133,7 @@ fn in_whatever_state_a_power_cut_leaves_the_disk_every_acknowledged_commit_is_th
                     disk.apply(call);
                 }
                 while cut_at.next_if(|cut| *cut <= at).is_some() {
-                    let fate = Fate::any(&mut rng, at);
+                    let fate = Fate::random(&mut rng, at);
                     let what = format!("POWER_CUTS_SEED={seed}, line {at}, {fate:?}");
                     let (image, rng) = (disk.image(fate, &mut rng), rng.fork());
                     if trials.send(Trial { image, acknowledged: last, what, rng }).is_err() {
