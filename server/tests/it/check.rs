@@ -12,7 +12,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Manner, Receiver},
+    receiver::{Receiver, Reply},
     server::{BINARY, Server, eventually, payment_of},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 /// with idempotency keys; and completed deliveries.
 pub(crate) async fn filled() -> Server {
     let mut server = Server::start();
-    let receiver = Receiver::start(Manner::Answer(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     receiver.subscribe(&server.client()).await;
     let made = server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]);
     let workspace = String::from_utf8(made.stdout).unwrap().trim().to_owned();
