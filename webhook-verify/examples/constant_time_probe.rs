@@ -1,5 +1,5 @@
-//! Verifies signatures that differ from the genuine one in one digit, each of the 64 in turn, and then the genuine one.
-//! The test `constant_time` counts the instructions of each verification.
+//! Verifies 64 signatures, each with one changed digit, then the valid one. The test `constant_time` counts the
+//! instructions of each verification.
 #![forbid(unsafe_code)]
 
 use webhook_verify::{Failure, Secret, Signer, Verifier};
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let verifier = Verifier::new(Secret::new("whsec_test")?);
     let mut header = Signer::new(Secret::new("whsec_test")?).sign_at(BODY, NOW).as_ref().to_vec();
     let first_digit = header.len() - DIGITS;
-    // The first verification looks at what the processor can do, so it is not counted.
+    // The test ignores the first verification, which also detects CPU features.
     assert!(counted(&verifier, &header));
     for place in 0..DIGITS {
         header[first_digit + place] ^= 1;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is counted, by its name.
+/// The test counts instructions in this function, by its name.
 #[inline(never)]
 fn counted(verifier: &Verifier, header: &[u8]) -> bool {
     match verifier.verify_at(header, BODY, NOW) {

@@ -1,41 +1,41 @@
-//! Why a request was not taken as genuine.
+//! Why verification failed.
 
 use crate::SecretError;
 
-/// Why a webhook was refused: the four reasons of the API specification's section "Signature", in the order in which
-/// they are looked for. None of them carries a secret, a digest or any part of the body, so each may be logged.
+/// Why verification failed: the four reasons of the API specification's section "Signature", in the order of the checks.
+/// No variant contains a secret, a digest or a part of the body, so you can log them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// There is no secret to verify with. This is a fault of the receiver's configuration, not of the request: answer
-    /// 500 and look at where the secret is read from.
+    /// The receiver has no valid secret. This is a configuration error, not the sender's: respond with 500 and check
+    /// where you read the secret.
     #[error("no usable webhook secret: {0}")]
     MissingSecret(#[from] SecretError),
-    /// The signature header is missing or cannot be read. Answer 400.
+    /// The signature header is missing or malformed. Respond with 400.
     #[error("the signature header is malformed: {0}")]
     MalformedHeader(#[from] HeaderFault),
-    /// The signature is genuine or not, but its time is too far from now, in either direction. Answer 400; if it
-    /// happens often, compare this machine's clock with the world's.
-    #[error("the signature's time is {off_by_seconds} s from now and the tolerance is {tolerance_seconds} s{}",
-        if *.looks_like_milliseconds { "; it looks like milliseconds where seconds belong" } else { "" })]
+    /// The timestamp is too far from now, in either direction. The signature is not checked. Respond with 400; if this
+    /// happens often, check the machine's clock.
+    #[error("the timestamp is {off_by_seconds} s from now; the tolerance is {tolerance_seconds} s{}",
+        if *.looks_like_milliseconds { "; it looks like milliseconds, but must be seconds" } else { "" })]
     TimestampOutsideTolerance {
-        /// How far the signature's time is from now, in seconds, whichever way.
+        /// How far the timestamp is from now, in seconds.
         off_by_seconds: u64,
-        /// Whether it lies after now: then a clock is wrong, or someone signs for later.
+        /// Whether the timestamp is in the future.
         in_the_future: bool,
-        /// The tolerance in force, in seconds.
+        /// The tolerance, in seconds.
         tolerance_seconds: u64,
-        /// Whether the same number would be near if it were milliseconds: the usual mistake of a hand-made signature.
+        /// Whether the timestamp would be within the tolerance if it were in milliseconds.
         looks_like_milliseconds: bool,
     },
-    /// No signature in the header was made with a known secret over this body. Answer 401 and do not read the body.
-    #[error("no signature matches: another secret was used, or the body is not the bytes that were sent")]
+    /// No signature in the header matches this body and a known secret. Respond with 401 and ignore the body.
+    #[error("no signature matches: the secret is wrong, or the body is not the raw bytes that were sent")]
     SignatureMismatch,
 }
 
 impl Failure {
-    /// The reason as the API's own verification route names it:
-    /// `missing_secret`, `malformed_header`, `timestamp_outside_tolerance` or `signature_mismatch`.
+    /// The reason's code in the API: `missing_secret`, `malformed_header`, `timestamp_outside_tolerance` or
+    /// `signature_mismatch`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -54,20 +54,20 @@ pub enum HeaderFault {
     /// The request has no signature header, or an empty one.
     #[error("it is missing")]
     Missing,
-    /// The header came more than once. Nobody can say which one counts.
+    /// The request has more than one signature header.
     #[error("it was sent more than once")]
     Repeated,
     /// It is longer than [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES).
     #[error("it is longer than 4096 bytes")]
     TooLong,
     /// It has no `t=`.
-    #[error("it has no time (t=)")]
+    #[error("it has no timestamp (t=)")]
     NoTimestamp,
     /// It has more than one `t=`.
-    #[error("it has more than one time (t=)")]
+    #[error("it has more than one timestamp (t=)")]
     SeveralTimestamps,
     /// Its `t` is not a plain decimal number of seconds that fits 64 bits.
-    #[error("its time (t=) is not a plain decimal number of seconds")]
+    #[error("its timestamp (t=) is not a plain decimal number of seconds")]
     BadTimestamp,
     /// It has no `v1=`.
     #[error("it has no signature (v1=)")]

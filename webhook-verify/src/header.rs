@@ -1,23 +1,22 @@
-//! The signature header's grammar: `t=<unix-seconds>,v1=<hex hmac>`.
+//! Parses the signature header: `t=<unix-seconds>,v1=<hex hmac>`.
 //!
-//! Parts are split at commas and the white space around them is dropped. They may stand in any order; what is not
-//! known is passed over, so that a later scheme can be announced beside this one. Several `v1` are alternatives (a
-//! secret under rotation signs twice). Exactly one `t` must be there, and its text is signed as it stands, leading
-//! zeros included.
+//! Commas separate the parts. Parts may have white space around them and come in any order; the parser ignores unknown
+//! parts, so that a later scheme can be added. The header has exactly one `t`; the signature covers its text as sent,
+//! including leading zeros. It may have several `v1`, for example during a rotation.
 
 use crate::{HeaderFault, hex::GivenDigest};
 
-/// The longest header that is read, in bytes; a longer one is refused as malformed.
+/// The maximum length of the header, in bytes; a longer one is malformed.
 pub const MAX_HEADER_BYTES: usize = 4096;
 
-/// How many `v1` signatures of a header are looked at; those after are passed over.
+/// The maximum number of `v1` signatures that count; further ones are ignored.
 pub const MAX_SIGNATURES: usize = 16;
 
-/// What a well-formed header says.
+/// The parts of a well-formed header.
 pub(crate) struct SignatureParts<'h> {
-    /// The digits after `t=`, as they stand: this text is what was signed.
+    /// The digits after `t=` as sent: the signature covers this text.
     pub(crate) timestamp_text: &'h [u8],
-    /// Their value, in seconds since 1970.
+    /// Their value, in Unix seconds.
     pub(crate) timestamp: u64,
     digests: [&'h GivenDigest; MAX_SIGNATURES],
     count: usize,
@@ -33,23 +32,23 @@ impl<'h> SignatureParts<'h> {
             return Err(HeaderFault::TooLong);
         }
         let mut timestamp = None;
-        let mut signatures_named = 0;
+        let mut signatures = 0;
         let mut digests = [&[0; 64]; MAX_SIGNATURES];
         let mut count = 0;
-        let mut note = |digest: Option<&'h GivenDigest>| {
-            // One of another length still says that the request was meant to be signed: it matches nothing.
-            if signatures_named < MAX_SIGNATURES
+        let mut add = |digest: Option<&'h GivenDigest>| {
+            // A digest of another length matches nothing, but the header has a signature.
+            if signatures < MAX_SIGNATURES
                 && let Some(digest) = digest
             {
                 digests[count] = digest;
                 count += 1;
             }
-            signatures_named += 1;
+            signatures += 1;
         };
         let mut rest = Some(header);
         while let Some(text) = rest {
             if let Some((digest, after)) = plain_signature(text) {
-                note(Some(digest));
+                add(Some(digest));
                 rest = after;
                 continue;
             }
@@ -62,24 +61,23 @@ impl<'h> SignatureParts<'h> {
                 }
                 timestamp = Some((text, plain_decimal(text).ok_or(HeaderFault::BadTimestamp)?));
             } else if let Some(hex) = part.strip_prefix(b"v1=") {
-                note(hex.try_into().ok());
+                add(hex.try_into().ok());
             }
         }
         let (timestamp_text, timestamp) = timestamp.ok_or(HeaderFault::NoTimestamp)?;
-        if signatures_named == 0 {
+        if signatures == 0 {
             return Err(HeaderFault::NoSignature);
         }
         Ok(Self { timestamp_text, timestamp, digests, count })
     }
 
-    /// The signatures of the right length, any of which may be the right one.
+    /// The signatures of the right length.
     pub(crate) fn digests(&self) -> &[&'h GivenDigest] {
         &self.digests[..self.count]
     }
 }
 
-/// The usual part, `v1=` and 64 bytes up to a comma or the end, without looking for the comma byte by byte; and what
-/// follows. Any other form goes the long way.
+/// A fast path for the usual part, `v1=` and 64 digits up to a comma or the end. Also returns the rest of the header.
 #[inline]
 fn plain_signature(text: &[u8]) -> Option<(&GivenDigest, Option<&[u8]>)> {
     let (digest, after) = text.strip_prefix(b"v1=")?.split_first_chunk()?;
@@ -88,13 +86,12 @@ fn plain_signature(text: &[u8]) -> Option<(&GivenDigest, Option<&[u8]>)> {
         [b',', rest @ ..] => Some(rest),
         _ => return None,
     };
-    // A comma within means that these are several short parts, and white space at the end belongs to none. Neither they
-    // nor anything below them is a hex digit.
+    // Commas and white space delimit parts. Both are at most `,`, and no hex digit is.
     let is_one_part = digest.iter().fold(true, |one, byte| one & (*byte > b','));
     is_one_part.then_some((digest, rest))
 }
 
-/// The text up to the first comma, and what follows the comma.
+/// The text before the first comma, and the text after it.
 fn split_at_comma(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     match text.iter().position(|byte| *byte == b',') {
         Some(comma) => (&text[..comma], Some(&text[comma + 1..])),
@@ -102,7 +99,7 @@ fn split_at_comma(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// ASCII digits and nothing else, within 64 bits.
+/// Parses ASCII digits into 64 bits.
 fn plain_decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

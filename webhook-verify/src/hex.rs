@@ -1,11 +1,10 @@
-//! A digest as hex digits, made and compared without a branch or a table that depends on it.
+//! Encodes a digest as hex and compares it, without a branch or a table lookup that depends on the digest.
 //!
-//! The header gives signatures in hex. Decoding each of them would cost more than writing the expected digest in hex
-//! once and comparing texts, so that is what is done.
+//! Encoding the expected digest once is cheaper than decoding each signature of the header.
 
 use subtle::{Choice, ConstantTimeEq};
 
-/// A signature as the header gives it: 64 bytes that should be hex digits.
+/// A signature from the header: 64 bytes that should be hex digits.
 pub(crate) type GivenDigest = [u8; 64];
 
 /// An expected digest in hex, lower case.
@@ -26,7 +25,7 @@ impl HexDigest {
         &self.0
     }
 
-    /// Whether a text is this digest in hex of either case. Every digit is looked at, whatever the others are.
+    /// Whether a text is this digest in hex of either case. Compares all digits.
     #[inline]
     pub(crate) fn ct_eq(&self, given: &GivenDigest) -> Choice {
         let (expected, _) = self.0.as_chunks::<8>();
@@ -34,7 +33,7 @@ impl HexDigest {
         let mut differing = 0;
         for (expected, given) in expected.iter().zip(given) {
             let expected = u64::from_ne_bytes(*expected);
-            // Only letters have the bit 0x40, and half of it is the bit that tells their case, which does not count.
+            // Only letters have the bit 0x40; 0x20 is their case, which is ignored.
             let case = (expected & 0x4040_4040_4040_4040) >> 1;
             differing |= (expected ^ u64::from_ne_bytes(*given)) & !case;
         }
@@ -44,7 +43,7 @@ impl HexDigest {
 
 #[inline]
 const fn digit(nibble: u8) -> u8 {
-    // 0xff for a letter, 0 for a digit: 9 less the nibble borrows from above only for a letter.
+    // 0xff for a letter, 0 for a digit: 9 minus the nibble underflows only for a letter.
     let letter = (9_u8.wrapping_sub(nibble) >> 7).wrapping_neg();
     b'0' + nibble + (letter & (b'a' - b'0' - 10))
 }
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_digit_equals_itself_in_either_case_and_no_other_byte() {
+    fn hex_comparison_accepts_either_case_and_rejects_every_other_byte() {
         for nibble in 0..16_u8 {
             let hex = HexDigest::new(&[nibble << 4 | nibble; 32]);
             let digit = char::from_digit(nibble.into(), 16).unwrap();

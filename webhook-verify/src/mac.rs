@@ -1,4 +1,4 @@
-//! HMAC-SHA256 (RFC 2104) over the signed bytes: the time as it is written, a dot, and the body.
+//! Computes HMAC-SHA256 (RFC 2104) over the timestamp's text, a dot and the body.
 
 use hmac::{
     Hmac, KeyInit, Mac as _,
@@ -11,10 +11,10 @@ use hmac::{
 };
 use sha2::Sha256;
 
-/// A digest that is expected.
+/// A computed digest.
 pub(crate) type Digest = [u8; 32];
 
-/// A secret's two key blocks, already hashed. Wiped on drop.
+/// The HMAC state after a secret's two key blocks. Wiped on drop.
 #[derive(Clone)]
 pub(crate) struct Key(HmacCore<Sha256>);
 
@@ -26,7 +26,7 @@ impl Key {
     /// Hashes a whole body.
     #[inline]
     pub(crate) fn digest(&self, timestamp_text: &[u8], body: &[u8]) -> Digest {
-        // State and buffer stand apart: an `Hmac` of both is moved to finish it, a tenth of a verification of 256 bytes.
+        // Finishing an `Hmac` moves its state and buffer; keeping them apart saves a tenth of a 256-byte verification.
         let mut core = self.0.clone();
         let mut buffer = Buffer::<HmacCore<Sha256>>::default();
         for part in [timestamp_text, b".", body] {
@@ -37,7 +37,7 @@ impl Key {
         digest.into()
     }
 
-    /// Begins with a body that is still arriving.
+    /// Begins to hash a body that arrives in chunks.
     pub(crate) fn begin(&self, timestamp_text: &[u8]) -> Mac {
         let mut mac = Mac(Hmac::compose(self.0.clone(), Default::default()));
         mac.update(timestamp_text);
@@ -46,7 +46,7 @@ impl Key {
     }
 }
 
-/// A digest under way.
+/// An HMAC in progress.
 pub(crate) struct Mac(Hmac<Sha256>);
 
 impl Mac {
@@ -66,9 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_of_a_secret_is_wiped_when_it_is_dropped() {
-        // HMAC is made of two states of the hash and a block that is not full yet. Each wipes itself, by the feature
-        // `zeroize` of hmac and sha2; this does not compile without it.
+    fn dropping_a_key_wipes_its_state() {
+        // The feature `zeroize` of hmac and sha2 wipes the hash states and the buffer; this does not compile without it.
         fn is_wiped<T: zeroize::ZeroizeOnDrop>() {}
         is_wiped::<Sha256>();
         assert!(core::mem::needs_drop::<Key>() && core::mem::needs_drop::<Mac>());

@@ -4,11 +4,10 @@ use core::fmt;
 
 use crate::mac::Key;
 
-/// The signing secret of one webhook endpoint, as creating the endpoint returned it (`whsec_…`).
+/// The signing secret of a webhook endpoint (`whsec_…`), as creating the endpoint returned it.
 ///
-/// The whole text is the key, its prefix included. The text itself is not kept: what is kept is the prepared state of
-/// HMAC, which is wiped when the secret is dropped. A `Secret` has no `Default`, cannot be compared, and shows nothing
-/// of itself in `Debug`.
+/// The whole text is the HMAC key, including its prefix. A `Secret` stores only the prepared HMAC state and wipes it on
+/// drop. It has no `Default`, cannot be compared, and `Debug` omits it.
 ///
 /// ```
 /// use webhook_verify::{Secret, SecretError};
@@ -23,14 +22,13 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Takes a secret and prepares HMAC's key state with it.
+    /// Creates a secret and prepares the HMAC state.
     ///
     /// # Errors
-    /// A text that cannot be a secret: empty, blank, a bare `whsec_`, or one with white space or zero bytes around it,
-    /// which is how a newline from a file or a variable sneaks into a key.
+    /// If the text is empty, blank, a bare `whsec_`, or has white space or zero bytes around it, such as a trailing
+    /// newline from a file.
     pub fn new(text: &str) -> Result<Self, SecretError> {
-        // HMAC fills a short key up with zeros (RFC 2104, section 2), so zeros at its end are no part of it: a secret of
-        // nothing else would be the empty key.
+        // HMAC pads a short key with zeros (RFC 2104, section 2), so a key of zero bytes equals the empty key.
         let trimmed = text.trim_matches(|char: char| char.is_whitespace() || char == '\0');
         if text.is_empty() {
             Err(SecretError::Empty)
@@ -42,7 +40,7 @@ impl Secret {
             Err(SecretError::SurroundedByWhitespace)
         } else {
             Ok(Self {
-                // HMAC takes keys of any length (RFC 2104, section 2); the type says so only by never failing.
+                // HMAC accepts keys of any length (RFC 2104, section 2), so this never fails.
                 key: Key::new(text.as_bytes()).map_err(|_| SecretError::Empty)?,
             })
         }
@@ -59,26 +57,26 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a text cannot be a signing secret. It never shows the text.
+/// Why a text is not a valid signing secret. The error never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// The text is empty: most often a variable that is not set.
+    /// The text is empty, usually because a variable is not set.
     #[error("it is empty; set it to the secret that creating the endpoint returned")]
     Empty,
-    /// The text is nothing but white space or zero bytes.
+    /// The text has only white space or zero bytes.
     #[error("it is blank; set it to the secret that creating the endpoint returned")]
     Blank,
-    /// The text is the prefix `whsec_` and nothing after it.
-    #[error("it is only the prefix whsec_; the rest was cut off")]
+    /// The text is only the prefix `whsec_`.
+    #[error("it is only the prefix whsec_; copy the whole secret")]
     BarePrefix,
-    /// White space or a zero byte stands before or after it; the signer's key has none.
-    #[error("white space stands before or after it; trim it where it is read")]
+    /// The text has white space or a zero byte at its start or end.
+    #[error("it has white space at its start or end; trim it where you read it")]
     SurroundedByWhitespace,
-    /// A [`Verifier`](crate::Verifier) was asked for with no secret at all.
-    #[error("none was given")]
+    /// A [`Verifier`](crate::Verifier) needs at least one secret.
+    #[error("no secret was given")]
     NoneGiven,
-    /// More than [`MAX_SECRETS`](crate::MAX_SECRETS) were given.
-    #[error("more than 8 were given; drop those that are out of use")]
+    /// There are more than [`MAX_SECRETS`](crate::MAX_SECRETS) secrets.
+    #[error("there are more than 8 secrets; remove the unused ones")]
     TooMany,
 }

@@ -1,10 +1,10 @@
-//! Making a signature header.
+//! Signs webhook bodies.
 
 use core::fmt;
 
 use crate::{Secret, hex::HexDigest};
 
-/// Signs webhook bodies: what the platform does for each delivery, and what a receiver's tests need.
+/// Signs webhook bodies, as the platform does for each delivery. Receivers use it in their tests.
 ///
 /// ```
 /// use webhook_verify::{Secret, Signer, Verifier};
@@ -25,20 +25,20 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer with this secret.
+    /// Creates a signer with this secret.
     #[must_use]
     pub const fn new(secret: Secret) -> Self {
         Self { secret }
     }
 
-    /// Signs the body with the present time.
+    /// Signs the body with the current time.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn sign_now(&self, body: &[u8]) -> SignatureHeader {
         self.sign_at(body, crate::unix_time::unix_seconds())
     }
 
-    /// Signs the body as of a time in seconds since 1970.
+    /// Signs the body with a given Unix time.
     #[must_use]
     pub fn sign_at(&self, body: &[u8], unix_seconds: u64) -> SignatureHeader {
         let mut header = SignatureHeader::with_time(unix_seconds);
@@ -50,10 +50,10 @@ impl Signer {
 }
 
 const TIME_PREFIX: &[u8] = b"t=";
-/// `t=` and up to 20 digits, `,v1=` and 64.
+/// `t=` and up to 20 digits, `,v1=` and 64 digits.
 const CAPACITY: usize = 2 + 20 + 4 + 64;
 
-/// The value of the signature header, `t=<unix-seconds>,v1=<hex hmac>`, kept on the stack.
+/// The value of the signature header: `t=<unix-seconds>,v1=<hex hmac>`. Does not allocate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SignatureHeader {
     text: [u8; CAPACITY],
@@ -85,7 +85,7 @@ impl SignatureHeader {
         self.length = end;
     }
 
-    /// The digits after `t=`, while nothing else has been written.
+    /// The digits after `t=`, before the signature is appended.
     fn timestamp_text(&self) -> &[u8] {
         &self.text[TIME_PREFIX.len()..self.length]
     }
@@ -109,7 +109,7 @@ impl fmt::Display for SignatureHeader {
     }
 }
 
-/// A signature opens the door it was made for until it is too old, so `Debug` does not show it.
+/// Omits the signature, which is valid until it is too old.
 impl fmt::Debug for SignatureHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SignatureHeader(..)")

@@ -1,4 +1,4 @@
-//! Requests for a receiver's own tests: a good one, and one of each kind that must be refused.
+//! Signatures for testing a receiver: a valid one, and one of each kind that the receiver must reject.
 //!
 //! ```
 //! use webhook_verify::{Failure, Secret, Verifier, testing::Sender};
@@ -7,7 +7,7 @@
 //! let sender = Sender::new("whsec_8f2d1a")?;
 //! let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
 //!
-//! // In place of `verifier`, send these to your own endpoint and look at what it answers.
+//! // In your tests, send these to your endpoint and check its responses.
 //! assert!(verifier.verify(sender.good(b"{}"), b"{}").is_ok());
 //! assert_eq!(verifier.verify(sender.forged(b"{}"), b"{}").unwrap_err(), Failure::SignatureMismatch);
 //! assert!(verifier.verify(sender.stale(b"{}"), b"{}").is_err());
@@ -18,48 +18,47 @@
 
 use crate::{Secret, SecretError, SignatureHeader, Signer};
 
-/// Farther from now than any sensible tolerance, in seconds.
-const FAR: u64 = 24 * 60 * 60;
+/// Outside any sensible tolerance.
+const FAR_SECONDS: u64 = 24 * 60 * 60;
 
-/// Signs bodies as the platform would, and as it never would.
+/// Makes valid and invalid signatures of a body.
 #[derive(Debug, Clone)]
 pub struct Sender {
     signer: Signer,
-    stranger: Signer,
+    forger: Signer,
 }
 
 impl Sender {
-    /// A sender with the secret that the receiver under test has.
+    /// Creates a sender with the secret of the receiver under test.
     ///
     /// # Errors
-    /// A text that cannot be a secret.
+    /// If the text is not a valid secret.
     pub fn new(secret: &str) -> Result<Self, SecretError> {
-        // Whatever the secret is, this is another.
-        let stranger = std::format!("{secret}_of_somebody_else");
-        Ok(Self { signer: Signer::new(Secret::new(secret)?), stranger: Signer::new(Secret::new(&stranger)?) })
+        let wrong = std::format!("{secret}_wrong");
+        Ok(Self { signer: Signer::new(Secret::new(secret)?), forger: Signer::new(Secret::new(&wrong)?) })
     }
 
-    /// A genuine signature, made now. It must be taken.
+    /// A valid signature with the current time. The receiver must accept it.
     #[must_use]
     pub fn good(&self, body: &[u8]) -> SignatureHeader {
         self.signer.sign_now(body)
     }
 
-    /// A signature by somebody who does not know the secret. It must be refused.
+    /// A signature with a wrong secret. The receiver must reject it.
     #[must_use]
     pub fn forged(&self, body: &[u8]) -> SignatureHeader {
-        self.stranger.sign_now(body)
+        self.forger.sign_now(body)
     }
 
-    /// A genuine signature of yesterday: a request that was captured and is sent again. It must be refused.
+    /// A valid signature that is a day old, as in a replay. The receiver must reject it.
     #[must_use]
     pub fn stale(&self, body: &[u8]) -> SignatureHeader {
-        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_sub(FAR))
+        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_sub(FAR_SECONDS))
     }
 
-    /// A genuine signature of tomorrow. It must be refused.
+    /// A valid signature from a day in the future. The receiver must reject it.
     #[must_use]
     pub fn from_the_future(&self, body: &[u8]) -> SignatureHeader {
-        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_add(FAR))
+        self.signer.sign_at(body, crate::unix_time::unix_seconds().saturating_add(FAR_SECONDS))
     }
 }

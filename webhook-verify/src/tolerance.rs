@@ -1,11 +1,10 @@
-//! How old a signature may be.
+//! How far a signature's timestamp may be from now.
 
 use core::num::NonZeroU64;
 
-/// How far a signature's time may lie from now, in either direction.
+/// How far a signature's timestamp may be from now, in the past or the future.
 ///
-/// The default is 300 seconds (API specification, section "Signature"). Both directions count: a signature from the
-/// future is as suspect as one from the past.
+/// The default is 300 seconds (API specification, section "Signature").
 ///
 /// ```
 /// use webhook_verify::Tolerance;
@@ -17,17 +16,17 @@ use core::num::NonZeroU64;
 pub struct Tolerance(Option<NonZeroU64>);
 
 impl Tolerance {
-    /// No age check: a signature of any time is taken, so a captured request can be replayed for ever. For reading
-    /// stored requests again, not for an endpoint.
+    /// Turns the timestamp check off. Use it to re-verify stored requests, never for an endpoint: without the check,
+    /// an attacker can replay a captured request forever.
     pub const OFF: Self = Self(None);
 
-    /// This many seconds both ways; 0 means [`Tolerance::OFF`], as the API specification has it.
+    /// Allows this many seconds in either direction; 0 is [`Tolerance::OFF`], as in the API specification.
     #[must_use]
     pub const fn seconds(seconds: u64) -> Self {
         Self(NonZeroU64::new(seconds))
     }
 
-    /// The number of seconds, or `None` where the age is not checked.
+    /// The number of seconds, or `None` if the check is off.
     #[must_use]
     pub const fn as_seconds(self) -> Option<u64> {
         match self.0 {

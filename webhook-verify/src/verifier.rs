@@ -1,4 +1,4 @@
-//! Verifying a signature header against a body, whole or in pieces.
+//! Verifies a signature header against a body, whole or in chunks.
 
 use core::fmt;
 
@@ -9,11 +9,10 @@ use crate::{
     mac::{Digest, Mac},
 };
 
-/// How many secrets a verifier takes at most: enough for any rotation, few enough that a request stays cheap.
+/// The maximum number of secrets of a verifier. Each costs one HMAC per request.
 pub const MAX_SECRETS: usize = 8;
 
-/// Verifies webhooks with one secret, or with several while one replaces the other. Made once, used for every request
-/// from any thread.
+/// Verifies webhook signatures with one secret, or several during a rotation. Create one and share it between threads.
 ///
 /// ```
 /// use webhook_verify::{Secret, Tolerance, Verifier};
@@ -33,17 +32,16 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier with this secret and the default tolerance of 300 seconds.
+    /// Creates a verifier with this secret and the default tolerance of 300 seconds.
     #[must_use]
     pub fn new(secret: Secret) -> Self {
         Self { first: secret, others: [const { None }; MAX_SECRETS - 1], tolerance: Tolerance::default() }
     }
 
-    /// A verifier with the secrets of a list, in its order, such as a configuration names them during a rotation.
+    /// Creates a verifier with these secrets, in order.
     ///
     /// # Errors
-    /// [`Failure::MissingSecret`] if the list is empty or any entry of it cannot be a secret: a half-set rotation is
-    /// a mistake to hear about at start.
+    /// [`Failure::MissingSecret`] if the list is empty or any entry is not a valid secret.
     pub fn from_secrets<'s>(texts: impl IntoIterator<Item = &'s str>) -> Result<Self, Failure> {
         let mut verifier: Option<Self> = None;
         for text in texts {
@@ -56,37 +54,36 @@ impl Verifier {
         verifier.ok_or(Failure::MissingSecret(SecretError::NoneGiven))
     }
 
-    /// Takes a further secret: while an endpoint's secret is being replaced, both the old and the new one count.
+    /// Accepts another secret, for a rotation.
     ///
     /// # Errors
-    /// When there are [`MAX_SECRETS`] already.
+    /// [`SecretError::TooMany`] if the verifier already has [`MAX_SECRETS`].
     pub fn also_accept(mut self, secret: Secret) -> Result<Self, SecretError> {
         let free = self.others.iter_mut().find(|slot| slot.is_none()).ok_or(SecretError::TooMany)?;
         *free = Some(secret);
         Ok(self)
     }
 
-    /// Sets how far a signature's time may lie from now.
+    /// Sets how far a signature's timestamp may be from now.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;
         self
     }
 
-    /// Verifies a body by the system's clock. The header is the value of `X-Service-Signature`; the body is the bytes
-    /// as they arrived.
+    /// Verifies a raw body against the value of its `X-Service-Signature` header, by the system clock.
     ///
     /// # Errors
-    /// The first of [`Failure`]'s reasons that applies.
+    /// The first [`Failure`] that applies.
     #[cfg(feature = "std")]
     pub fn verify<'b>(&self, header: impl AsRef<[u8]>, body: &'b [u8]) -> Result<Verified<&'b [u8]>, Failure> {
         self.verify_at(header, body, crate::unix_time::unix_seconds())
     }
 
-    /// Verifies a body as of a time in seconds since 1970.
+    /// Verifies a raw body as of a given Unix time.
     ///
     /// # Errors
-    /// The first of [`Failure`]'s reasons that applies.
+    /// The first [`Failure`] that applies.
     pub fn verify_at<'b>(
         &self,
         header: impl AsRef<[u8]>,
@@ -96,16 +93,16 @@ impl Verifier {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
         let mut matches = Matches::default();
         for secret in self.secrets() {
-            matches.look_for(&secret.key().digest(parts.timestamp_text, body), &parts);
+            matches.compare(&secret.key().digest(parts.timestamp_text, body), &parts);
         }
-        matches.prove(body, &parts, self.tolerance)
+        matches.finish(body, &parts, self.tolerance)
     }
 
     fn secrets(&self) -> impl Iterator<Item = &Secret> {
         core::iter::once(&self.first).chain(self.others.iter().map_while(Option::as_ref))
     }
 
-    /// What can be judged before the body is there.
+    /// Parses the header and checks the timestamp.
     #[inline]
     fn read_header<'h>(&self, header: &'h [u8], now: u64) -> Result<SignatureParts<'h>, Failure> {
         let parts = SignatureParts::parse(header)?;
@@ -113,8 +110,8 @@ impl Verifier {
         Ok(parts)
     }
 
-    /// Begins with a body that arrives in pieces, by the system's clock. Header and time are judged at once, so a
-    /// request that cannot pass need not be read.
+    /// Begins to verify a body that arrives in chunks, by the system clock. Checks the header and the timestamp
+    /// immediately, so you can reject a request before you read its body.
     ///
     /// # Errors
     /// [`Failure::MalformedHeader`] or [`Failure::TimestampOutsideTolerance`].
@@ -123,7 +120,7 @@ impl Verifier {
         self.begin_at(header, crate::unix_time::unix_seconds())
     }
 
-    /// Begins with a body that arrives in pieces, as of a time in seconds since 1970.
+    /// Begins to verify a body that arrives in chunks, as of a given Unix time.
     ///
     /// # Errors
     /// [`Failure::MalformedHeader`] or [`Failure::TimestampOutsideTolerance`].
@@ -166,7 +163,7 @@ fn check_age(timestamp: u64, now: u64, tolerance: Tolerance) -> Result<(), Failu
     })
 }
 
-/// A verification under way: its header was read and its time is good; the body is still arriving.
+/// A verification whose header and timestamp passed and whose body is still arriving.
 ///
 /// ```
 /// use webhook_verify::{Secret, Signer, Verifier};
@@ -189,50 +186,50 @@ pub struct Verification<'v> {
 }
 
 impl Verification<'_> {
-    /// Takes the next piece of the body. Where the pieces are cut makes no difference.
+    /// Adds the next chunk of the body. Chunks may have any size.
     pub fn update(&mut self, chunk: &[u8]) {
         for mac in self.macs.iter_mut().flatten() {
             mac.update(chunk);
         }
     }
 
-    /// Ends the body and says whether any signature matches.
+    /// Ends the body and checks the signatures.
     ///
     /// # Errors
-    /// [`Failure::SignatureMismatch`]. What was read of the body must then be thrown away.
+    /// [`Failure::SignatureMismatch`]. Discard the body you have read.
     pub fn finish(self) -> Result<Verified<()>, Failure> {
         self.finish_with(())
     }
 
-    /// Ends the body, which the caller has kept.
+    /// As [`finish`](Self::finish), with the body that the caller has buffered.
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
         let mut matches = Matches::default();
         for mac in self.macs.into_iter().map_while(|mac| mac) {
-            matches.look_for(&mac.finish(), &self.parts);
+            matches.compare(&mac.finish(), &self.parts);
         }
-        matches.prove(body, &self.parts, self.tolerance)
+        matches.finish(body, &self.parts, self.tolerance)
     }
 }
 
-/// What has matched so far. Every signature is compared with every secret's digest, whatever matched before, and the
-/// outcomes are OR-ed: the time taken tells how many there are, which the sender knows, and nothing else.
+/// Which secrets have matched so far. Compares every signature with every secret's digest and ORs the results, so the
+/// time depends only on how many there are.
 #[derive(Default)]
 struct Matches {
-    /// A bit for each secret, the first one's lowest.
+    /// One bit per secret; the first secret has the lowest bit.
     secrets: u8,
-    looked_for: u32,
+    compared: u32,
 }
 
 impl Matches {
     #[inline]
-    fn look_for(&mut self, expected: &Digest, parts: &SignatureParts<'_>) {
+    fn compare(&mut self, expected: &Digest, parts: &SignatureParts<'_>) {
         let expected = HexDigest::new(expected);
         let matched = parts.digests().iter().fold(0, |any, digest| any | expected.ct_eq(digest).unwrap_u8());
-        self.secrets |= matched << self.looked_for;
-        self.looked_for += 1;
+        self.secrets |= matched << self.compared;
+        self.compared += 1;
     }
 
-    fn prove<B>(self, body: B, parts: &SignatureParts<'_>, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
+    fn finish<B>(self, body: B, parts: &SignatureParts<'_>, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
         if self.secrets == 0 {
             return Err(Failure::SignatureMismatch);
         }
@@ -247,7 +244,7 @@ impl fmt::Debug for Verification<'_> {
     }
 }
 
-/// The proof that a body was signed with a known secret within the tolerance. Only this crate can make one.
+/// A verified body: it was signed with a known secret within the tolerance. Only this crate can create one.
 ///
 /// ```compile_fail
 /// use webhook_verify::Verified;
@@ -268,30 +265,30 @@ impl<B> Verified<B> {
         &self.body
     }
 
-    /// Gives the verified body away, and the proof with it.
+    /// Returns the verified body.
     pub fn into_body(self) -> B {
         self.body
     }
 
-    /// The time of signing, in seconds since 1970.
+    /// When the body was signed, in Unix seconds.
     pub const fn timestamp(&self) -> u64 {
         self.timestamp
     }
 
-    /// The tolerance that the time of signing passed. For twice as long the same request could be taken again, so the
-    /// guard against replays remembers the event for that long.
+    /// The tolerance that applied. An attacker can replay the request for twice as long, so a replay guard remembers
+    /// the event for that long.
     pub const fn tolerance(&self) -> Tolerance {
         self.tolerance
     }
 
-    /// Which secret matched, counted from 0 in the order in which the verifier got them. During a rotation: when
-    /// nothing matches the old one any more, it can be dropped.
+    /// The index of the secret that matched, in the order given to the verifier. During a rotation, drop the old secret
+    /// when nothing matches it any more.
     pub const fn matched_secret(&self) -> usize {
         self.matched_secret
     }
 }
 
-/// Shows when it was signed and with which secret, and nothing of the body: it holds a customer's data.
+/// Omits the body, which holds customer data.
 impl<B> fmt::Debug for Verified<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")

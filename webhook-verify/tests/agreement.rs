@@ -1,7 +1,7 @@
-//! Agreement with an independent implementation of this very scheme: `WebhookSignature` of Stripe's Python library.
+//! Compares the verifier with an independent implementation of the scheme: `WebhookSignature` of Stripe's Python library.
 //!
-//! Where the two differ on purpose, the cases leave it out: Stripe takes any time in the future, takes a time with a
-//! sign or white space (Python's `int`), and the last of several `t`; hex in upper case matches nothing there.
+//! The cases avoid the known differences. Stripe accepts any future timestamp, a timestamp with a sign or white space
+//! (Python's `int`) and the last of several `t`, and rejects upper-case hex.
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ const STRIPE: &str = "stripe==16.1.0";
 const CASES: usize = 2000;
 const TOLERANCE: u64 = 300;
 
-/// A Python with Stripe's library, made once in the target directory.
+/// Creates a Python environment with Stripe's library in the target directory, once.
 fn python() -> PathBuf {
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stripe");
     let python = venv.join("bin/python");
@@ -38,9 +38,9 @@ fn python() -> PathBuf {
     python
 }
 
-/// What is done to a genuine header.
+/// A change to a valid header.
 #[derive(Debug, Clone)]
-enum Twist {
+enum Change {
     None,
     OtherSecret,
     OtherBody,
@@ -53,54 +53,54 @@ enum Twist {
     Unknown,
 }
 
-fn twists() -> impl Strategy<Value = Twist> {
+fn changes() -> impl Strategy<Value = Change> {
     prop_oneof![
-        4 => Just(Twist::None),
-        1 => Just(Twist::OtherSecret),
-        1 => Just(Twist::OtherBody),
-        1 => (0..2000_u64).prop_map(Twist::OtherTime),
-        1 => (0..64_usize).prop_map(Twist::Truncated),
-        2 => Just(Twist::BogusBeside),
-        1 => Just(Twist::OnlyBogus),
-        1 => Just(Twist::OtherScheme),
-        2 => Just(Twist::Reordered),
-        1 => Just(Twist::Unknown),
+        4 => Just(Change::None),
+        1 => Just(Change::OtherSecret),
+        1 => Just(Change::OtherBody),
+        1 => (0..2000_u64).prop_map(Change::OtherTime),
+        1 => (0..64_usize).prop_map(Change::Truncated),
+        2 => Just(Change::BogusBeside),
+        1 => Just(Change::OnlyBogus),
+        1 => Just(Change::OtherScheme),
+        2 => Just(Change::Reordered),
+        1 => Just(Change::Unknown),
     ]
 }
 
-fn header(twist: &Twist, secret: &str, body: &str, time: u64) -> String {
+fn header(change: &Change, secret: &str, body: &str, time: u64) -> String {
     let sign = |secret: &str, body: &str| {
         let header = Signer::new(Secret::new(secret).unwrap()).sign_at(body.as_bytes(), time);
         header.as_str().split_once(",v1=").unwrap().1.to_owned()
     };
     let good = sign(secret, body);
     let bogus = "0".repeat(64);
-    match twist {
-        Twist::None => format!("t={time},v1={good}"),
-        Twist::OtherSecret => format!("t={time},v1={}", sign("whsec_other", body)),
-        Twist::OtherBody => format!("t={time},v1={}", sign(secret, &format!("{body} "))),
-        Twist::OtherTime(earlier) => format!("t={},v1={good}", time - earlier),
-        Twist::Truncated(length) => format!("t={time},v1={}", &good[..*length]),
-        Twist::BogusBeside => format!("t={time},v1={bogus},v1={good},v1={bogus}"),
-        Twist::OnlyBogus => format!("t={time},v1={bogus}"),
-        Twist::OtherScheme => format!("t={time},v0={good}"),
-        Twist::Reordered => format!("v1={good},t={time}"),
-        Twist::Unknown => format!("a=b,t={time},v2={bogus},v1={good}"),
+    match change {
+        Change::None => format!("t={time},v1={good}"),
+        Change::OtherSecret => format!("t={time},v1={}", sign("whsec_other", body)),
+        Change::OtherBody => format!("t={time},v1={}", sign(secret, &format!("{body} "))),
+        Change::OtherTime(earlier) => format!("t={},v1={good}", time - earlier),
+        Change::Truncated(length) => format!("t={time},v1={}", &good[..*length]),
+        Change::BogusBeside => format!("t={time},v1={bogus},v1={good},v1={bogus}"),
+        Change::OnlyBogus => format!("t={time},v1={bogus}"),
+        Change::OtherScheme => format!("t={time},v0={good}"),
+        Change::Reordered => format!("v1={good},t={time}"),
+        Change::Unknown => format!("a=b,t={time},v2={bogus},v1={good}"),
     }
 }
 
 #[test]
-fn stripes_own_library_agrees_on_two_thousand_cases() {
+fn verifier_agrees_with_stripes_library_on_2000_cases() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let ages = prop_oneof![3 => 0..200_u64, 1 => 400..5000_u64];
-    let strategy = ("[!-~][ -~]{0,80}[!-~]", "\\PC{0,200}", ages, twists(), any::<bool>());
+    let strategy = ("[!-~][ -~]{0,80}[!-~]", "\\PC{0,200}", ages, changes(), any::<bool>());
     let mut lines = String::new();
     for _ in 0..CASES {
-        let (secret, body, age, twist, check_age) = strategy.new_tree(&mut runner).unwrap().current();
+        let (secret, body, age, change, check_age) = strategy.new_tree(&mut runner).unwrap().current();
         let Ok(parsed) = Secret::new(&secret) else { continue };
-        let header = header(&twist, &secret, &body, now - age);
+        let header = header(&change, &secret, &body, now - age);
         let tolerance = if check_age { TOLERANCE } else { 0 };
         let verifier = Verifier::new(parsed).tolerance(Tolerance::seconds(tolerance));
         let valid = verifier.verify(&header, body.as_bytes()).is_ok();
@@ -112,8 +112,8 @@ fn stripes_own_library_agrees_on_two_thousand_cases() {
     let mut stripe = Command::new(python()).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     stripe.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let output = stripe.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
-    let counts: Vec<usize> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(counts[0] > 500 && counts[1] > 500 && counts[0] + counts[1] > CASES * 9 / 10, "{said}");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}");
+    let counts: Vec<usize> = report.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(counts[0] > 500 && counts[1] > 500 && counts[0] + counts[1] > CASES * 9 / 10, "{report}");
 }

@@ -1,4 +1,4 @@
-//! Signing and verifying allocate nothing. A test binary of its own, since it counts for the whole process.
+//! Checks that signing and verifying do not allocate. A separate binary, because the counter covers the whole process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use allocation_counter::measure;
@@ -11,8 +11,8 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn nothing_is_allocated_to_sign_to_verify_or_to_refuse() {
-    // That the counter counts.
+fn signing_and_verifying_do_not_allocate() {
+    // The counter works.
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![0_u8; 100]))), 1);
 
     let body = vec![b'x'; 100_000];

@@ -1,11 +1,11 @@
-//! Case 50: comparing takes the same path wherever the first difference is. valgrind counts the instructions of a whole
-//! verification for each of the 64 digits, and they are equal to the last one.
+//! Checks that a comparison takes the same path wherever the first difference is. valgrind counts the instructions of a
+//! whole verification for each of the 64 digits; all counts must be equal.
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{path::Path, process::Command};
 
-/// The example, built as a release: what matters is what the optimizer makes of it.
+/// Builds the example in release mode, because the optimizer could introduce branches.
 fn probe() -> std::path::PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constant-time");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -16,8 +16,8 @@ fn probe() -> std::path::PathBuf {
     target.join("release/examples/constant_time_probe")
 }
 
-/// How many instructions each of the probe's verifications takes, in their order: valgrind counts within the probe's
-/// function `counted`, and writes a file each time that it is left.
+/// The number of instructions of each verification, in order. valgrind counts inside the probe's function `counted` and
+/// writes a file at each return.
 fn instructions(probe: &Path) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
     let mut valgrind = Command::new("valgrind");
@@ -34,12 +34,12 @@ fn instructions(probe: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_verification_takes_the_same_instructions_wherever_the_first_difference_is() {
+fn verification_takes_as_many_instructions_wherever_the_first_difference_is() {
     let counts = instructions(&probe());
-    let [_, changed @ .., genuine] = &counts[..] else { panic!("nothing was counted") };
+    let [_, changed @ .., valid] = &counts[..] else { panic!("valgrind wrote no counts") };
     assert_eq!(changed.len(), 64, "{counts:?}");
     assert!(changed[0] > 1000, "{counts:?}");
     assert!(changed.iter().all(|count| *count == changed[0]), "{changed:?}");
-    // The verdict itself may branch; the comparing may not. So these two are close, and need not be equal.
-    assert!(genuine.abs_diff(changed[0]) < 100, "{genuine} for the genuine one, {} for a changed one", changed[0]);
+    // The code may branch on the result, so these two are close but need not be equal.
+    assert!(valid.abs_diff(changed[0]) < 100, "{valid} for the valid one, {} for a changed one", changed[0]);
 }

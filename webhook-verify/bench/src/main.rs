@@ -1,8 +1,8 @@
-//! webhook-verify beside its peers: what one verification costs, in one run, as one table.
+//! Benchmarks one verification with webhook-verify and its peers, and prints a table.
 //!
-//! Every contestant verifies for real: a good request must pass and a changed body must fail before anything is
-//! measured. Each gets its verifier made beforehand as far as its interface allows. They take turns, round after round,
-//! so that whatever else the machine does hits all of them; the table shows each one's median round.
+//! Before measuring, the benchmark checks that each candidate accepts a valid request and rejects a changed body. It
+//! prepares each verifier in advance as far as its API allows. Candidates take turns in each round, so that background
+//! load affects all of them; the table shows each candidate's median round.
 
 use std::{hint::black_box, rc::Rc, time::Instant};
 
@@ -11,24 +11,24 @@ use http::HeaderMap;
 use webhook_verify::{Secret, Signer, Verifier};
 
 const KEY: &[u8; 32] = b"0123456789abcdef0123456789abcdef";
-/// How long one contestant works in one round.
+/// How long one candidate runs in one round.
 const ROUND_NANOS: u128 = 2_000_000;
 const ROUNDS: usize = 201;
 
-struct Contestant {
+struct Candidate {
     name: &'static str,
-    /// Verifies the genuine request, or the same one with a changed body.
+    /// Verifies the valid request, or the same one with a changed body.
     verify: Box<dyn Fn(Body) -> bool>,
 }
 
 #[derive(Clone, Copy)]
 enum Body {
-    Genuine,
+    Valid,
     Changed,
 }
 
-/// All contestants on requests with this body and so many signatures, the good one last.
-fn contestants(body: &[u8], signatures: usize) -> Vec<Contestant> {
+/// All candidates, for requests with this body and `signatures` signatures, the valid one last.
+fn candidates(body: &[u8], signatures: usize) -> Vec<Candidate> {
     let mut changed = body.to_vec();
     changed[body.len() / 2] ^= 1;
     let bodies: Rc<[Vec<u8>; 2]> = Rc::new([body.to_vec(), changed]);
@@ -57,7 +57,7 @@ fn contestants(body: &[u8], signatures: usize) -> Vec<Contestant> {
     headers.insert("webhook-signature", list.parse().expect("a value"));
     let svix_headers = headers.clone();
 
-    // Raw HMAC over the very bytes that ours hashes, in one piece, parsing nothing.
+    // Raw HMAC over the same bytes in one piece, without parsing a header.
     let messages: Rc<[Vec<u8>; 2]> =
         Rc::new([0, 1].map(|which: usize| [now.to_string().as_bytes(), b".", &bodies[which]].concat()));
     let ring_key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, KEY);
@@ -65,29 +65,29 @@ fn contestants(body: &[u8], signatures: usize) -> Vec<Contestant> {
     let aws_key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, KEY);
     let aws_tag = aws_lc_rs::hmac::sign(&aws_key, &messages[0]);
 
-    let contestant = |name, inputs: &Rc<[Vec<u8>; 2]>, verify: Box<dyn Fn(&[u8]) -> bool>| {
+    let candidate = |name, inputs: &Rc<[Vec<u8>; 2]>, verify: Box<dyn Fn(&[u8]) -> bool>| {
         let inputs = Rc::clone(inputs);
-        Contestant { name, verify: Box::new(move |body| verify(black_box(&inputs[body as usize]))) }
+        Candidate { name, verify: Box::new(move |body| verify(black_box(&inputs[body as usize]))) }
     };
     vec![
-        contestant("this crate", &bodies, Box::new(move |body| ours.verify(black_box(&header), body).is_ok())),
-        contestant(
+        candidate("this crate", &bodies, Box::new(move |body| ours.verify(black_box(&header), body).is_ok())),
+        candidate(
             "aws-lc-rs, raw HMAC",
             &messages,
             Box::new(move |message| aws_lc_rs::hmac::verify(&aws_key, message, aws_tag.as_ref()).is_ok()),
         ),
-        contestant(
+        candidate(
             "ring, raw HMAC",
             &messages,
             Box::new(move |message| ring::hmac::verify(&ring_key, message, ring_tag.as_ref()).is_ok()),
         ),
-        contestant("svix", &bodies, Box::new(move |body| svix.verify(body, black_box(&svix_headers)).is_ok())),
-        contestant(
+        candidate("svix", &bodies, Box::new(move |body| svix.verify(body, black_box(&svix_headers)).is_ok())),
+        candidate(
             "standardwebhooks",
             &bodies,
             Box::new(move |body| standard.verify(body, black_box(&headers)).is_ok()),
         ),
-        contestant(
+        candidate(
             "webhook-verify of the registry",
             &bodies,
             Box::new(move |body| {
@@ -99,33 +99,33 @@ fn contestants(body: &[u8], signatures: usize) -> Vec<Contestant> {
     ]
 }
 
-/// The median cost of one verification for each contestant, in nanoseconds.
+/// The median time of one verification for each candidate, in nanoseconds.
 fn measure(body: &[u8], signatures: usize) -> Vec<(&'static str, f64)> {
-    let contestants = contestants(body, signatures);
+    let candidates = candidates(body, signatures);
     let mut repeats = Vec::new();
-    for Contestant { name, verify } in &contestants {
-        assert!(verify(Body::Genuine), "{name} refuses a good request");
-        assert!(!verify(Body::Changed), "{name} takes a changed body");
+    for Candidate { name, verify } in &candidates {
+        assert!(verify(Body::Valid), "{name} rejects a valid request");
+        assert!(!verify(Body::Changed), "{name} accepts a changed body");
         let begun = Instant::now();
-        (0..10).for_each(|_| assert!(verify(Body::Genuine)));
+        (0..10).for_each(|_| assert!(verify(Body::Valid)));
         repeats.push(usize::try_from((ROUND_NANOS * 10 / begun.elapsed().as_nanos().max(1)).max(1)).expect("a count"));
     }
-    let mut rounds = vec![Vec::with_capacity(ROUNDS); contestants.len()];
+    let mut rounds = vec![Vec::with_capacity(ROUNDS); candidates.len()];
     for _ in 0..ROUNDS {
-        for (index, Contestant { verify, .. }) in contestants.iter().enumerate() {
+        for (index, Candidate { verify, .. }) in candidates.iter().enumerate() {
             let begun = Instant::now();
             for _ in 0..repeats[index] {
-                assert!(verify(Body::Genuine));
+                assert!(verify(Body::Valid));
             }
             rounds[index].push(begun.elapsed().as_nanos() as f64 / repeats[index] as f64);
         }
     }
-    contestants
+    candidates
         .iter()
         .zip(rounds)
-        .map(|(contestant, mut times)| {
+        .map(|(candidate, mut times)| {
             times.sort_by(f64::total_cmp);
-            (contestant.name, times[times.len() / 2])
+            (candidate.name, times[times.len() / 2])
         })
         .collect()
 }

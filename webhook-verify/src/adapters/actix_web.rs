@@ -6,7 +6,7 @@
 //!
 //! // With `App::new().app_data(receiver.clone()).route("/webhooks", web::post().to(handle))`:
 //! async fn handle(body: VerifiedBody) -> impl Responder {
-//!     println!("{} genuine bytes", body.0.body().len());
+//!     println!("{} verified bytes", body.0.body().len());
 //!     HttpResponse::Ok()
 //! }
 //! ```
@@ -26,10 +26,8 @@ use futures_util::StreamExt;
 use super::{Receiver, Refusal, only};
 use crate::{Failure, SecretError, Verified};
 
-/// The verified raw body of a request. Where a handler asks for it, it runs only for genuine requests; others are
-/// answered with a [`Refusal`]. The application's data must hold a [`Receiver`], plain or as
-/// `web::Data`; without one every request is answered
-/// with 500, as if the secret were missing.
+/// Extracts the verified raw body of a request, or responds with a [`Refusal`]. The app data must contain a
+/// [`Receiver`], plain or as `web::Data`; otherwise the extractor responds with 500.
 #[derive(Debug, Clone)]
 pub struct VerifiedBody(pub Verified<Bytes>);
 
@@ -45,8 +43,8 @@ impl FromRequest for VerifiedBody {
             let receiver = receiver.ok_or(Failure::MissingSecret(SecretError::NoneGiven))?;
             let headers = request.headers();
             let signature = only(headers.get_all(receiver.header.as_str()).map(header::HeaderValue::as_bytes))?;
-            let announced = headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes);
-            let mut intake = receiver.begin_with(signature, announced)?;
+            let content_length = headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes);
+            let mut intake = receiver.begin_with(signature, content_length)?;
             while let Some(chunk) = payload.next().await {
                 intake.take(&chunk.map_err(|_| Refusal::Broken)?)?;
             }
@@ -57,7 +55,7 @@ impl FromRequest for VerifiedBody {
 
 impl ResponseError for Refusal {
     fn status_code(&self) -> StatusCode {
-        // Another `http` crate's status than ours, by the same number.
+        // actix-web uses another version of `http`.
         StatusCode::from_u16(self.status().as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 

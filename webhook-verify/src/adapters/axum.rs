@@ -6,7 +6,7 @@
 //!
 //! // With `Router::new().route("/webhooks", post(handle)).with_state(receiver)`:
 //! async fn handle(VerifiedBody(verified): VerifiedBody) {
-//!     println!("{} genuine bytes", verified.body().len());
+//!     println!("{} verified bytes", verified.body().len());
 //! }
 //! ```
 
@@ -22,8 +22,8 @@ use http_body_util::BodyExt;
 use super::{Receiver, Refusal};
 use crate::Verified;
 
-/// The verified raw body of a request. Where a handler asks for it, it runs only for genuine requests; others are
-/// answered with a [`Refusal`]. The router's state must hold a [`Receiver`] (`FromRef`).
+/// Extracts the verified raw body of a request, or responds with a [`Refusal`]. The router's state must contain a
+/// [`Receiver`] (`FromRef`).
 #[derive(Debug, Clone)]
 pub struct VerifiedBody(pub Verified<Bytes>);
 

@@ -1,14 +1,14 @@
-//! Receiving webhooks in the usual frameworks, each by a feature of its own: `tower`, `axum`, `actix-web`, `warp`. For any
-//! other the feature `http` alone has [`Receiver::begin`], on which these stand.
+//! Webhook receivers for `tower`, `axum`, `actix-web` and `warp`, each behind a feature of that name. For any other
+//! framework, enable the feature `http` and use [`Receiver::begin`].
 //!
-//! All of them do the same, by the settings of a [`Receiver`]:
+//! Each adapter takes a [`Receiver`] and:
 //!
-//! 1. The header and its time are judged before the body is read.
-//! 2. The body is hashed while it arrives, and not read beyond the limit, whether or not its length was announced.
-//! 3. The handler gets the verified raw bytes as [`Verified<Bytes>`](crate::Verified).
-//! 4. Anything else is a [`Refusal`], answered with its status and a reason: 400, 401 or 413.
+//! 1. checks the header and its timestamp before it reads the body;
+//! 2. hashes the body while it arrives, and stops reading at the size limit, with or without a `Content-Length`;
+//! 3. passes the verified raw bytes to the handler as [`Verified<Bytes>`](crate::Verified);
+//! 4. otherwise returns a [`Refusal`], which responds with 400, 401 or 413 and a reason.
 //!
-//! How long a body may take to arrive is the server's affair; set a timeout there.
+//! The adapters do not limit how long a body may take to arrive. Set a timeout in your server.
 
 #[cfg(feature = "actix-web")]
 pub mod actix_web;
@@ -27,7 +27,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::{Failure, HeaderFault, Verification, Verified, Verifier};
 
-/// How webhooks are received: with which secrets, under which header, and how much of a body at most. Cheap to clone.
+/// The settings of a webhook receiver: verifier, header name and maximum body size. Cheap to clone.
 ///
 /// ```
 /// use webhook_verify::{Secret, Verifier, adapters::Receiver};
@@ -45,10 +45,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The longest body that is read unless said otherwise, in bytes.
+    /// The default maximum body size, in bytes.
     pub const DEFAULT_MAX_BODY_BYTES: usize = 256 * 1024;
 
-    /// Receives what this verifier takes, signed in `X-Service-Signature`.
+    /// Creates a receiver with this verifier that reads `X-Service-Signature`.
     #[must_use]
     pub fn new(verifier: Verifier) -> Self {
         Self {
@@ -58,30 +58,30 @@ impl Receiver {
         }
     }
 
-    /// Sets the header that holds the signature, where the platform's operator uses another word than `Service`.
+    /// Sets the name of the signature header, if the platform's operator has changed it.
     #[must_use]
     pub fn header(mut self, name: HeaderName) -> Self {
         self.header = name;
         self
     }
 
-    /// Sets the longest body that is read, in bytes.
+    /// Sets the maximum body size, in bytes.
     #[must_use]
     pub const fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
         self
     }
 
-    /// The signature out of a request's headers.
+    /// Returns the value of a request's signature header.
     ///
     /// # Errors
-    /// [`HeaderFault::Missing`] or [`HeaderFault::Repeated`]: of two signature headers nobody can say which counts.
+    /// [`HeaderFault::Missing`] or [`HeaderFault::Repeated`].
     pub fn signature<'h>(&self, headers: &'h HeaderMap) -> Result<&'h [u8], Failure> {
         only(headers.get_all(&self.header).iter().map(http::HeaderValue::as_bytes))
     }
 
-    /// Begins to receive a request by its headers: the signature's form and time are judged, and the body's length where
-    /// it is announced.
+    /// Begins to receive a request: checks the signature's format and timestamp, and the `Content-Length` if there is
+    /// one.
     ///
     /// ```
     /// use http::HeaderMap;
@@ -106,21 +106,21 @@ impl Receiver {
     /// ```
     ///
     /// # Errors
-    /// A signature that is missing, repeated, malformed or not of now, or a length beyond the limit.
+    /// If the signature header is missing, repeated, malformed or outside the tolerance, or the body is too large.
     pub fn begin<'r>(&'r self, headers: &'r HeaderMap) -> Result<Intake<'r>, Refusal> {
-        let announced = headers.get(http::header::CONTENT_LENGTH).map(http::HeaderValue::as_bytes);
-        self.begin_with(self.signature(headers)?, announced)
+        let content_length = headers.get(http::header::CONTENT_LENGTH).map(http::HeaderValue::as_bytes);
+        self.begin_with(self.signature(headers)?, content_length)
     }
 
-    /// Begins to receive a body by its signature and the `Content-Length` that may announce it.
+    /// As [`begin`](Self::begin), with the values of the two headers.
     pub(crate) fn begin_with<'r>(
         &'r self,
         signature: &'r [u8],
         content_length: Option<&[u8]>,
     ) -> Result<Intake<'r>, Refusal> {
         let verification = self.verifier.begin(signature)?;
-        let announced = announced_length(content_length);
-        if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > self.max_body_bytes)) {
+        let length = content_length.and_then(parse_length);
+        if length.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > self.max_body_bytes)) {
             return Err(self.too_large());
         }
         Ok(Intake { receiver: self, verification, body: Vec::new() })
@@ -131,7 +131,7 @@ impl Receiver {
     }
 }
 
-/// The one value of a header that must come once.
+/// The value of a header that must occur exactly once.
 pub(crate) fn only<'h>(mut values: impl Iterator<Item = &'h [u8]>) -> Result<&'h [u8], Failure> {
     match (values.next(), values.next()) {
         (Some(value), None) => Ok(value),
@@ -140,12 +140,12 @@ pub(crate) fn only<'h>(mut values: impl Iterator<Item = &'h [u8]>) -> Result<&'h
     }
 }
 
-/// The length that a `Content-Length` announces; what is not a number announces none.
-fn announced_length(value: Option<&[u8]>) -> Option<u64> {
-    std::str::from_utf8(value?).ok()?.parse().ok()
+/// Parses a `Content-Length`.
+fn parse_length(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// A body while it arrives: it is hashed, kept, and refused once it becomes longer than the limit.
+/// Hashes and buffers a body while it arrives, up to the size limit.
 #[must_use = "nothing is verified until `finish`"]
 pub struct Intake<'r> {
     receiver: &'r Receiver,
@@ -154,10 +154,10 @@ pub struct Intake<'r> {
 }
 
 impl Intake<'_> {
-    /// Takes the next piece of the body.
+    /// Adds the next chunk of the body.
     ///
     /// # Errors
-    /// [`Refusal::TooLarge`] if the body would become longer than the limit. Stop reading then.
+    /// [`Refusal::TooLarge`] if the body exceeds the limit. Stop reading then.
     pub fn take(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
         if self.body.len() + chunk.len() > self.receiver.max_body_bytes {
             return Err(self.receiver.too_large());
@@ -167,7 +167,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// The whole body, if its signature is genuine.
+    /// Checks the signatures and returns the whole body.
     ///
     /// # Errors
     /// [`Failure::SignatureMismatch`].
@@ -176,33 +176,33 @@ impl Intake<'_> {
     }
 }
 
-/// Shows how much has arrived, and nothing of it.
+/// Shows only the number of bytes received.
 impl fmt::Debug for Intake<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake").field("bytes", &self.body.len()).finish_non_exhaustive()
     }
 }
 
-/// Why a request was refused.
+/// Why the receiver rejected a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is not genuine, or not fresh.
+    /// Verification failed.
     #[error(transparent)]
     Unverified(#[from] Failure),
-    /// Its body is longer than [`Receiver::max_body_bytes`] (413).
+    /// The body is longer than [`Receiver::max_body_bytes`] (413).
     #[error("the body is longer than {max_body_bytes} bytes")]
     TooLarge {
-        /// The longest body that is read.
+        /// The maximum body size.
         max_body_bytes: usize,
     },
-    /// Its body broke off (400).
-    #[error("the body broke off before its end")]
+    /// The connection failed before the end of the body (400).
+    #[error("the body ended early")]
     Broken,
 }
 
 impl Refusal {
-    /// The status to answer with: 400, 401 or 413; 500 where this receiver has no secret.
+    /// The HTTP status to respond with: 400, 401 or 413, or 500 if the receiver has no secret.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {
@@ -214,12 +214,12 @@ impl Refusal {
         }
     }
 
-    /// The body to answer with: `{"statusCode", "message", "error"}`, as JSON.
+    /// The JSON body to respond with: `statusCode`, `message` and `error`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let status = self.status();
         let reason = status.canonical_reason().unwrap_or_default();
-        // Neither text holds a character that JSON would escape: both are this crate's own.
+        // Both texts are constants of this crate or `http` without characters that JSON escapes.
         std::format!(r#"{{"statusCode":{},"message":"{self}","error":"{reason}"}}"#, status.as_u16())
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     use crate::{Secret, testing::Sender};
 
     #[test]
-    fn what_is_shown_of_a_body_under_way_and_of_a_refusal_holds_nothing_of_it() {
+    fn debug_and_errors_show_no_part_of_a_body() {
         let receiver = Receiver::new(Verifier::new(Secret::new("whsec_5ecre7").unwrap())).max_body_bytes(20);
         let mut headers = HeaderMap::new();
         let signature = Sender::new("whsec_5ecre7").unwrap().forged(b"a-customers-name");
@@ -244,7 +244,7 @@ mod tests {
         }
         assert!(shown.contains("bytes: 16"), "{shown}");
         let digest = signature.as_str().split_once("v1=").unwrap().1;
-        // In numbers, too, as a list of bytes would be shown.
+        // `97, 45` is how `Debug` shows these bytes as a list.
         for hidden in ["5ecre7", "customer", "97, 45", &digest[..8]] {
             assert!(!shown.contains(hidden), "{shown}");
         }

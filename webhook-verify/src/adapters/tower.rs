@@ -1,4 +1,4 @@
-//! A tower layer, for hyper and whatever is built on tower.
+//! A tower layer, for hyper and frameworks based on tower.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -36,15 +36,15 @@ use tower_service::Service;
 use super::{Receiver, Refusal};
 use crate::Verified;
 
-/// Lets verified requests through to a service. The service gets the raw body, and the proof of it as a
-/// `Verified<Bytes>` in the request's extensions. Other requests are answered here.
+/// A layer that passes only verified requests to the inner service, and responds to others with a [`Refusal`]. The
+/// inner service gets the raw body, and a `Verified<Bytes>` in the request's extensions.
 #[derive(Debug, Clone)]
 pub struct VerifyLayer {
     receiver: Receiver,
 }
 
 impl VerifyLayer {
-    /// A layer by a receiver's settings.
+    /// Creates a layer with a receiver's settings.
     #[must_use]
     pub const fn new(receiver: Receiver) -> Self {
         Self { receiver }
@@ -82,7 +82,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that is ready goes with the request; its clone waits for the next.
+        // The ready service handles this request; its clone handles the next.
         let clone = self.inner.clone();
         let mut inner = core::mem::replace(&mut self.inner, clone);
         let receiver = self.receiver.clone();

@@ -27,8 +27,8 @@ use warp::{
 use super::{Receiver, Refusal};
 use crate::Verified;
 
-/// The verified raw body of a request, or why it is refused. It comes as a value and not as a rejection, after which
-/// warp would try the next route with a body that is gone; `Refusal` is a reply, so a handler can return it.
+/// A filter that extracts the verified raw body of a request, or a [`Refusal`], which a handler can return as a reply.
+/// The filter does not reject, because warp would then try the next route with a consumed body.
 pub fn verified(
     receiver: Receiver,
 ) -> impl Filter<Extract = (Result<Verified<Bytes>, Refusal>,), Error = Rejection> + Clone {

@@ -1,52 +1,51 @@
-//! The contract of a store of claims.
+//! The trait of a claim store.
 
-/// Where claims are kept. Each call is atomic. All times are in seconds since 1970, passed in by the guard; a claim counts
-/// as long as now is before its end.
+/// Stores claims. Each call is atomic. The guard passes all times, in Unix seconds; a claim is valid while `now` is
+/// before its `until`.
 pub trait ClaimStore: Send + Sync {
-    /// Why the place cannot answer.
+    /// Why the store failed.
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// Claims an id, unless someone has it.
+    /// Claims an id, unless it has a valid claim.
     ///
     /// # Errors
-    /// When the store cannot answer. Nothing is claimed then: refuse the request.
+    /// If the store fails. The guard then rejects the request.
     fn claim(&self, id: &str, now_unix_seconds: u64, until_unix_seconds: u64) -> Result<Held, Self::Error>;
 
-    /// Makes a claim final: the event is handled. A claim that ran out, and that nobody else has taken since, is made
-    /// final too.
+    /// Commits a claim: the event is handled. Also commits an expired claim if nobody has claimed the id since.
     ///
     /// # Errors
-    /// When the store cannot answer.
+    /// If the store fails.
     fn commit(&self, id: &str, ticket: Ticket, until_unix_seconds: u64) -> Result<Committed, Self::Error>;
 
-    /// Gives a claim back: the event was not handled. Does nothing if the claim is no longer `ticket`'s.
+    /// Releases a claim: the event was not handled. Does nothing if the id has another ticket by now.
     ///
     /// # Errors
-    /// When the store cannot answer; the claim then runs out by itself.
+    /// If the store fails. The claim then expires.
     fn release(&self, id: &str, ticket: Ticket) -> Result<(), Self::Error>;
 }
 
-/// Tells one claim of an id from a later one, so that whoever was too slow cannot end somebody else's.
+/// A fencing token: identifies one claim of an id, so that a slow handler cannot commit or release a later claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(pub u64);
 
-/// Who has an id.
+/// The result of [`ClaimStore::claim`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// The caller, since just now.
+    /// The caller now holds the claim.
     ByYou(Ticket),
-    /// Somebody who is at work.
+    /// Another caller holds the claim.
     InProgress,
-    /// Nobody needs it any more: it was handled.
+    /// The event was handled.
     Done,
 }
 
-/// Whether a claim could be made final.
+/// The result of [`ClaimStore::commit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Committed {
-    /// It is final.
+    /// The claim is committed.
     Finally,
-    /// It had run out, and somebody else has taken or handled the event since.
+    /// The claim had expired, and another caller has claimed or handled the event since.
     TooLate,
 }

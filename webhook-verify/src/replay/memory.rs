@@ -8,7 +8,7 @@ use std::{
 
 use super::claim_store::{ClaimStore, Committed, Held, Ticket};
 
-/// Claims in the memory of one process, up to a bound. They are gone when it ends.
+/// A claim store in the memory of one process, with a maximum size. A restart loses the claims.
 #[derive(Debug)]
 pub struct MemoryClaims {
     capacity: usize,
@@ -18,8 +18,8 @@ pub struct MemoryClaims {
 #[derive(Debug, Default)]
 struct Claims {
     by_id: HashMap<Box<str>, Entry>,
-    /// The same claims in the order in which they run out.
-    by_end: BTreeMap<(u64, u64), Box<str>>,
+    /// The same claims by expiry: `until` and ticket.
+    by_expiry: BTreeMap<(u64, u64), Box<str>>,
     last_ticket: u64,
 }
 
@@ -31,21 +31,22 @@ struct Entry {
 }
 
 impl MemoryClaims {
-    /// Room for so many claims at once. Take more than the number of events that come in twice the tolerance.
+    /// Creates a store for at most `capacity` claims. Choose more than the number of events that arrive within twice the
+    /// tolerance.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity, claims: Mutex::default() }
     }
 
     fn claims(&self) -> MutexGuard<'_, Claims> {
-        // Nothing in here panics half-way.
+        // No critical section can panic halfway.
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Claims {
-    fn forget_what_ran_out(&mut self, now: u64) {
-        while let Some(first) = self.by_end.first_entry().filter(|first| first.key().0 <= now) {
+    fn remove_expired(&mut self, now: u64) {
+        while let Some(first) = self.by_expiry.first_entry().filter(|first| first.key().0 <= now) {
             let id = first.remove();
             self.by_id.remove(&id);
         }
@@ -53,9 +54,9 @@ impl Claims {
 
     fn set(&mut self, id: &str, entry: Entry) {
         if let Some(before) = self.by_id.insert(id.into(), entry) {
-            self.by_end.remove(&(before.until, before.ticket));
+            self.by_expiry.remove(&(before.until, before.ticket));
         }
-        self.by_end.insert((entry.until, entry.ticket), id.into());
+        self.by_expiry.insert((entry.until, entry.ticket), id.into());
     }
 
     fn is_held_by(&self, id: &str, ticket: Ticket) -> bool {
@@ -68,7 +69,7 @@ impl ClaimStore for MemoryClaims {
 
     fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, MemoryClaimsFull> {
         let mut claims = self.claims();
-        claims.forget_what_ran_out(now);
+        claims.remove_expired(now);
         match claims.by_id.get(id) {
             Some(entry) if entry.done => return Ok(Held::Done),
             Some(_) => return Ok(Held::InProgress),
@@ -96,14 +97,13 @@ impl ClaimStore for MemoryClaims {
         if claims.is_held_by(id, ticket)
             && let Some(entry) = claims.by_id.remove(id)
         {
-            claims.by_end.remove(&(entry.until, entry.ticket));
+            claims.by_expiry.remove(&(entry.until, entry.ticket));
         }
         Ok(())
     }
 }
 
-/// There is no room for another claim. Nothing that still counts is thrown away to make some, since that would let a
-/// request be replayed.
+/// The store is full. It never evicts a valid claim, since that would allow a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the memory of claims is full; give it a larger capacity")]
+#[error("the claim store is full; raise the capacity of MemoryClaims")]
 pub struct MemoryClaimsFull;

@@ -1,14 +1,14 @@
-//! Handling each event once, although it may arrive twice.
+//! Handles each event once, even if it arrives twice.
 //!
-//! The platform may deliver the same event more than once, and whoever captured a request can send it again while its
-//! signature is young enough. Both carry the same event id inside the signed body, so that id is what is claimed before
-//! the work is done. (The id in `X-Service-Delivery` is not signed; never decide by it.)
+//! The platform may deliver an event more than once, and an attacker can replay a captured request within the tolerance.
+//! Both have the same event id in the signed body, so claim that id before you handle the event. Never use the id in
+//! `X-Service-Delivery`, which is not signed.
 //!
 //! ```
 //! use webhook_verify::{Secret, Signer, Verifier};
 //! use webhook_verify::replay::{Claim, MemoryClaims, ReplayGuard};
 //!
-//! /// The event's id, out of the verified body. A real handler reads it with its JSON library.
+//! /// The event's id in the verified body. Use your JSON library here.
 //! fn event_id(body: &[u8]) -> Option<&str> {
 //!     std::str::from_utf8(body).ok()?.split('"').find(|part| part.starts_with("evt_"))
 //! }
@@ -22,18 +22,18 @@
 //! let verified = verifier.verify(&header, body)?;
 //! match guard.claim(&verified, event_id)? {
 //!     Claim::New(claimed) => {
-//!         // Do the work. If it fails, dropping `claimed` gives the event back, and it may be delivered again.
+//!         // Handle the event. If that fails, dropping `claimed` releases it for the next delivery.
 //!         claimed.commit()?;
 //!     }
-//!     Claim::InProgress => { /* Another request is at it: answer 409 and let it finish. */ }
-//!     Claim::Done => { /* Handled before: answer 200 and do nothing. */ }
+//!     Claim::InProgress => { /* Another request is handling it: respond with 409. */ }
+//!     Claim::Done => { /* Handled before: respond with 200. */ }
 //! }
 //! assert!(matches!(guard.claim(&verified, event_id)?, Claim::Done));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! What is claimed can only come out of the verified body: an id from anywhere else, such as a header, does not compile.
+//! The id can only come from the verified body. An id from elsewhere, such as a header, does not compile:
 //!
 //! ```compile_fail
 //! # use webhook_verify::{Verified, replay::{MemoryClaims, ReplayGuard}};
@@ -42,9 +42,9 @@
 //! }
 //! ```
 //!
-//! [`MemoryClaims`] serves one process; with the feature `sled` a `SledClaims` survives its restart. Several processes
-//! need a place they share: implement [`ClaimStore`] on the database where the order is, and commit the claim in the
-//! order's own transaction.
+//! [`MemoryClaims`] works within one process. `SledClaims` (feature `sled`) survives a restart. To share claims between
+//! processes, implement [`ClaimStore`] on the database that holds your orders, and commit the claim in the order's
+//! transaction.
 
 mod claim_store;
 mod memory;
@@ -60,14 +60,14 @@ pub use memory::{MemoryClaims, MemoryClaimsFull};
 
 use crate::{Tolerance, Verified};
 
-/// How long a claim counts that is neither committed nor given back, in seconds. A handler that is silent for so long has
-/// died with its process. The platform waits 8 seconds for an answer.
+/// How long a claim lasts if it is neither committed nor released, in seconds: longer than the 8 seconds that the
+/// platform waits for a response, so the handler has crashed.
 pub const CLAIM_SECONDS: u64 = 60;
 
-/// The longest event id that is claimed, in bytes.
+/// The maximum length of an event id, in bytes.
 pub const MAX_ID_BYTES: usize = 128;
 
-/// Lets each event be handled once.
+/// Guards against replays: lets each event be handled once.
 #[derive(Debug)]
 pub struct ReplayGuard<S> {
     store: S,
@@ -75,25 +75,25 @@ pub struct ReplayGuard<S> {
 }
 
 impl<S: ClaimStore> ReplayGuard<S> {
-    /// A guard that keeps its claims in a store, and remembers what was handled for as long as the same request could be
-    /// taken again: twice the tolerance that it passed, or for ever where its age was not checked.
+    /// Creates a guard on a store. It remembers a handled event for as long as its request can be replayed: twice the
+    /// tolerance, or forever if the timestamp check is off.
     pub const fn new(store: S) -> Self {
         Self { store, remember_seconds: 0 }
     }
 
-    /// Remembers what was handled for at least so many seconds. The platform may deliver an event again with a new
-    /// signature, later than any replay could come.
+    /// Sets the minimum time to remember a handled event. The platform may deliver an event again with a new signature,
+    /// after the old one can no longer be replayed.
     #[must_use]
     pub const fn remember_seconds(mut self, seconds: u64) -> Self {
         self.remember_seconds = seconds;
         self
     }
 
-    /// Claims a verified event by the id that `id` reads out of its body: `evt_…`, at most [`MAX_ID_BYTES`].
+    /// Claims a verified event. `id` returns the event's id in the body: `evt_…`, at most [`MAX_ID_BYTES`].
     ///
     /// # Errors
-    /// [`ReplayError::NoId`] if the body has none, [`ReplayError::Store`] if the store cannot answer. In both cases
-    /// refuse the request: what cannot be claimed cannot be handled once.
+    /// [`ReplayError::NoId`] if the body has no event id, [`ReplayError::Store`] if the store fails. Reject the request
+    /// in both cases.
     pub fn claim<B: AsRef<[u8]>>(
         &self,
         verified: &Verified<B>,
@@ -102,7 +102,7 @@ impl<S: ClaimStore> ReplayGuard<S> {
         self.claim_at(verified, id, crate::unix_time::unix_seconds())
     }
 
-    /// Claims a verified event as of a time in seconds since 1970.
+    /// Claims a verified event as of a given Unix time.
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
@@ -124,8 +124,8 @@ impl<S: ClaimStore> ReplayGuard<S> {
         })
     }
 
-    /// A signature is taken from one tolerance before its time to one after, both ends included, so a request that is
-    /// taken now can come again up to and with twice the tolerance from now. Without an age check it can for ever.
+    /// A signature is valid from one tolerance before its timestamp to one after it, inclusive. So a request that is
+    /// valid now can be replayed for up to twice the tolerance, or forever if the timestamp check is off.
     fn remember_until(&self, tolerance: Tolerance, now: u64) -> u64 {
         tolerance.as_seconds().map_or(u64::MAX, |seconds| {
             let replayable_seconds = seconds.saturating_mul(2).saturating_add(1);
@@ -138,36 +138,36 @@ fn is_event_id(text: &str) -> bool {
     text.len() <= MAX_ID_BYTES && text.strip_prefix("evt_").is_some_and(|rest| !rest.is_empty())
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug)]
-#[must_use = "an event that is not claimed by you must not be handled"]
+#[must_use = "handle the event only if the claim is `New`"]
 pub enum Claim<'g, S: ClaimStore> {
-    /// The event is yours: handle it, then [`commit`](Claimed::commit).
+    /// You hold the claim: handle the event, then [`commit`](Claimed::commit).
     New(Claimed<'g, S>),
-    /// Another request is handling it now.
+    /// Another request is handling the event.
     InProgress,
-    /// It was handled before.
+    /// The event was handled before.
     Done,
 }
 
-/// An event that is yours to handle. Dropped without [`commit`](Self::commit), as when a handler fails or panics, it
-/// gives the event back.
-#[must_use = "dropping it gives the event back"]
+/// A claim on an event. Dropping it without [`commit`](Self::commit), for example when a handler fails or panics,
+/// releases the claim.
+#[must_use = "dropping it releases the claim"]
 pub struct Claimed<'g, S: ClaimStore> {
     store: &'g S,
-    /// `None` once it was committed.
+    /// `None` after the commit.
     id: Option<std::boxed::Box<str>>,
     ticket: Ticket,
     remember_until: u64,
 }
 
 impl<S: ClaimStore> Claimed<'_, S> {
-    /// The event is handled: whoever brings it again is told that it is done.
+    /// Commits the claim: later claims of this event return [`Claim::Done`].
     ///
     /// # Errors
-    /// [`CommitError::TooLate`] if handling took longer than [`CLAIM_SECONDS`] and somebody else has the event by now:
-    /// undo what was done, if that can be. [`CommitError::Store`] if the store cannot answer: the event may then be
-    /// handled once more.
+    /// [`CommitError::TooLate`] if handling took longer than [`CLAIM_SECONDS`] and another request has claimed the
+    /// event since: undo your work if you can. [`CommitError::Store`] if the store fails: the event may then be handled
+    /// again.
     pub fn commit(mut self) -> Result<(), CommitError<S::Error>> {
         let Some(id) = self.id.take() else { return Ok(()) };
         match self.store.commit(&id, self.ticket, self.remember_until).map_err(CommitError::Store)? {
@@ -180,7 +180,7 @@ impl<S: ClaimStore> Claimed<'_, S> {
 impl<S: ClaimStore> Drop for Claimed<'_, S> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            // Where this fails the claim runs out by itself.
+            // If this fails, the claim expires.
             let _ = self.store.release(&id, self.ticket);
         }
     }
@@ -192,26 +192,26 @@ impl<S: ClaimStore> fmt::Debug for Claimed<'_, S> {
     }
 }
 
-/// An event could not be claimed.
+/// Why an event could not be claimed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError<E> {
-    /// The verified body has no event id. Answer 400.
+    /// The verified body has no event id. Respond with 400.
     #[error("the verified body has no event id")]
     NoId,
-    /// The store of claims cannot answer; the source tells why. Answer 503.
-    #[error("the event could not be claimed")]
+    /// The claim store failed; see the source. Respond with 503.
+    #[error("the claim store could not claim the event")]
     Store(#[source] E),
 }
 
-/// A claim could not be made final.
+/// Why a claim could not be committed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError<E> {
-    /// Handling took so long that the claim ran out and somebody else took the event.
-    #[error("the claim ran out after 60 s, and the event was claimed again")]
+    /// The claim expired and another request claimed the event.
+    #[error("the claim expired after 60 s and another request claimed the event")]
     TooLate,
-    /// The store of claims cannot answer; the source tells why.
-    #[error("the claim could not be made final")]
+    /// The claim store failed; see the source.
+    #[error("the claim store could not commit the claim")]
     Store(#[source] E),
 }

@@ -1,25 +1,26 @@
 //! Claims on disk, in a sled tree.
+//! Keys are `i` + id for a claim, and `e` + `until` + id for the expiry index.
 
 use std::{string::ToString, vec::Vec};
 
 use super::claim_store::{ClaimStore, Committed, Held, Ticket};
 
-/// Claims in a sled 0.34 tree of their own: they survive a restart of the process.
+/// A claim store in a sled 0.34 tree. Claims survive a restart.
 ///
-/// A committed claim is handed to the kernel before `commit` returns, so it survives the process; sled does not promise
-/// that it survives a power cut. Where that matters, keep the claim with the order in your own database.
+/// `commit` hands the claim to the kernel before it returns, so it survives a crash of the process. sled does not
+/// guarantee that it survives a power cut. If you need that, store the claim with the order in your own database.
 #[derive(Debug, Clone)]
 pub struct SledClaims {
     tree: sled::Tree,
     tickets: sled::Db,
 }
 
-/// Ends of claims, state first: `until`, ticket, done.
+/// `until`, ticket and done.
 const ENTRY_BYTES: usize = 17;
-/// How many claims that ran out each new one removes at most: more than one, so that the tree shrinks again.
-const SWEEP: usize = 4;
+/// The maximum number of expired claims that each new claim removes: more than one, so that the tree can shrink.
+const MAX_REMOVED: usize = 4;
 const BY_ID: u8 = b'i';
-const BY_END: u8 = b'e';
+const BY_EXPIRY: u8 = b'e';
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
@@ -45,10 +46,10 @@ impl Entry {
 }
 
 impl SledClaims {
-    /// Claims in a tree of this name, which nothing else may use.
+    /// Opens a store in the tree `name`. Use the tree for nothing else.
     ///
     /// # Errors
-    /// When sled cannot open the tree.
+    /// If sled cannot open the tree.
     pub fn open(db: &sled::Db, name: &str) -> Result<Self, SledClaimsError> {
         Ok(Self { tree: db.open_tree(name)?, tickets: db.clone() })
     }
@@ -59,26 +60,26 @@ impl SledClaims {
         Ok((bytes, entry))
     }
 
-    /// Replaces what was read, unless someone else did meanwhile.
+    /// Replaces an entry if it still has the bytes `was`. Returns whether it did.
     fn replace(&self, id: &str, was: Option<sled::IVec>, entry: Option<Entry>) -> Result<bool, SledClaimsError> {
         let new = entry.map(|entry| sled::IVec::from(&entry.to_bytes()));
         let swapped = self.tree.compare_and_swap(by_id(id), was, new)?.is_ok();
         if let (true, Some(entry)) = (swapped, entry) {
-            self.tree.insert(by_end(entry.until, id), id.as_bytes())?;
+            self.tree.insert(by_expiry(entry.until, id), id.as_bytes())?;
         }
         Ok(swapped)
     }
 
-    /// Removes some of the claims that ran out.
-    fn sweep(&self, now: u64) -> Result<(), SledClaimsError> {
-        for end in self.tree.range([BY_END].as_slice()..by_end(now, "").as_slice()).take(SWEEP) {
-            let (end, id) = end?;
+    /// Removes up to [`MAX_REMOVED`] expired claims.
+    fn remove_expired(&self, now: u64) -> Result<(), SledClaimsError> {
+        for item in self.tree.range([BY_EXPIRY].as_slice()..by_expiry(now, "").as_slice()).take(MAX_REMOVED) {
+            let (key, id) = item?;
             let id = core::str::from_utf8(&id).map(ToString::to_string).unwrap_or_default();
             let (was, entry) = self.read(&id)?;
             if entry.is_some_and(|entry| entry.until <= now) {
                 self.replace(&id, was, None)?;
             }
-            self.tree.remove(end)?;
+            self.tree.remove(key)?;
         }
         Ok(())
     }
@@ -88,15 +89,15 @@ fn by_id(id: &str) -> Vec<u8> {
     [&[BY_ID], id.as_bytes()].concat()
 }
 
-fn by_end(until: u64, id: &str) -> Vec<u8> {
-    [&[BY_END], until.to_be_bytes().as_slice(), id.as_bytes()].concat()
+fn by_expiry(until: u64, id: &str) -> Vec<u8> {
+    [&[BY_EXPIRY], until.to_be_bytes().as_slice(), id.as_bytes()].concat()
 }
 
 impl ClaimStore for SledClaims {
     type Error = SledClaimsError;
 
     fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, SledClaimsError> {
-        self.sweep(now)?;
+        self.remove_expired(now)?;
         loop {
             let (was, held) = self.read(id)?;
             match held {
@@ -128,14 +129,14 @@ impl ClaimStore for SledClaims {
     fn release(&self, id: &str, ticket: Ticket) -> Result<(), SledClaimsError> {
         let (was, held) = self.read(id)?;
         if held.is_some_and(|held| held.ticket == ticket.0 && !held.done) {
-            // Whoever changed it meanwhile took it over after its time.
+            // If the entry has changed since, the claim had expired and another caller holds it.
             self.replace(id, was, None)?;
         }
         Ok(())
     }
 }
 
-/// sled cannot answer.
+/// sled failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the store of claims failed: {0}")]
+#[error("the claim store failed: {0}")]
 pub struct SledClaimsError(#[from] sled::Error);

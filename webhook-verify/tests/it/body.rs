@@ -1,4 +1,4 @@
-//! Bodies: the very bytes count, whatever they are.
+//! Verification covers the exact bytes of the body.
 
 use webhook_verify::Signer;
 
@@ -10,35 +10,35 @@ fn passes(signed: &[u8], received: &[u8]) -> bool {
 }
 
 #[test]
-fn an_empty_body_can_be_signed_and_is_not_any_other() {
+fn an_empty_body_verifies_and_differs_from_any_other() {
     assert!(passes(b"", b""));
     assert!(!passes(b"", b" "));
     assert!(!passes(b"{}", b""));
 }
 
 #[test]
-fn a_body_that_is_not_utf_8_is_verified_as_it_is() {
+fn a_body_that_is_not_utf_8_verifies() {
     assert!(passes(b"\xff\xfe\x80", b"\xff\xfe\x80"));
     assert!(!passes(b"\xff\xfe\x80", "\u{fffd}\u{fffd}\u{fffd}".as_bytes()));
 }
 
 #[test]
-fn line_ends_are_not_made_alike() {
+fn verification_does_not_normalize_line_endings() {
     assert!(!passes(b"{\n}", b"{\r\n}"));
     assert!(!passes(b"{}", b"{}\n"));
 }
 
-/// Parsing first and writing again changes the bytes.
+/// Parsing and re-serializing changes the bytes.
 #[test]
-fn json_that_was_written_again_fails() {
+fn reserialized_json_fails() {
     assert!(!passes(br#"{"b":1.10,"a":1}"#, br#"{"a":1,"b":1.1}"#));
     assert!(!passes(br#"{"a": 1}"#, br#"{"a":1}"#));
     assert!(!passes(r#"{"a":"é"}"#.as_bytes(), br#"{"a":"\u00e9"}"#));
 }
 
-/// The dot between time and body must not be movable.
+/// An attacker must not be able to move the dot between timestamp and body.
 #[test]
-fn a_body_that_begins_with_digits_or_a_dot_is_not_confused_with_the_time() {
+fn a_body_that_begins_with_digits_or_a_dot_cannot_extend_the_timestamp() {
     for body in [&b"123"[..], b".", b".123", b"0.{}"] {
         assert!(passes(body, body));
     }
@@ -48,17 +48,17 @@ fn a_body_that_begins_with_digits_or_a_dot_is_not_confused_with_the_time() {
     assert!(verifier().verify_at(header.as_str().replacen("t=17,", "t=17.5,", 1), b"x", 17).is_err());
 }
 
-/// What duplicate keys mean is for whoever parses; the bytes are authentic.
+/// The parser decides what duplicate keys mean.
 #[test]
-fn duplicate_keys_in_an_authentic_body_are_handed_over_as_they_are() {
+fn a_body_with_duplicate_keys_verifies_unchanged() {
     let body = br#"{"id":"evt_1","id":"evt_2"}"#;
     let header = Signer::new(secret()).sign_at(body, NOW);
     assert_eq!(verifier().verify_at(header, body, NOW).unwrap().into_body(), body);
 }
 
-/// X-Service-Event and X-Service-Delivery are not signed, so nothing here takes them.
+/// X-Service-Event and X-Service-Delivery are not signed, so the API does not take them.
 #[test]
-fn what_is_proven_is_the_body_its_time_and_the_secret_and_nothing_of_other_headers() {
+fn a_verified_body_has_its_timestamp_and_the_matched_secret() {
     let body = br#"{"event":"payment.created"}"#;
     let header = Signer::new(secret()).sign_at(body, NOW);
     let verified = verifier().verify_at(header, body, NOW).unwrap();
@@ -66,7 +66,7 @@ fn what_is_proven_is_the_body_its_time_and_the_secret_and_nothing_of_other_heade
 }
 
 #[test]
-fn a_body_in_pieces_is_judged_by_its_header_before_it_is_read() {
+fn begin_checks_the_header_and_the_timestamp() {
     let verifier = verifier();
     assert_eq!(verifier.begin_at("nonsense", NOW).unwrap_err().code(), "malformed_header");
     let stale = Signer::new(secret()).sign_at(b"", NOW - 1000);

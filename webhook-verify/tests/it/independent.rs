@@ -1,10 +1,10 @@
-//! HMAC-SHA256 written from RFC 2104 alone, to hold the crate against.
+//! An independent HMAC-SHA256 after RFC 2104, to compare the crate with.
 
 use sha2::{Digest, Sha256};
 
 const BLOCK_BYTES: usize = 64;
 
-/// H(K xor opad, H(K xor ipad, text)), the key hashed first if it is longer than a block.
+/// H(K xor opad, H(K xor ipad, text)); a key longer than a block is hashed first.
 pub(crate) fn hmac_sha256(key: &[u8], text: &[u8]) -> [u8; 32] {
     let mut block = [0; BLOCK_BYTES];
     if key.len() > BLOCK_BYTES {

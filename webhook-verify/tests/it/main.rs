@@ -1,4 +1,4 @@
-//! What a verifier must do, seen from outside.
+//! Tests of the public API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod body;
@@ -26,23 +26,23 @@ pub(crate) fn verifier() -> Verifier {
     Verifier::new(secret())
 }
 
-/// The genuine signature of a body at a time, as hex.
+/// The valid signature of a body at a Unix time, as hex.
 pub(crate) fn digest_of(body: &[u8], time: u64) -> String {
     let header = Signer::new(secret()).sign_at(body, time);
     header.as_str().split_once(",v1=").unwrap().1.to_owned()
 }
 
-/// The genuine signature of [`BODY`] now, as hex.
+/// The valid signature of [`BODY`] at [`NOW`], as hex.
 pub(crate) fn digest() -> String {
     digest_of(BODY, NOW)
 }
 
-/// Verifies [`BODY`] now.
+/// Verifies [`BODY`] at [`NOW`].
 pub(crate) fn verify(header: impl AsRef<[u8]>) -> Result<Verified<&'static [u8]>, Failure> {
     verifier().verify_at(header, BODY, NOW)
 }
 
-/// Why [`BODY`] is refused now, by the reason's code.
-pub(crate) fn refusal(header: impl AsRef<[u8]>) -> &'static str {
+/// The code of the failure to verify [`BODY`] at [`NOW`].
+pub(crate) fn failure_code(header: impl AsRef<[u8]>) -> &'static str {
     verify(header).unwrap_err().code()
 }

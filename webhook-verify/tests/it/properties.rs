@@ -1,4 +1,4 @@
-//! What holds for every secret, time, body and header.
+//! Properties of every secret, timestamp, body and header.
 
 use proptest::prelude::*;
 use webhook_verify::{Failure, Secret, Signer, Tolerance, Verifier};
@@ -6,16 +6,16 @@ use webhook_verify::{Failure, Secret, Signer, Tolerance, Verifier};
 use crate::independent::hmac_sha256_hex;
 
 fn secrets() -> impl Strategy<Value = String> {
-    "[!-~][ -~]{0,150}[!-~]".prop_filter("a bare prefix is no secret", |text| text != "whsec_")
+    "[!-~][ -~]{0,150}[!-~]".prop_filter("a bare prefix is not a secret", |text| text != "whsec_")
 }
 
-/// Any time, and as often one of ten digits as they are for centuries, which have a path of their own.
+/// Any Unix time, half of them with ten digits.
 fn times() -> impl Strategy<Value = u64> {
     prop_oneof![any::<u64>(), 1_000_000_000..10_000_000_000_u64]
 }
 
 #[test]
-fn bodies_of_every_length_around_the_blocks_of_sha_256_are_signed_as_the_rfc_says() {
+fn signatures_follow_the_rfc_for_every_body_length_around_sha_256_blocks() {
     let body: Vec<u8> = (0..=255).collect();
     for length in 0..=body.len() {
         for time in [7, 1_700_000_000, 99_999_999_999, u64::MAX] {
@@ -28,7 +28,7 @@ fn bodies_of_every_length_around_the_blocks_of_sha_256_are_signed_as_the_rfc_say
 
 proptest! {
     #[test]
-    fn what_is_signed_verifies_and_is_the_hmac_of_the_rfc(
+    fn a_signature_verifies_and_follows_the_rfc(
         secret in secrets(), time in times(), body in prop::collection::vec(any::<u8>(), 0..600),
     ) {
         let header = Signer::new(Secret::new(&secret).unwrap()).sign_at(&body, time);
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn any_flipped_bit_of_body_secret_or_digest_fails(
+    fn a_flipped_bit_of_body_secret_or_digest_fails(
         secret in secrets(), time in times(), body in prop::collection::vec(any::<u8>(), 1..300), at: prop::sample::Index, bit in 0..8_u8,
     ) {
         let verifier = Verifier::new(Secret::new(&secret).unwrap());
@@ -57,15 +57,15 @@ proptest! {
 
         let (head, digest) = header.as_str().split_once(",v1=").unwrap();
         let mut digits = digest.as_bytes().to_vec();
-        let place = at.index(digits.len());
-        let value = char::from(digits[place]).to_digit(16).unwrap() ^ (1 << (bit % 4));
-        digits[place] = u8::try_from(char::from_digit(value, 16).unwrap()).unwrap();
+        let index = at.index(digits.len());
+        let value = char::from(digits[index]).to_digit(16).unwrap() ^ (1 << (bit % 4));
+        digits[index] = u8::try_from(char::from_digit(value, 16).unwrap()).unwrap();
         let flipped = format!("{head},v1={}", String::from_utf8(digits).unwrap());
         prop_assert_eq!(verifier.verify_at(flipped, &body, time).unwrap_err(), Failure::SignatureMismatch);
     }
 
     #[test]
-    fn any_other_time_in_the_header_fails(time in times(), other in times(), body in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn another_timestamp_in_the_header_fails(time in times(), other in times(), body in prop::collection::vec(any::<u8>(), 0..100)) {
         prop_assume!(time != other);
         let secret = || Secret::new("whsec_test").unwrap();
         let header = Signer::new(secret()).sign_at(&body, time).as_str().replacen(&time.to_string(), &other.to_string(), 1);
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn where_a_body_is_cut_makes_no_difference(
+    fn a_body_verifies_in_chunks_of_any_size(
         time in times(), body in prop::collection::vec(any::<u8>(), 0..2000),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
@@ -94,13 +94,13 @@ proptest! {
     }
 
     #[test]
-    fn no_header_panics_and_none_is_valid_unless_it_was_signed(header in prop::collection::vec(any::<u8>(), 0..300), now: u64) {
+    fn random_headers_fail_without_a_panic(header in prop::collection::vec(any::<u8>(), 0..300), now: u64) {
         let verifier = Verifier::new(Secret::new("whsec_test").unwrap());
         prop_assert!(verifier.verify_at(&header, b"[]", now).is_err());
     }
 
     #[test]
-    fn no_header_of_likely_parts_panics(
+    fn random_headers_of_plausible_parts_fail_without_a_panic(
         parts in prop::collection::vec("(t=[0-9]{0,22}|v1=[0-9a-fA-F]{62,66}|v1=|t|v1|v0=x| |[a-z]=[a-z])", 0..30), now: u64,
     ) {
         let verifier = Verifier::new(Secret::new("whsec_test").unwrap());

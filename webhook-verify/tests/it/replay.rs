@@ -1,4 +1,4 @@
-//! Handling an event once: in memory and on sled, by one contract.
+//! The contract of claim stores, tested on the memory store and the sled store.
 
 use std::sync::{
     Barrier,
@@ -34,28 +34,27 @@ fn new<'g, S: ClaimStore>(guard: &'g ReplayGuard<S>, event: &Verified<&[u8]>, no
     match guard.claim_at(event, id, now).unwrap() {
         Claim::New(claimed) => claimed,
         other => {
-            panic!("the event is free at {now}, and yet {}", if matches!(other, Claim::Done) { "done" } else { "held" })
+            panic!("cannot claim at {now}: the event is {}", if matches!(other, Claim::Done) { "done" } else { "held" })
         }
     }
 }
 
-/// What every place for claims must do; each part takes a fresh one.
+/// What every claim store must do. `fresh` makes an empty store.
 fn contract<S: ClaimStore>(fresh: impl Fn() -> S) {
-    a_replay_inside_the_tolerance_is_caught(&ReplayGuard::new(fresh()));
-    two_deliveries_at_once_give_one_claim(&ReplayGuard::new(fresh()));
-    a_handler_that_fails_gives_its_claim_back(&ReplayGuard::new(fresh()));
-    a_claim_is_kept_as_long_as_its_request_could_be_taken_again_and_not_for_ever(&ReplayGuard::new(fresh()));
-    a_claim_is_kept_for_longer_where_that_is_asked_for(&ReplayGuard::new(fresh()).remember_seconds(86_400));
-    a_claim_by_a_wider_tolerance_is_kept_for_longer(&ReplayGuard::new(fresh()));
-    without_an_age_check_a_claim_is_kept_for_ever(&ReplayGuard::new(fresh()));
-    a_handler_that_died_holds_its_claim_for_a_minute(&ReplayGuard::new(fresh()));
-    whoever_was_too_slow_cannot_end_anothers_claim_and_is_told(&ReplayGuard::new(fresh()));
-    a_slow_handler_that_nobody_overtook_can_still_commit(&ReplayGuard::new(fresh()));
-    a_body_without_an_event_id_cannot_be_claimed(&ReplayGuard::new(fresh()));
+    a_replay_within_the_tolerance_is_done(&ReplayGuard::new(fresh()));
+    only_one_of_eight_concurrent_deliveries_gets_the_claim(&ReplayGuard::new(fresh()));
+    a_failed_handler_releases_its_claim(&ReplayGuard::new(fresh()));
+    a_committed_claim_lasts_as_long_as_its_request_can_be_replayed(&ReplayGuard::new(fresh()));
+    remember_seconds_extends_a_committed_claim(&ReplayGuard::new(fresh()).remember_seconds(86_400));
+    a_longer_tolerance_extends_a_committed_claim(&ReplayGuard::new(fresh()));
+    without_a_timestamp_check_a_committed_claim_lasts_forever(&ReplayGuard::new(fresh()));
+    a_crashed_handler_holds_its_claim_for_a_minute(&ReplayGuard::new(fresh()));
+    a_slow_handler_cannot_release_or_commit_anothers_claim(&ReplayGuard::new(fresh()));
+    a_slow_handler_can_commit_if_nobody_else_has_claimed(&ReplayGuard::new(fresh()));
+    claiming_a_body_without_an_event_id_fails(&ReplayGuard::new(fresh()));
 }
 
-/// Case 46. A captured request, sent again while its signature is young, is the same event.
-fn a_replay_inside_the_tolerance_is_caught<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn a_replay_within_the_tolerance_is_done<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let claimed = new(guard, &event, NOW);
     claimed.commit().unwrap();
@@ -64,8 +63,8 @@ fn a_replay_inside_the_tolerance_is_caught<S: ClaimStore>(guard: &ReplayGuard<S>
     assert!(matches!(guard.claim_at(&other, id, NOW).unwrap(), Claim::New(_)));
 }
 
-/// Case 47. Two deliveries of one event race; checking first and noting after would let both through.
-fn two_deliveries_at_once_give_one_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// Claiming must be atomic, or both deliveries would get the claim.
+fn only_one_of_eight_concurrent_deliveries_gets_the_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let (new, in_progress) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let barrier = Barrier::new(8);
     std::thread::scope(|scope| {
@@ -77,9 +76,9 @@ fn two_deliveries_at_once_give_one_claim<S: ClaimStore>(guard: &ReplayGuard<S>) 
                 match claim {
                     Claim::New(_) => new.fetch_add(1, Ordering::SeqCst),
                     Claim::InProgress => in_progress.fetch_add(1, Ordering::SeqCst),
-                    Claim::Done => panic!("nobody is done"),
+                    Claim::Done => panic!("nobody has committed"),
                 };
-                // Whoever has it holds it until all have asked.
+                // Hold the claim until all threads have tried.
                 barrier.wait();
                 drop(claim);
             });
@@ -88,8 +87,7 @@ fn two_deliveries_at_once_give_one_claim<S: ClaimStore>(guard: &ReplayGuard<S>) 
     assert_eq!((new.into_inner(), in_progress.into_inner()), (1, 7));
 }
 
-/// Case 48. A claim that a failed handler keeps would turn the platform's second delivery away.
-fn a_handler_that_fails_gives_its_claim_back<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn a_failed_handler_releases_its_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let handler = || -> Result<(), &str> {
         let _claimed = new(guard, &event, NOW);
@@ -99,9 +97,9 @@ fn a_handler_that_fails_gives_its_claim_back<S: ClaimStore>(guard: &ReplayGuard<
     assert!(matches!(guard.claim_at(&event, id, NOW).unwrap(), Claim::New(_)));
 }
 
-/// A request signed 300 seconds ahead is taken from 300 seconds before its time up to and with 300 after: 600 seconds, both
-/// ends included. A claim that is forgotten after 600 lets the last second's replay through.
-fn a_claim_is_kept_as_long_as_its_request_could_be_taken_again_and_not_for_ever<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// A request is valid from 300 seconds before its timestamp to 300 seconds after it, inclusive, so a claim must last
+/// longer than 600 seconds.
+fn a_committed_claim_lasts_as_long_as_its_request_can_be_replayed<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let secret = || Secret::new("whsec_test").unwrap();
     let header = Signer::new(secret()).sign_at(EVENT.as_bytes(), NOW + 300);
     let arriving_at = |now| Verifier::new(secret()).verify_at(header.as_ref(), EVENT.as_bytes(), now);
@@ -112,29 +110,29 @@ fn a_claim_is_kept_as_long_as_its_request_could_be_taken_again_and_not_for_ever<
     drop(new(guard, &last, NOW + 601));
 }
 
-/// The platform may deliver an event anew, long after its first request has become stale.
-fn a_claim_is_kept_for_longer_where_that_is_asked_for<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// The platform may deliver an event again after its first request has become stale.
+fn remember_seconds_extends_a_committed_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     new(guard, &event, NOW).commit().unwrap();
     assert!(matches!(guard.claim_at(&event, id, NOW + 86_399).unwrap(), Claim::Done));
     drop(new(guard, &event, NOW + 86_400));
 }
 
-/// How long to remember comes with the proof, so that verifier and guard cannot disagree about it.
-fn a_claim_by_a_wider_tolerance_is_kept_for_longer<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// The guard takes the tolerance from `Verified`, so that verifier and guard agree.
+fn a_longer_tolerance_extends_a_committed_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified_by(EVENT, Tolerance::seconds(3600));
     new(guard, &event, NOW).commit().unwrap();
     assert!(matches!(guard.claim_at(&event, id, NOW + 7200).unwrap(), Claim::Done));
     drop(new(guard, &event, NOW + 7201));
 }
 
-fn without_an_age_check_a_claim_is_kept_for_ever<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn without_a_timestamp_check_a_committed_claim_lasts_forever<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified_by(EVENT, Tolerance::OFF);
     new(guard, &event, NOW).commit().unwrap();
     assert!(matches!(guard.claim_at(&event, id, u64::MAX - 1).unwrap(), Claim::Done));
 }
 
-fn a_handler_that_died_holds_its_claim_for_a_minute<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn a_crashed_handler_holds_its_claim_for_a_minute<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let claim = guard.claim_at(&event, id, NOW).unwrap();
     std::mem::forget(claim);
@@ -142,7 +140,7 @@ fn a_handler_that_died_holds_its_claim_for_a_minute<S: ClaimStore>(guard: &Repla
     drop(new(guard, &event, NOW + CLAIM_SECONDS));
 }
 
-fn whoever_was_too_slow_cannot_end_anothers_claim_and_is_told<S: ClaimStore>(guard: &ReplayGuard<S>) {
+fn a_slow_handler_cannot_release_or_commit_anothers_claim<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let dropped = new(guard, &event, NOW);
     let committed = new(guard, &event, NOW + CLAIM_SECONDS);
@@ -154,8 +152,8 @@ fn whoever_was_too_slow_cannot_end_anothers_claim_and_is_told<S: ClaimStore>(gua
     assert!(matches!(guard.claim_at(&event, id, NOW + 2 * CLAIM_SECONDS + 1).unwrap(), Claim::Done));
 }
 
-/// Its claim ran out and was swept away meanwhile. Forgetting that it is handled would let a replay through.
-fn a_slow_handler_that_nobody_overtook_can_still_commit<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// The store has removed the expired claim. The commit must still succeed, or a replay would be handled.
+fn a_slow_handler_can_commit_if_nobody_else_has_claimed<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(EVENT);
     let slow = new(guard, &event, NOW);
     drop(new(guard, &verified(r#"{"id":"evt_2"}"#), NOW + CLAIM_SECONDS + 1));
@@ -163,8 +161,8 @@ fn a_slow_handler_that_nobody_overtook_can_still_commit<S: ClaimStore>(guard: &R
     assert!(matches!(guard.claim_at(&event, id, NOW + CLAIM_SECONDS + 2).unwrap(), Claim::Done));
 }
 
-/// An id of another kind is one too little: the delivery's comes in a header that nobody signed.
-fn a_body_without_an_event_id_cannot_be_claimed<S: ClaimStore>(guard: &ReplayGuard<S>) {
+/// Other ids do not count. The delivery's id comes from an unsigned header.
+fn claiming_a_body_without_an_event_id_fails<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(r#"{"id":7}"#);
     assert!(matches!(guard.claim_at(&event, id, NOW), Err(ReplayError::NoId)));
     for other in ["", "evt_", "del_1", " evt_1", "EVT_1"] {
@@ -177,12 +175,12 @@ fn a_body_without_an_event_id_cannot_be_claimed<S: ClaimStore>(guard: &ReplayGua
 }
 
 #[test]
-fn claims_in_memory_keep_the_contract() {
+fn memory_claims_fulfil_the_contract() {
     contract(|| MemoryClaims::new(100));
 }
 
 #[test]
-fn a_full_memory_refuses_rather_than_forgets_and_has_room_again_in_time() {
+fn a_full_memory_store_rejects_new_claims_until_old_ones_expire() {
     let guard = &ReplayGuard::new(MemoryClaims::new(1));
     let (first, second) = (verified(EVENT), verified(r#"{"id":"evt_2"}"#));
     let claimed = new(guard, &first, NOW);
@@ -203,7 +201,7 @@ mod on_sled {
     use super::*;
 
     #[test]
-    fn claims_on_sled_keep_the_contract() {
+    fn sled_claims_fulfil_the_contract() {
         let directory = tempfile::tempdir().unwrap();
         let db = sled::open(directory.path()).unwrap();
         let fresh = AtomicUsize::new(0);
@@ -213,8 +211,8 @@ mod on_sled {
         });
     }
 
-    /// sled's own threads can hold a dropped database's lock for a moment longer, on a busy machine visibly so.
-    fn once_unlocked(directory: &Path) -> sled::Db {
+    /// Opens the database with retries, because sled's threads can hold the lock of a dropped database for a moment.
+    fn open_with_retries(directory: &Path) -> sled::Db {
         let started = Instant::now();
         loop {
             match sled::open(directory) {
@@ -227,14 +225,14 @@ mod on_sled {
     #[test]
     fn a_committed_claim_survives_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || ReplayGuard::new(SledClaims::open(&once_unlocked(directory.path()), "claims").unwrap());
+        let open = || ReplayGuard::new(SledClaims::open(&open_with_retries(directory.path()), "claims").unwrap());
         let event = verified(EVENT);
         new(&open(), &event, NOW).commit().unwrap();
         assert!(matches!(open().claim_at(&event, id, NOW).unwrap(), Claim::Done));
     }
 
     #[test]
-    fn claims_that_ran_out_leave_the_tree() {
+    fn new_claims_remove_expired_claims_from_the_tree() {
         let directory = tempfile::tempdir().unwrap();
         let db = sled::open(directory.path()).unwrap();
         let claims = SledClaims::open(&db, "claims").unwrap();

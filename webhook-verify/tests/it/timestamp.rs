@@ -1,10 +1,10 @@
-//! Times that are none, and times too far away. Each case is a fault that a published verifier shipped.
+//! Malformed timestamps, and timestamps outside the tolerance. Each case is a bug that a published verifier had.
 
 use webhook_verify::{Failure, HeaderFault, Tolerance};
 
-use crate::{BODY, NOW, digest, digest_of, refusal, verifier, verify};
+use crate::{BODY, NOW, digest, digest_of, failure_code, verifier, verify};
 
-/// A header whose time is this text and whose signature is genuine for it.
+/// A header with this text as its timestamp and a valid signature.
 fn signed_over(time_text: &str) -> String {
     let text = [time_text.as_bytes(), b".", BODY].concat();
     let digest = crate::independent::hmac_sha256_hex(crate::SECRET.as_bytes(), &text);
@@ -12,7 +12,7 @@ fn signed_over(time_text: &str) -> String {
 }
 
 #[test]
-fn a_time_that_is_not_plain_decimal_is_malformed_even_if_its_signature_is_genuine() {
+fn a_timestamp_that_is_not_plain_decimal_is_malformed() {
     for text in [
         "",
         "+1",
@@ -33,26 +33,25 @@ fn a_time_that_is_not_plain_decimal_is_malformed_even_if_its_signature_is_genuin
         assert_eq!(failure, Failure::MalformedHeader(HeaderFault::BadTimestamp), "{text:?}");
     }
     // White space inside the part, after its equals sign.
-    assert_eq!(refusal(format!("t= {NOW},v1={}", digest())), "malformed_header");
+    assert_eq!(failure_code(format!("t= {NOW},v1={}", digest())), "malformed_header");
 }
 
-/// White space around a part is dropped, here as everywhere in the header.
 #[test]
-fn white_space_around_the_part_does_not_belong_to_the_time() {
+fn white_space_around_the_timestamp_is_ignored() {
     assert!(verify(format!(" t={NOW} ,v1={}", digest())).is_ok());
 }
 
-/// The signed text is the time as it stands, not the number written anew.
+/// The signature covers the timestamp's text, not its value.
 #[test]
-fn leading_zeros_are_signed_as_they_stand() {
+fn leading_zeros_are_part_of_the_signed_text() {
     let padded = format!("000{NOW}");
     assert!(verify(signed_over(&padded)).is_ok());
-    assert_eq!(refusal(format!("t={padded},v1={}", digest())), "signature_mismatch");
+    assert_eq!(failure_code(format!("t={padded},v1={}", digest())), "signature_mismatch");
 }
 
-/// standardwebhooks and async-openai subtract before they check, and panic at the integer's edge.
+/// standardwebhooks and async-openai overflow and panic.
 #[test]
-fn a_time_at_the_edge_of_an_integer_is_refused_without_a_panic() {
+fn a_timestamp_at_an_integers_limit_fails_without_a_panic() {
     for (text, code) in [
         ("18446744073709551615", "timestamp_outside_tolerance"),
         ("9223372036854775807", "timestamp_outside_tolerance"),
@@ -62,7 +61,7 @@ fn a_time_at_the_edge_of_an_integer_is_refused_without_a_panic() {
         ("100000000000000000000000000000000000000000", "malformed_header"),
         ("-9223372036854775808", "malformed_header"),
     ] {
-        assert_eq!(refusal(signed_over(text)), code, "{text}");
+        assert_eq!(failure_code(signed_over(text)), code, "{text}");
     }
     for now in [0, u64::MAX] {
         assert!(verifier().verify_at(signed_over("9223372036854775807"), BODY, now).is_err());
@@ -70,7 +69,7 @@ fn a_time_at_the_edge_of_an_integer_is_refused_without_a_panic() {
 }
 
 #[test]
-fn two_times_are_malformed_equal_or_not() {
+fn two_timestamps_are_malformed() {
     for other in [NOW, NOW + 1] {
         let failure = verify(format!("t={NOW},t={other},v1={}", digest())).unwrap_err();
         assert_eq!(failure, Failure::MalformedHeader(HeaderFault::SeveralTimestamps));
@@ -78,16 +77,16 @@ fn two_times_are_malformed_equal_or_not() {
 }
 
 #[test]
-fn the_time_may_stand_after_the_signature() {
+fn the_timestamp_may_follow_the_signature() {
     assert!(verify(format!("v1={},t={NOW}", digest())).is_ok());
 }
 
-/// Stripe's Go, Node and Python libraries take any future time.
+/// Stripe's Go, Node and Python libraries accept any future timestamp.
 #[test]
-fn exactly_the_tolerance_passes_and_a_second_more_fails_both_ways() {
-    for (time, fits) in [(NOW - 300, true), (NOW - 301, false), (NOW + 300, true), (NOW + 301, false)] {
+fn a_timestamp_passes_up_to_the_tolerance_in_both_directions() {
+    for (time, passes) in [(NOW - 300, true), (NOW - 301, false), (NOW + 300, true), (NOW + 301, false)] {
         let header = format!("t={time},v1={}", digest_of(BODY, time));
-        assert_eq!(verify(header).is_ok(), fits, "{time}");
+        assert_eq!(verify(header).is_ok(), passes, "{time}");
     }
     let header = format!("t={},v1={}", NOW + 301, digest_of(BODY, NOW + 301));
     let expected = Failure::TimestampOutsideTolerance {
@@ -98,14 +97,14 @@ fn exactly_the_tolerance_passes_and_a_second_more_fails_both_ways() {
     };
     assert_eq!(verify(header).unwrap_err(), expected);
     let narrow = verifier().tolerance(Tolerance::seconds(1));
-    for (off, fits) in [(0, true), (1, true), (2, false)] {
+    for (off, passes) in [(0, true), (1, true), (2, false)] {
         let header = format!("t={},v1={}", NOW - off, digest_of(BODY, NOW - off));
-        assert_eq!(narrow.verify_at(header, BODY, NOW).is_ok(), fits);
+        assert_eq!(narrow.verify_at(header, BODY, NOW).is_ok(), passes);
     }
 }
 
 #[test]
-fn without_an_age_check_any_time_passes() {
+fn without_a_timestamp_check_any_timestamp_passes() {
     let verifier = verifier().tolerance(Tolerance::seconds(0));
     for time in [0, 1, 253_402_300_799, u64::MAX] {
         let header = format!("t={time},v1={}", digest_of(BODY, time));
@@ -113,31 +112,31 @@ fn without_an_age_check_any_time_passes() {
     }
 }
 
-/// The type takes no other number.
+/// The parameter is unsigned.
 #[test]
-fn a_negative_tolerance_cannot_be_said() {
-    let say: fn(u64) -> Tolerance = Tolerance::seconds;
-    assert_eq!(say(0), Tolerance::OFF);
-    assert_eq!(say(u64::MAX).as_seconds(), Some(u64::MAX));
+fn a_tolerance_cannot_be_negative() {
+    let seconds: fn(u64) -> Tolerance = Tolerance::seconds;
+    assert_eq!(seconds(0), Tolerance::OFF);
+    assert_eq!(seconds(u64::MAX).as_seconds(), Some(u64::MAX));
 }
 
 #[test]
-fn milliseconds_for_seconds_get_a_hint_of_their_own() {
+fn the_error_hints_at_a_timestamp_in_milliseconds() {
     let failure = verify(signed_over(&format!("{NOW}123"))).unwrap_err();
     assert!(matches!(failure, Failure::TimestampOutsideTolerance { looks_like_milliseconds: true, .. }));
-    assert!(failure.to_string().ends_with("it looks like milliseconds where seconds belong"), "{failure}");
-    let merely_old = verify(signed_over("1600000000")).unwrap_err().to_string();
-    assert_eq!(merely_old, "the signature's time is 100000000 s from now and the tolerance is 300 s");
+    assert!(failure.to_string().ends_with("it looks like milliseconds, but must be seconds"), "{failure}");
+    let old = verify(signed_over("1600000000")).unwrap_err().to_string();
+    assert_eq!(old, "the timestamp is 100000000 s from now; the tolerance is 300 s");
 }
 
-/// A clock before 1970 counts as 1970, where nothing fresh is valid.
+/// A clock before 1970 counts as 1970.
 #[test]
-fn by_a_clock_at_1970_no_fresh_signature_is_valid() {
+fn a_clock_at_1970_rejects_current_signatures() {
     let header = format!("t={NOW},v1={}", digest());
     assert_eq!(verifier().verify_at(header, BODY, 0).unwrap_err().code(), "timestamp_outside_tolerance");
 }
 
 #[test]
-fn the_time_is_judged_before_the_signature() {
-    assert_eq!(refusal(format!("t=1,v1={}", "0".repeat(64))), "timestamp_outside_tolerance");
+fn the_timestamp_is_checked_before_the_signature() {
+    assert_eq!(failure_code(format!("t=1,v1={}", "0".repeat(64))), "timestamp_outside_tolerance");
 }

@@ -1,7 +1,6 @@
-//! Published vectors, through the HMAC that this crate is built on and through the one that the tests hold it against.
+//! Published test vectors, for the HMAC of the `hmac` crate and the one in `independent`.
 //!
-//! The crate itself signs only `time.body` with a text as its key; that it is this HMAC over these bytes is what
-//! `properties` shows.
+//! The public API only signs `timestamp.body` with a text key; `properties` checks that it uses this HMAC.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
@@ -15,13 +14,13 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn both(key: &[u8], text: &[u8]) -> [[u8; 32]; 2] {
-    let built_on = Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(text).finalize().into_bytes().into();
-    [built_on, hmac_sha256(key, text)]
+    let hmac = Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(text).finalize().into_bytes().into();
+    [hmac, hmac_sha256(key, text)]
 }
 
 /// RFC 4231, section 4: key, data, HMAC-SHA-256.
 #[test]
-fn the_seven_vectors_of_rfc_4231_come_out() {
+fn hmac_matches_the_seven_vectors_of_rfc_4231() {
     let long = "This is a test using a larger than block-size key and a larger than block-size data. The key needs to be \
                 hashed before being used by the HMAC algorithm.";
     let vectors: [(Vec<u8>, &[u8], &str); 7] = [
@@ -33,7 +32,7 @@ fn the_seven_vectors_of_rfc_4231_come_out() {
         ),
         (vec![0xaa; 20], &[0xdd; 50], "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"),
         ((1..=25).collect(), &[0xcd; 50], "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"),
-        // The RFC gives the first 128 bits of this one.
+        // The RFC truncates this one to 128 bits.
         (vec![0x0c; 20], b"Test With Truncation", "a3b6167473100ee06e0c796c2955552b"),
         (
             vec![0xaa; 131],
@@ -51,7 +50,7 @@ fn the_seven_vectors_of_rfc_4231_come_out() {
 }
 
 #[test]
-fn all_174_vectors_of_wycheproof_come_out() {
+fn hmac_matches_the_174_vectors_of_wycheproof() {
     let file: Value = serde_json::from_str(include_str!("../data/wycheproof_hmac_sha256.json")).unwrap();
     let (mut valid, mut invalid) = (0, 0);
     for group in file["testGroups"].as_array().unwrap() {
