@@ -1,4 +1,4 @@
-//! What a merchant reads of its account.
+//! The merchant's account.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 
 use crate::{AppId, DeveloperId, Timestamp, WorkspaceId, aliased::aliased_resource, hundredths};
 
-/// A sum of the ledger, in whole minor units (paisa, cents). Unlike an [`Amount`](crate::Amount) it may be of any size
-/// and below zero. On the wire it is a number in major units.
+/// A sum of ledger postings, in whole minor units (paisa, cents). Unlike an [`Amount`](crate::Amount), it can be
+/// negative and has no maximum. On the wire it is a number in major units.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Balance(i128);
 
 impl Balance {
-    /// So many paisa or cents.
+    /// Creates a balance from minor units (paisa, cents).
     #[must_use]
     pub const fn from_minor(minor: i128) -> Self {
         Self(minor)
     }
 
-    /// The number of paisa or cents.
+    /// The balance in minor units (paisa, cents).
     #[must_use]
     pub const fn as_minor(self) -> i128 {
         self.0
@@ -50,11 +50,11 @@ impl Serialize for Balance {
 impl<'de> Deserialize<'de> for Balance {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Box::<RawValue>::deserialize(deserializer)?;
-        minor_units(number.get()).map(Self).ok_or_else(|| de::Error::custom("not a sum with at most 2 decimals"))
+        minor_units(number.get()).map(Self).ok_or_else(|| de::Error::custom("must be a number with at most 2 decimals"))
     }
 }
 
-/// The hundredths of a plain decimal, exactly.
+/// Parses a plain decimal exactly, in hundredths.
 fn minor_units(text: &str) -> Option<i128> {
     let (sign, unsigned) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -67,14 +67,14 @@ fn minor_units(text: &str) -> Option<i128> {
     whole.parse::<i128>().ok()?.checked_mul(100)?.checked_add(hundredths)?.checked_mul(sign)
 }
 
-/// What a developer has and did (API specification, "Account"). Each environment has figures of its own.
+/// A developer's account (API specification, "Account"). Each environment has its own totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Whose account it is.
+    /// The merchant's workspace.
     pub workspace: WorkspaceProfile,
     /// What the platform owes the merchant.
     pub balance: AccountBalance,
-    /// What customers have paid, over the account's life.
+    /// What customers have paid, over the lifetime of the account.
     pub volume: Volume,
 }
 
@@ -83,30 +83,30 @@ pub struct Account {
 pub struct WorkspaceProfile {
     /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// What customers read.
+    /// The name that customers see.
     pub name: String,
-    /// The name as it can stand in an address.
+    /// The name as used in URLs.
     pub slug: String,
-    /// The merchant's web site.
+    /// The merchant's website.
     pub website: Option<String>,
-    /// Whether it may work: `active`.
+    /// The workspace's status, such as `active`.
     pub status: String,
 }
 
-/// Balances as the account shows them, under both of their names.
+/// The balances of an account, each under two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountBalance {
-    /// Taka.
+    /// The balance in taka.
     pub bdt: Balance,
-    /// Dollars.
+    /// The balance in US dollars.
     pub usd: Balance,
-    /// Taka, under the balance route's name.
+    /// The same as `bdt`, under the name that the balance route uses.
     pub bdt_balance: Balance,
-    /// Dollars, under the balance route's name.
+    /// The same as `usd`, under the name that the balance route uses.
     pub usd_balance: Balance,
 }
 
-/// Balances: the net of what was paid, less the net of what was refunded.
+/// A developer's balances: the net amounts of paid payments, minus those of refunded payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balances {
     /// Taka.
@@ -122,14 +122,14 @@ impl From<Balances> for AccountBalance {
     }
 }
 
-/// What customers have ever paid, refunds not taken off.
+/// What customers have paid, over the lifetime of the account. Refunds do not reduce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Taka.
     pub bdt: Balance,
     /// Dollars.
     pub usd: Balance,
-    /// How many payments were ever completed.
+    /// The number of completed payments.
     pub total_payments: u64,
 }
 
@@ -138,23 +138,23 @@ aliased_resource! {
     pub struct DeveloperApp {
         /// Identifier of the app.
         id: AppId = "id",
-        /// Whose app it is.
+        /// The app's developer.
         developer_id: DeveloperId = "developerId",
         /// The app's name.
         name: String = "name",
-        /// What it is for.
+        /// The app's description.
         description: Option<String> = "description",
-        /// Where customers may be sent back to.
+        /// The URLs that customers may be redirected to.
         redirect_uris: Vec<String> = "redirectUris",
-        /// Where the app gets its webhooks; mirrored into `websiteUrl`.
+        /// The URL that receives the app's webhooks. Also serialized as `websiteUrl`.
         webhook_url: Option<String> = "webhookUrl" | "websiteUrl",
-        /// Whether it may work: `active`.
+        /// The app's status, such as `active`.
         status: String = "status",
-        /// Whether it may work.
+        /// Whether the app is active.
         is_active: bool = "isActive",
-        /// When it was made.
+        /// When the app was created.
         created_at: Timestamp = "createdAt",
-        /// When it last changed.
+        /// When the app last changed.
         updated_at: Timestamp = "updatedAt",
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_balance_is_read_to_the_last_digit_or_not_at_all() {
+    fn a_balance_parses_exactly_or_fails() {
         for minor in [0, 5, -5, 71_250, -100, i128::from(i64::MAX) * 1000 + 7] {
             let text = serde_json::to_string(&Balance::from_minor(minor)).unwrap();
             assert_eq!(serde_json::from_str::<Balance>(&text).unwrap().as_minor(), minor, "{text}");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_is_written_in_major_units_of_any_size_and_sign() {
+    fn a_balance_serializes_in_major_units() {
         for (minor, text) in [
             (0, "0"),
             (5, "0.05"),

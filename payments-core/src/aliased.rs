@@ -1,34 +1,34 @@
-//! The one place that knows a field of the API may have several names.
+//! Resources whose fields have several names on the wire.
 //!
-//! The API still returns the names it used to have beside those it has now: `checkoutUrl` and `checkout_url`,
-//! `responseStatus` and `statusCode` (API specification, sections "Resources" and "Versioning"). A resource declares
-//! its names once, next to the field, the current one first:
+//! The API returns old field names along with the current ones: `checkoutUrl` and `checkout_url`, `responseStatus` and
+//! `statusCode` (API specification, sections "Resources" and "Versioning"). A resource declares the names of each field,
+//! the current one first:
 //!
 //! ```text
 //! aliased_resource! {
 //!     /// A payment.
 //!     pub struct Payment {
-//!         /// Address to send the customer to.
+//!         /// The URL of the checkout page.
 //!         checkout_url: String = "checkoutUrl" | "checkout_url",
-//!         /// Refund, once there is one.
+//!         /// The refund, if any.
 //!         refund: Option<Refund> = "refund" (omitted if None),
-//!         /// Who pays.
+//!         /// The customer.
 //!         customer: Customer = "customer" (mirrored: name as "customerName", email as "customerEmail"),
 //!     }
 //! }
 //! ```
 //!
-//! and gets a struct that
+//! The macro generates a struct that
 //!
-//! - **writes** every field under each of its names, in the order in which they stand;
-//! - **reads** it under any of them. All may be there at once (serde's own `alias` refuses that as a duplicate): where
-//!   they disagree the current name wins. The same name twice is refused, as serde does;
-//! - **keeps** what it does not know in `unknown` and writes it back after its own fields, so that a program built
-//!   today passes on what a server of tomorrow sends;
-//! - treats a missing `Option` as `None`, and names any other field that is missing.
+//! - **serializes** every field under each of its names, in the declared order;
+//! - **deserializes** it from any of them. Several may be present, which serde's `alias` rejects as a duplicate; the
+//!   current name wins. The same name twice is an error, as in serde;
+//! - **keeps** unknown fields in `unknown` and serializes them after its own, so that programs pass on fields of later
+//!   API versions;
+//! - treats a missing `Option` as `None`, and names any other missing field in the error.
 //!
-//! `mirrored` writes entries of a nested resource beside it under names of their own, and reads them from there where
-//! the nested resource does not have them.
+//! `mirrored` also serializes fields of a nested resource under flat names, and reads the flat names where the nested
+//! fields are missing.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -38,12 +38,12 @@ use serde::{
 
 use crate::RawJson;
 
-/// Fields that this version does not know, in the order in which they came.
+/// Fields that this version does not know, in the order received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownFields(Vec<(Box<str>, RawJson)>);
 
 impl UnknownFields {
-    /// The value of a field by its name.
+    /// The value of a field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
@@ -57,7 +57,7 @@ impl UnknownFields {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no unknown fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -76,30 +76,29 @@ impl UnknownFields {
     }
 }
 
-/// A resource that can be written with each field once, under its current name. It is read like any other.
+/// Serializes a resource with each field once, under its current name. Deserialize the result as usual.
 ///
-/// For whoever keeps resources rather than answers with them: a payment is shorter by a fifth.
+/// Use it to store resources: a payment is a fifth shorter.
 ///
 /// ```
 /// use payments_core::{Payment, aliased::Brief};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]
-/// struct Kept {
+/// struct Stored {
 ///     #[serde(serialize_with = "Brief::serialize_brief")]
 ///     payment: Payment,
 /// }
 /// ```
 pub trait Brief {
-    /// Writes each field once.
+    /// Serializes each field once.
     ///
     /// # Errors
     /// As [`Serialize::serialize`].
     fn serialize_brief<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
-/// A field while a resource is being read: its value so far, and the rank of the name it came under (0 is the current
-/// name).
+/// A field during deserialization: its value so far and the rank of its name (0 is the current name).
 #[doc(hidden)]
 pub struct Slot<T> {
     value: Option<T>,
@@ -127,7 +126,7 @@ impl<'de, T: Deserialize<'de>> Slot<T> {
         Ok(())
     }
 
-    /// The value, or what stands for a missing one: `None` for an `Option`, an error that names the field otherwise.
+    /// The value. A missing value is `None` for an `Option`, and otherwise an error that names the field.
     pub fn finish<E: de::Error>(self, name: &'static str) -> Result<T, E> {
         match self.value {
             Some(value) => Ok(value),
@@ -140,7 +139,7 @@ impl<'de, T: Deserialize<'de>> Slot<T> {
     }
 }
 
-/// A field that was not there: an `Option` reads `None` from it, everything else an error.
+/// The deserializer of a missing field: an `Option` becomes `None`, any other type an error.
 struct Missing<E> {
     name: &'static str,
     error: std::marker::PhantomData<E>,
@@ -163,7 +162,7 @@ impl<'de, E: de::Error> Deserializer<'de> for Missing<E> {
     }
 }
 
-/// Whether a value may be left out of what is written.
+/// Whether to omit a value.
 #[doc(hidden)]
 pub fn is_none<T>(value: &Option<T>) -> bool {
     value.is_none()
@@ -174,7 +173,7 @@ pub fn write_entry<M: SerializeMap>(map: &mut M, name: &'static str, value: &imp
     map.serialize_entry(name, value)
 }
 
-/// Declares a resource whose fields may have several names on the wire. See [the module](self).
+/// Declares a resource whose fields have several names on the wire. See [the module](self).
 macro_rules! aliased_resource {
     (
         $(#[$meta:meta])*
@@ -192,7 +191,7 @@ macro_rules! aliased_resource {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $resource {
             $( $(#[$field_meta])* pub $field: $type, )+
-            /// Fields that this version does not know, as they were sent. They are written back.
+            /// Unknown fields as received. They are serialized again.
             pub unknown: $crate::aliased::UnknownFields,
         }
 
@@ -238,7 +237,7 @@ macro_rules! aliased_resource {
                     }
 
                     fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<$resource, M::Error> {
-                        /// The fields while they are being read, and beside them their mirrors.
+                        /// The fields and their mirrors.
                         #[derive(Default)]
                         struct Slots {
                             $( $field: $crate::aliased::Slot<$type>, )+
@@ -285,7 +284,7 @@ macro_rules! aliased_resource {
 
 pub(crate) use aliased_resource;
 
-/// The place of a name among the names of a field: 0 is the current one.
+/// The index of a name among the names of a field: 0 is the current one.
 #[doc(hidden)]
 #[must_use]
 pub fn rank(name: &str, names: &[&str]) -> Option<u8> {
@@ -305,11 +304,11 @@ mod tests {
         /// One field of each kind.
         #[allow(unreachable_pub, private_interfaces)]
         pub struct Sample {
-            /// Three names.
+            /// Has three names.
             rate: u32 = "rate" | "fee" | "fee_rate",
-            /// Left out while there is none.
+            /// Omitted if `None`.
             note: Option<String> = "note" (omitted if None),
-            /// Its name stands beside it too.
+            /// Has a mirrored field.
             who: Who = "who" (mirrored: name as "whoName"),
         }
     }
@@ -319,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_written_under_each_of_its_names_in_order() {
+    fn a_field_serializes_under_each_of_its_names_in_order() {
         let sample = read(r#"{"rate":5,"who":{"name":"Asha"}}"#).unwrap();
         let json = r#"{"rate":5,"fee":5,"fee_rate":5,"whoName":"Asha","who":{"name":"Asha"}}"#;
         assert_eq!(serde_json::to_string(&sample).unwrap(), json);
     }
 
     #[test]
-    fn what_was_written_briefly_is_read_as_the_same() {
+    fn the_brief_form_deserializes_to_the_same_resource() {
         let sample = read(r#"{"rate":5,"note":"n","who":{"name":"Asha"},"new":1}"#).unwrap();
         let mut json = Vec::new();
         sample.serialize_brief(&mut serde_json::Serializer::new(&mut json)).unwrap();
@@ -336,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_read_under_any_of_its_names() {
+    fn a_field_deserializes_from_any_of_its_names() {
         for name in ["rate", "fee", "fee_rate"] {
             assert_eq!(read(&format!(r#"{{"{name}":7,"who":{{}}}}"#)).unwrap().rate, 7);
         }
     }
 
     #[test]
-    fn where_names_disagree_the_current_one_wins_wherever_it_stands() {
+    fn the_current_name_wins_in_any_order() {
         for json in [
             r#"{"rate":1,"fee":2,"fee_rate":3,"who":{}}"#,
             r#"{"fee_rate":3,"fee":2,"rate":1,"who":{}}"#,
@@ -354,21 +353,21 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_fills_what_the_nested_resource_lacks_and_never_overrides_it() {
+    fn a_mirror_fills_a_missing_nested_field_and_never_overrides_it() {
         assert_eq!(read(r#"{"rate":1,"who":{},"whoName":"flat"}"#).unwrap().who.name.as_deref(), Some("flat"));
         let both = r#"{"rate":1,"whoName":"flat","who":{"name":"nested"}}"#;
         assert_eq!(read(both).unwrap().who.name.as_deref(), Some("nested"));
     }
 
     #[test]
-    fn the_same_name_twice_and_a_missing_field_are_named() {
+    fn errors_name_a_duplicate_and_a_missing_field() {
         assert!(read(r#"{"rate":1,"rate":1,"who":{}}"#).unwrap_err().contains("duplicate field `rate`"));
         assert!(read(r#"{"fee":1,"fee":1,"who":{}}"#).unwrap_err().contains("duplicate field `fee`"));
         assert!(read(r#"{"who":{}}"#).unwrap_err().contains("missing field `rate`"));
     }
 
     #[test]
-    fn what_is_not_known_is_kept_and_written_back_byte_for_byte() {
+    fn unknown_fields_round_trip_byte_for_byte() {
         let sample = read(r#"{"new":{"b":1.10,"a":18446744073709551617},"rate":1,"who":{}}"#).unwrap();
         let json = serde_json::to_string(&sample).unwrap();
         assert!(json.ends_with(r#""new":{"b":1.10,"a":18446744073709551617}}"#), "{json}");

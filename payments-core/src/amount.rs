@@ -1,4 +1,4 @@
-//! Sums of money: whole minor units inside, a decimal number of major units on the wire.
+//! Amounts of money.
 
 use std::{fmt, str::FromStr};
 
@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use crate::hundredths::{self, AmountError};
 
-/// A sum of money without its currency, in whole minor units (paisa, cents). It never passes through a float.
+/// An amount of money without its currency, in whole minor units (paisa, cents). It is never converted to a float.
 ///
-/// On the wire it is a JSON number in major units, with no more decimals than it needs: `750`, `37.5`, `0.01`.
+/// On the wire it is a JSON number in major units without trailing zeros: `750`, `37.5`, `0.01`.
 ///
 /// ```
 /// use payments_core::Amount;
@@ -23,24 +23,24 @@ use crate::hundredths::{self, AmountError};
 pub struct Amount(u64);
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The largest amount of one payment: 999 999 999 999.99.
+    /// The maximum amount of a payment: 999 999 999 999.99.
     pub const MAX: Self = Self(99_999_999_999_999);
 
-    /// So many paisa or cents.
+    /// Creates an amount from minor units (paisa, cents).
     #[must_use]
     pub const fn from_minor(minor: u64) -> Self {
         Self(minor)
     }
 
-    /// The number of paisa or cents.
+    /// The amount in minor units (paisa, cents).
     #[must_use]
     pub const fn as_minor(self) -> u64 {
         self.0
     }
 
-    /// The difference, or `None` if `other` is more.
+    /// Subtracts `other`, or returns `None` if `other` is greater.
     #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
@@ -65,7 +65,7 @@ impl fmt::Debug for Amount {
 impl FromStr for Amount {
     type Err = AmountError;
 
-    /// Reads an amount of major units such as `750` or `37.50`.
+    /// Parses an amount in major units, such as `750` or `37.50`.
     fn from_str(text: &str) -> Result<Self, AmountError> {
         hundredths::parse(text).map(Self)
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_read_exactly_from_every_form_of_a_json_number() {
+    fn an_amount_parses_exactly_from_every_form_of_json_number() {
         for (json, minor) in [
             ("750", 75_000),
             ("37.5", 3_750),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_exact_amount_is_refused_with_the_reason() {
+    fn an_invalid_amount_fails_with_its_reason() {
         for (text, error) in [
             ("0.001", AmountError::TooPrecise),
             ("1e-3", AmountError::TooPrecise),
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_amount_comes_back_from_the_wire_as_it_went(minor in 0..=Amount::MAX.0) {
+        fn every_amount_round_trips(minor in 0..=Amount::MAX.0) {
             let amount = Amount(minor);
             let json = serde_json::to_string(&amount).unwrap();
             prop_assert_eq!(read(&json).unwrap(), amount);
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_the_reader_panic(text in "[-+0-9.eE]{0,40}") {
+        fn random_text_parses_without_a_panic(text in "[-+0-9.eE]{0,40}") {
             let _ = text.parse::<Amount>();
         }
     }

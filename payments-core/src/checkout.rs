@@ -1,4 +1,4 @@
-//! The checkout session: the payment as the customer's browser sees it.
+//! Checkout sessions: payments as the customer's browser sees them.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -13,79 +13,79 @@ use crate::{
 };
 
 aliased_resource! {
-    /// What the checkout page needs to know (API specification, "Checkout session"). It holds nothing of the
-    /// merchant's that a customer should not see: no metadata, no fee.
+    /// A checkout session: what the checkout page shows (API specification, "Checkout session"). It omits what the
+    /// customer must not see, such as metadata and fees.
     pub struct CheckoutSession {
         /// The payment's id.
         id: PaymentId = "id",
-        /// What is to be paid.
+        /// The amount to pay.
         amount: Amount = "amount",
-        /// Its currency.
+        /// The currency.
         currency: Currency = "currency",
-        /// What it is for.
+        /// The payment's description.
         description: Option<String> = "description",
-        /// Who pays, as far as the merchant said.
+        /// The customer's name, if the merchant gave it.
         customer_name: Option<String> = "customerName",
-        /// Their e-mail address.
+        /// The customer's e-mail address.
         customer_email: Option<String> = "customerEmail",
-        /// Their phone number.
+        /// The customer's phone number.
         customer_phone: Option<String> = "customerPhone",
-        /// Where the payment stands.
+        /// The payment's internal status.
         status: RawStatus = "status",
-        /// Whether real money moves.
+        /// Live or test.
         environment: Environment = "environment",
-        /// Who is paid.
+        /// The merchant's name.
         merchant_name: String = "merchantName",
-        /// The developer app's name, if it was made through one.
+        /// The developer app's name, if the payment belongs to one.
         app_name: Option<String> = "appName",
-        /// The developer app's picture.
+        /// The developer app's logo.
         app_logo_url: Option<String> = "appLogoUrl",
-        /// The merchant's web site.
+        /// The merchant's website.
         website: Option<String> = "website",
-        /// The developer app's web site.
+        /// The developer app's website.
         website_url: Option<String> = "websiteUrl",
-        /// Whether the session's life is over.
+        /// Whether the session has expired.
         is_expired: bool = "isExpired",
-        /// Whether it is a test session, with a simulator and no money.
+        /// Whether this is a test session.
         is_simulated: bool = "isSimulated",
-        /// The ways to pay.
+        /// The available payment methods.
         payment_methods: Vec<PaymentMethod> = "paymentMethods",
-        /// Where the customer goes after paying.
+        /// Where to send the customer after a successful payment.
         success_url: String = "successUrl",
-        /// Where the customer goes otherwise.
+        /// Where to send the customer otherwise.
         cancel_url: String = "cancelUrl",
-        /// When the session's life ends.
+        /// When the session expires.
         expires_at: Timestamp = "expiresAt",
     }
 }
 
-/// How the simulator of a test session is to end it.
+/// The outcome of a test session, chosen by the caller of the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SimulateOutcome {
-    /// As if the customer had paid.
+    /// The customer pays.
     #[default]
     Completed,
-    /// As if the payment had been refused.
+    /// The payment fails.
     Failed,
-    /// As if the customer had given up.
+    /// The customer cancels.
     Cancelled,
 }
 
 /// The parameters of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Simulate {
-    /// How the session is to end.
+    /// The outcome of the session.
     #[serde(rename = "status")]
     pub outcome: SimulateOutcome,
 }
 
 impl Simulate {
-    /// Reads `status` (`completed`, `failed`, `cancelled`) or `action` (`success`, `fail`, `cancel`; it wins) from the
-    /// body of a request; with neither, or without a body, the session is completed.
+    /// Parses a request body: `action` (`success`, `fail`, `cancel`) or else `status` (`completed`, `failed`,
+    /// `cancelled`). The default is `completed`, also for an empty body.
     ///
     /// # Errors
-    /// One sentence for each that is another word.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         if body.is_empty() {
             return Ok(Self::default());
@@ -94,8 +94,8 @@ impl Simulate {
         let mut word = |name: &'static str, words: [&str; 3]| {
             let json = fields.raw(name)?;
             let text: Option<String> = serde_json::from_str(json).ok();
-            let place = text.and_then(|text| words.iter().position(|word| **word == text));
-            match place.and_then(|place| OUTCOMES.get(place)) {
+            let index = text.and_then(|text| words.iter().position(|word| **word == text));
+            match index.and_then(|index| OUTCOMES.get(index)) {
                 Some(outcome) => Some(*outcome),
                 None => fields.fault(name, format_args!("must be one of {}", words.join(", ")), None),
             }
@@ -110,19 +110,19 @@ const OUTCOMES: [SimulateOutcome; 3] =
     [SimulateOutcome::Completed, SimulateOutcome::Failed, SimulateOutcome::Cancelled];
 
 aliased_resource! {
-    /// How a simulation ended.
+    /// The result of a simulation.
     pub struct Simulation {
-        /// Where the payment stands: `paid`, `failed` or `cancelled`.
+        /// The payment's new status: `paid`, `failed` or `cancelled`.
         status: RawStatus = "status",
-        /// Where the customer goes next.
+        /// Where to send the customer next.
         redirect_url: String = "redirectUrl",
-        /// Whether it was paid.
+        /// Whether the payment is paid.
         success: bool = "success",
     }
 }
 
 impl Simulation {
-    /// What to tell of a payment that a simulation has just ended.
+    /// The result for a payment after its simulation.
     #[must_use]
     pub fn of(payment: &Payment) -> Self {
         Self {
@@ -134,28 +134,28 @@ impl Simulation {
     }
 }
 
-/// The parameters of a payment that the customer begins.
+/// The parameters to start paying a checkout session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pay {
-    /// How to pay; mobile money unless said otherwise. Dollars are always paid by card, and a test session always by the
-    /// simulator.
+    /// The payment method. A live BDT payment takes `mfs` and a live USD payment `card`; these are the defaults. A test
+    /// session always uses the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_method: Option<PaymentMethod>,
     /// The phone number of the mobile wallet, in eleven digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
-    /// Where the customer goes after paying, instead of the payment's success URL: an address with the scheme, host and
-    /// port of that or of the cancel URL.
+    /// Where to send the customer afterwards, instead of the payment's success URL. Its scheme, host and port must be
+    /// those of the success URL or the cancel URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<String>,
 }
 
 impl Pay {
-    /// Reads the body of a request; without one nothing is said.
+    /// Parses a request body, which may be empty.
     ///
     /// # Errors
-    /// One sentence for each field that is wrong.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         if body.is_empty() {
             return Ok(Self::default());
@@ -178,22 +178,22 @@ impl Pay {
         fields.finish(Self { payment_method, phone_number, redirect_url })
     }
 
-    /// Whether this payment can be paid so. Anyone who knows the session can say how, so a customer is led to no address
-    /// but the shop's own.
+    /// Checks the parameters against the payment. Anyone with the session's id can send them, so the redirect URL must
+    /// belong to the shop.
     ///
     /// # Errors
-    /// One sentence for each field that does not fit the payment.
+    /// One sentence per field that does not match the payment.
     pub fn check_against(&self, payment: &Payment) -> Result<(), Invalid> {
         let mut invalid = Invalid::default();
         if let Some(method) = self.payment_method.as_ref().filter(|_| !payment.is_simulated) {
-            let fitting = match payment.currency {
+            let expected = match payment.currency {
                 Currency::Bdt => PaymentMethod::Mfs,
                 Currency::Usd => PaymentMethod::Card,
             };
-            // The default is as good as nothing said.
-            if *method != fitting && *method != PaymentMethod::Mfs {
+            // `mfs` is the documented default, so accept it for USD too.
+            if *method != expected && *method != PaymentMethod::Mfs {
                 let currency = payment.currency;
-                invalid.add("paymentMethod", format_args!("must be {fitting} for a live payment in {currency}"), ());
+                invalid.add("paymentMethod", format_args!("must be {expected} for a live payment in {currency}"), ());
             }
         }
         if let Some(address) = &self.redirect_url {
@@ -208,18 +208,18 @@ impl Pay {
     }
 }
 
-/// The parameters of a demo session: a test session that anyone may make, in the sandbox.
+/// The parameters of a demo session: a test session in the sandbox that needs no API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoSession {
-    /// The payment to make.
+    /// The payment to create.
     pub params: CreatePayment,
 }
 
 impl DemoSession {
-    /// Reads the body of a request. `amount` is 100 and `currency` BDT unless said otherwise.
+    /// Parses a request body, which may be empty. The default amount is 100 BDT.
     ///
     /// # Errors
-    /// One sentence for each field that is wrong.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let amount = match fields.raw("amount") {
@@ -238,46 +238,46 @@ impl DemoSession {
 }
 
 aliased_resource! {
-    /// A demo session, and where its checkout page is.
+    /// A demo session and the URL of its checkout page.
     pub struct DemoCheckout {
         /// The payment's id, `test_pay_…`.
         id: PaymentId = "id",
-        /// What is to be paid.
+        /// The amount to pay.
         amount: Amount = "amount",
-        /// Its currency.
+        /// The currency.
         currency: Currency = "currency",
-        /// What it is for.
+        /// The payment's description.
         description: Option<String> = "description",
-        /// Who pays.
+        /// The customer's name.
         customer_name: Option<String> = "customerName",
-        /// Their e-mail address.
+        /// The customer's e-mail address.
         customer_email: Option<String> = "customerEmail",
-        /// Where the payment stands.
+        /// The payment's internal status.
         status: RawStatus = "status",
         /// Always `test`.
         environment: Environment = "environment",
         /// Always true.
         is_simulated: bool = "isSimulated",
-        /// The checkout page, relative to this server.
+        /// The path of the checkout page on this server.
         checkout_path: String = "checkoutUrl",
-        /// The checkout page, absolute.
+        /// The absolute URL of the checkout page.
         checkout_url: String = "checkout_url",
-        /// When the session's life ends.
+        /// When the session expires.
         expires_at: Timestamp = "expiresAt",
     }
 }
 
 const MAX_TEXT_BYTES: usize = 2000;
 
-/// Where the customer goes once a payment is over: `success_url` if it is paid, else `cancel_url`, with `payment_id`
-/// and the public `status` added to its query. What the query held is kept.
+/// Where to send the customer after a payment: `success_url` if it is paid, else `cancel_url`, with `payment_id` and the
+/// public `status` appended to the query.
 #[must_use]
 pub fn redirect_url(payment: &Payment) -> String {
     let target = if payment.raw_status == RawStatus::Paid { &payment.success_url } else { &payment.cancel_url };
     redirect_target(target, &payment.id, &payment.status)
 }
 
-/// An address of the shop with `payment_id` and `status` added to its query.
+/// Appends `payment_id` and `status` to the query of a shop's URL.
 #[must_use]
 pub fn redirect_target(address: &str, id: &PaymentId, status: &Status) -> String {
     match Url::parse(address) {
@@ -285,7 +285,7 @@ pub fn redirect_target(address: &str, id: &PaymentId, status: &Status) -> String
             url.query_pairs_mut().append_pair("payment_id", id.as_str()).append_pair("status", status.as_str());
             url.into()
         }
-        // It was an address when the payment was made; should it not be one, it goes as it is.
+        // Creating the payment checked the URL, so this does not happen.
         Err(_) => address.to_owned(),
     }
 }
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_simulation_takes_a_status_or_an_action_and_the_action_wins() {
+    fn an_action_overrides_a_status_in_a_simulation() {
         use SimulateOutcome::{Cancelled, Completed, Failed};
         for (body, outcome) in [
             ("", Completed),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_keeps_what_the_shops_address_holds() {
+    fn the_redirect_keeps_the_query_of_the_shops_url() {
         let id: PaymentId = "pay_1".parse().unwrap();
         for (address, target) in [
             ("https://a.example", "https://a.example/?payment_id=pay_1&status=completed"),

@@ -1,4 +1,4 @@
-//! What a merchant says to create a payment.
+//! The parameters of a new payment.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ const MAX_URL_BYTES: usize = 2048;
 
 /// The parameters of a new payment (API specification, "Create-payment parameters").
 ///
-/// What is required stands in [`new`](Self::new), the rest is chained:
+/// Pass the required parameters to [`new`](Self::new) and chain the rest:
 ///
 /// ```
 /// use payments_core::{CreatePayment, Customer, Metadata};
@@ -29,30 +29,31 @@ const MAX_URL_BYTES: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CreatePayment {
-    /// What the customer is to pay; greater than zero.
+    /// The amount to pay; greater than zero.
     pub amount: Amount,
-    /// Where the customer goes after paying: an absolute address, `https` in live mode unless it is this machine's.
+    /// Where to send the customer after a successful payment: an absolute URL, in live mode with `https` except for
+    /// localhost.
     pub success_url: String,
-    /// Where the customer goes otherwise; the same rules.
+    /// Where to send the customer otherwise; same rules.
     pub cancel_url: String,
-    /// The currency; BDT unless said otherwise.
+    /// The currency. Default: BDT.
     pub currency: Currency,
-    /// What the customer reads on the checkout page; at most 2000 bytes.
+    /// The description on the checkout page; at most 2000 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The merchant's own data; an object.
+    /// The merchant's metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// Who pays; each entry at most 320 bytes.
+    /// The customer; each field at most 320 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customer: Option<Customer>,
-    /// The merchant's own reference, at most 255 bytes; the payment's id unless given.
+    /// The merchant's reference; at most 255 bytes. Default: the payment's id.
     #[serde(rename = "merchantTransactionId", skip_serializing_if = "Option::is_none")]
     pub merchant_transaction_id: Option<String>,
 }
 
 impl CreatePayment {
-    /// A payment of this amount, and where the customer goes after paying and otherwise.
+    /// Creates parameters with the required fields.
     #[must_use]
     pub fn new(amount: Amount, success_url: impl Into<String>, cancel_url: impl Into<String>) -> Self {
         Self {
@@ -67,46 +68,45 @@ impl CreatePayment {
         }
     }
 
-    /// Sets the currency; BDT otherwise.
+    /// Sets the currency. Default: BDT.
     #[must_use]
     pub fn currency(mut self, currency: Currency) -> Self {
         self.currency = currency;
         self
     }
 
-    /// Sets what the customer reads on the checkout page.
+    /// Sets the description on the checkout page.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets the merchant's own data.
+    /// Sets the merchant's metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Says who pays.
+    /// Sets the customer.
     #[must_use]
     pub fn customer(mut self, customer: Customer) -> Self {
         self.customer = Some(customer);
         self
     }
 
-    /// Sets the merchant's own reference.
+    /// Sets the merchant's reference.
     #[must_use]
     pub fn merchant_transaction_id(mut self, reference: impl Into<String>) -> Self {
         self.merchant_transaction_id = Some(reference.into());
         self
     }
 
-    /// Reads and validates the body of a request. Fields it does not know are ignored, unless they are slips of fields
-    /// that it knows.
+    /// Parses and validates a request body. Ignores unknown fields, except misspelt names of known fields.
     ///
     /// # Errors
-    /// One sentence for each fault of the body.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8], environment: Environment) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(body)?.refusing_near_misses();
         let params = Self {
@@ -148,7 +148,7 @@ fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     Metadata::new(json).map(Some).unwrap_or_else(|error| fields.fault("metadata", error, None))
 }
 
-/// An absolute http(s) address. In live mode it is https; this machine's own is allowed for local development.
+/// Reads an absolute http(s) URL. Live mode requires https, except for localhost.
 fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
         None => Err(web_url_fault(text)),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_that_makes_a_payment_is_an_amount_and_two_urls() {
+    fn an_amount_and_two_urls_make_a_payment() {
         let params =
             CreatePayment::from_json(format!(r#"{{"amount":750,{URLS}}}"#).as_bytes(), Environment::Live).unwrap();
         assert_eq!(
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_body_is_told_and_names_its_field() {
+    fn errors_name_every_invalid_field() {
         let body = r#"{"amount":"750","currency":"EUR","success_url":"/paid","metadata":[],"customer":{"email":5},
             "description":{},"merchantTransactionId":7}"#;
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_that_is_not_exact_and_positive_is_refused() {
+    fn an_amount_must_be_exact_and_positive() {
         for (amount, fault) in [
             ("0", "must be a positive number"),
             ("-5", "must be a positive number"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn live_redirects_use_https_unless_they_stay_on_this_machine() {
+    fn live_redirects_use_https_except_for_localhost() {
         let body = |url: &str| format!(r#"{{"amount":1,"success_url":"{url}","cancel_url":"https://a.example"}}"#);
         for (url, live, test) in [
             ("https://shop.example/", true, true),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_arrives_byte_for_byte() {
+    fn metadata_keeps_its_bytes() {
         let metadata = r#"{ "b":1.10, "a" : 123456789012345678901234567890,"é":"\u00e9" }"#;
         let body = format!(r#"{{"amount":1,{URLS},"metadata":{metadata}}}"#);
         let params = CreatePayment::from_json(body.as_bytes(), Environment::Test).unwrap();

@@ -1,4 +1,4 @@
-//! The two currencies.
+//! Currencies.
 
 use std::{fmt, str::FromStr};
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// The currency of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum Currency {
-    /// Bangladeshi taka, through a mobile financial services gateway. The default of a payment.
+    /// Bangladeshi taka, paid through mobile financial services. The default.
     #[default]
     #[serde(rename = "BDT")]
     Bdt,
-    /// United States dollar, through a card processor.
+    /// United States dollar, paid by card.
     #[serde(rename = "USD")]
     Usd,
 }
 
 impl Currency {
-    /// Every currency.
+    /// All currencies.
     pub const ALL: [Self; 2] = [Self::Bdt, Self::Usd];
 
     /// The ISO 4217 code: `BDT` or `USD`.

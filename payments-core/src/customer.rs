@@ -8,7 +8,7 @@ use crate::validation::Fields;
 
 const MAX_CUSTOMER_BYTES: usize = 320;
 
-/// Who pays, as far as the merchant said. Missing entries are `null` on the wire.
+/// The customer of a payment, as the merchant described them. Missing fields are `null` on the wire.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     /// The customer's name.
@@ -23,7 +23,7 @@ pub struct Customer {
 }
 
 impl Customer {
-    /// Reads the entries of `customer`, and the flat names that a payment has beside them.
+    /// Reads `customer` and its flat aliases, such as `customerName`.
     pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let mut customer = fields.nested("customer", |customer| Self {
             name: customer.text("name", MAX_CUSTOMER_BYTES),
@@ -52,7 +52,7 @@ impl Customer {
     }
 }
 
-/// Says which entries are there and not what they are: a customer's data does not belong in a log.
+/// Shows which fields are set, not their values, to keep customer data out of logs.
 impl fmt::Debug for Customer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let given = |entry: &Option<String>| entry.as_ref().map(|_| "given");

@@ -1,4 +1,4 @@
-//! What comes with each move of a payment: its fields, postings and event.
+//! Creates payments and applies state transitions to them, with their ledger postings and events.
 
 use crate::{
     Amount, AppId, Cause, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
@@ -6,37 +6,37 @@ use crate::{
     aliased::UnknownFields, ledger, transition,
 };
 
-/// What a move comes to: all of it is committed together, or none.
+/// The result of a transition. Commit all of it in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The payment as it stands now.
+    /// The payment after the transition.
     pub payment: Payment,
-    /// What the ledger gets; sums to zero.
+    /// The ledger postings; they sum to zero.
     pub postings: Vec<Posting>,
-    /// The event that is owed to the merchant's endpoints, if any.
+    /// The event to send to the merchant's endpoints, if any.
     pub event: Option<EventKind>,
 }
 
-/// What the platform adds to a merchant's parameters to make a payment.
+/// What the platform adds to a merchant's parameters to create a payment.
 #[derive(Debug, Clone)]
 pub struct NewPayment {
     /// The payment's new id.
     pub id: PaymentId,
-    /// Whose payment it is.
+    /// The payment's developer.
     pub developer_id: DeveloperId,
-    /// The developer app that it is made through, if any.
+    /// The payment's developer app, if any.
     pub app_id: Option<AppId>,
-    /// The environment of the key it is made with.
+    /// The environment of the API key.
     pub environment: Environment,
-    /// Address of the checkout page.
+    /// The URL of the checkout page.
     pub checkout_url: String,
-    /// The platform's rate.
+    /// The platform's fee rate.
     pub fee_rate: FeeRate,
-    /// The present time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Makes a payment: `created`, with its fee worked out, owing `payment.created`.
+/// Creates a payment in state `created`, with its fee and a `payment.created` event.
 #[must_use]
 pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
     let fee = new.fee_rate.fee_on(params.amount);
@@ -70,13 +70,13 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
     Decision { payment, postings: Vec::new(), event: Some(EventKind::PaymentCreated) }
 }
 
-/// Moves a payment, at `now` or one millisecond after its last move, whichever is later.
+/// Applies a state transition to a payment, at `now` or one millisecond after its last transition, whichever is later.
 ///
-/// So the times of one payment strictly increase, though two moves fall into one millisecond or the clock steps back.
-/// Identifiers of events and deliveries begin with these times; therefore they sort in the order of the moves.
+/// So a payment's timestamps strictly increase, even within one millisecond or after a clock step. Ids of events and
+/// deliveries begin with these timestamps, so they sort in the order of the transitions.
 ///
 /// # Errors
-/// A [`Refusal`] for whatever the table does not have; the payment is then as it was.
+/// [`Refusal`] if [`transition`] does not allow the transition.
 pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decision, Refusal> {
     let now = now.max(payment.updated_at.plus_millis(1));
     let raw_status = transition(&payment.raw_status, payment.environment, &cause)?;
@@ -107,11 +107,11 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
     Ok(Decision { payment: moved, postings, event })
 }
 
-/// Records that a person has sent a refund's money back. The payment stays `refunded`; nothing new is posted, since the
-/// refund itself posted what there was. The payment's times increase as in [`decide`].
+/// Records the manual settlement of a refund. The payment stays `refunded`; the refund has already made the ledger
+/// postings. Timestamps increase as in [`decide`].
 ///
 /// # Errors
-/// [`Refusal::NothingToSettle`] unless the refund waits for it.
+/// [`Refusal::NothingToSettle`] if no refund waits for manual settlement.
 pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refusal> {
     let now = now.max(payment.updated_at.plus_millis(1));
     let mut settled = payment.clone();
@@ -126,18 +126,18 @@ pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refus
     Ok(settled)
 }
 
-/// BDT came through mobile financial services, which cannot send it back: a person does (API specification, "Refund").
+/// BDT needs manual settlement, because mobile financial services cannot refund (API specification, "Refund").
 fn refund(payment: &Payment, id: RefundId, reason: Option<String>, now: Timestamp) -> Refund {
-    let by_hand = payment.currency == Currency::Bdt;
+    let is_manual = payment.currency == Currency::Bdt;
     Refund {
         id,
         amount: payment.amount,
         currency: payment.currency,
         reason,
-        status: if by_hand { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded },
-        requires_manual_settlement: by_hand,
+        status: if is_manual { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded },
+        requires_manual_settlement: is_manual,
         created_at: now,
-        settled_at: (!by_hand).then_some(now),
+        settled_at: (!is_manual).then_some(now),
         unknown: UnknownFields::default(),
     }
 }
@@ -168,23 +168,26 @@ mod tests {
     }
 
     #[test]
-    fn a_bdt_refund_waits_for_settlement_by_hand_and_a_card_refund_does_not() {
-        for (currency, by_hand) in [(Currency::Bdt, true), (Currency::Usd, false)] {
+    fn a_bdt_refund_needs_manual_settlement_and_a_card_refund_does_not() {
+        for (currency, is_manual) in [(Currency::Bdt, true), (Currency::Usd, false)] {
             let mut payment = payment(Environment::Live, 100, 500);
             payment.currency = currency;
             let paid = decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment;
             let cause = Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: Some("damaged".into()) };
             let refunded = decide(&paid, cause, now()).unwrap();
             let refund = refunded.payment.refund.unwrap();
-            assert_eq!(refund.requires_manual_settlement, by_hand);
-            assert_eq!(refund.status, if by_hand { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded });
-            assert_eq!(refund.settled_at.is_none(), by_hand);
+            assert_eq!(refund.requires_manual_settlement, is_manual);
+            assert_eq!(
+                refund.status,
+                if is_manual { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded }
+            );
+            assert_eq!(refund.settled_at.is_none(), is_manual);
             assert_eq!(refunded.event, Some(EventKind::PaymentRefunded));
         }
     }
 
     #[test]
-    fn each_event_of_the_spec_is_owed_by_its_move_and_by_no_other() {
+    fn only_a_completed_simulation_has_an_event() {
         let test = payment(Environment::Test, 100, 500);
         for (outcome, event) in [
             (SimulateOutcome::Completed, Some(EventKind::PaymentCompleted)),
@@ -198,16 +201,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fee_and_net_add_up_and_postings_sum_to_zero_whatever_moves_a_payment(
+        fn fee_and_net_add_up_and_postings_sum_to_zero_after_any_transitions(
             minor in 1..=Amount::MAX.as_minor(),
             basis_points in 0..=10_000_u16,
             live in any::<bool>(),
-            moves in prop::collection::vec(0..9_usize, 0..12),
+            transitions in prop::collection::vec(0..9_usize, 0..12),
         ) {
             let environment = if live { Environment::Live } else { Environment::Test };
             let mut payment = payment(environment, minor, basis_points);
             let mut merchant = 0;
-            for index in moves {
+            for index in transitions {
                 let Ok(decision) = decide(&payment, causes().swap_remove(index), now()) else { continue };
                 prop_assert_eq!(decision.postings.iter().map(|posting| posting.minor).sum::<i64>(), 0);
                 merchant += decision
@@ -227,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn a_payment_survives_the_wire(minor in 1..=Amount::MAX.as_minor(), basis_points in 0..=10_000_u16) {
+        fn a_payment_round_trips(minor in 1..=Amount::MAX.as_minor(), basis_points in 0..=10_000_u16) {
             let payment = payment(Environment::Test, minor, basis_points);
             let json = serde_json::to_string(&payment).unwrap();
             let back: Payment = serde_json::from_str(&json).unwrap();
@@ -236,13 +239,13 @@ mod tests {
         }
 
         #[test]
-        fn each_move_of_a_payment_is_later_than_the_one_before_however_the_clock_steps(
+        fn timestamps_of_a_payment_increase_despite_clock_steps(
             live in any::<bool>(),
-            moves in prop::collection::vec((0..9_usize, -5_000..5_000_i64), 1..12),
+            transitions in prop::collection::vec((0..9_usize, -5_000..5_000_i64), 1..12),
         ) {
             let environment = if live { Environment::Live } else { Environment::Test };
             let mut payment = payment(environment, 75_000, 500);
-            for (index, step) in moves {
+            for (index, step) in transitions {
                 let clock = Timestamp::from_millis(now().as_millis() + step).unwrap();
                 let Ok(decision) = decide(&payment, causes().swap_remove(index), clock) else { continue };
                 prop_assert!(decision.payment.updated_at > payment.updated_at);
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_by_hand_is_settled_once() {
+    fn a_manual_refund_settles_once() {
         let paid = |currency| {
             let mut payment = payment(Environment::Live, 75_000, 500);
             payment.currency = currency;
@@ -272,13 +275,13 @@ mod tests {
         assert_eq!((refund.status, refund.settled_at), (RefundStatus::Succeeded, Some(settled.updated_at)));
         assert_eq!(settle_refund(&settled, now()), Err(Refusal::NothingToSettle));
 
-        // The processor sends a card's money back itself.
+        // The card processor refunds the customer itself.
         let refunded = decide(&paid(Currency::Usd), cause(), now()).unwrap().payment;
         assert_eq!(settle_refund(&refunded, now()), Err(Refusal::NothingToSettle));
     }
 
     #[test]
-    fn the_fields_of_a_payment_stand_in_the_documented_order() {
+    fn the_fields_of_a_payment_have_the_documented_order() {
         let json = serde_json::to_string(&payment(Environment::Test, 75_000, 500)).unwrap();
         let names: Vec<&str> = json.split('"').filter(|part| json.contains(&format!("\"{part}\":"))).collect();
         assert_eq!(

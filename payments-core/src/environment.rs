@@ -1,21 +1,21 @@
-//! Live or test: two worlds that never see each other.
+//! The live and test environments.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether real money moves. It follows from the prefix of the API key that made the payment.
+/// Live or test. The prefix of the API key that creates a payment decides its environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Environment {
-    /// Keys begin with `sk_live_`; payments go through a gateway and move real money.
+    /// Keys begin with `sk_live_`. Payments go through a gateway and move real money.
     Live,
-    /// Keys begin with `sk_test_`; payments are simulated and move none.
+    /// Keys begin with `sk_test_`. Payments are simulated.
     Test,
 }
 
 impl Environment {
-    /// The word on the wire: `live` or `test`.
+    /// The wire format: `live` or `test`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Environment {
         }
     }
 
-    /// The environment that an API key belongs to, or `None` if it has neither prefix or nothing after it.
+    /// The environment of an API key, or `None` if the key has neither prefix or nothing after it.
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
         [Self::Live, Self::Test]

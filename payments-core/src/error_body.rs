@@ -1,26 +1,26 @@
-//! The body of every refusal.
+//! The body of an error response.
 
 use serde::{Deserialize, Serialize};
 
-/// What every answer other than a success carries (API specification, "Errors").
+/// The body of an error response (API specification, "Errors").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// The HTTP status, once more.
+    /// The HTTP status.
     #[serde(rename = "statusCode")]
     pub status_code: u16,
-    /// What is wrong: a list with a sentence for each field where a request did not validate, else one sentence.
+    /// What went wrong: a list with one sentence per invalid field for a validation error, else one sentence.
     pub message: Message,
-    /// The status's reason phrase, such as `Bad Request`.
+    /// The reason phrase of the status, such as `Bad Request`.
     pub error: String,
 }
 
-/// One sentence, or one for each fault.
+/// One sentence, or one per invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Message {
-    /// What is wrong.
+    /// One sentence.
     One(String),
-    /// What is wrong with each field.
+    /// One sentence per invalid field.
     Many(Vec<String>),
 }
 

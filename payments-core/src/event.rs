@@ -1,7 +1,4 @@
-//! Events: what a webhook carries.
-//!
-//! The sending side writes an [`Envelope`]. The receiving side gets an [`Event`], and there is only one way to one:
-//! out of bytes whose signature was verified.
+//! Webhook events. The sender serializes an [`Envelope`]; the receiver parses an [`Event`] from a verified body.
 
 use serde::{Deserialize, Serialize};
 use webhook_verify::Verified;
@@ -9,33 +6,33 @@ use webhook_verify::Verified;
 use crate::{EventId, Payment, RawJson, Timestamp, open_enum::open_enum};
 
 open_enum! {
-    /// What happened (API specification, "Event kinds").
+    /// The kind of an event (API specification, "Event kinds").
     pub enum EventKind {
-        /// A checkout session was created.
+        /// A payment was created.
         PaymentCreated = "payment.created",
-        /// The approval of a payment is confirmed.
+        /// A payment was confirmed as paid.
         PaymentCompleted = "payment.completed",
         /// A completed payment was refunded.
         PaymentRefunded = "payment.refunded",
-        /// The test route of a webhook was called.
+        /// The developer called the test route of an endpoint.
         TestPing = "test.ping",
     }
 }
 
-/// An event as it is sent: the body of a webhook request.
+/// The body of a webhook request, as the platform sends it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Envelope<'e> {
-    /// Identifier of the event, the same on every delivery of it.
+    /// The event's id, the same in each of its deliveries.
     pub id: &'e EventId,
-    /// What happened.
+    /// The event's kind.
     pub event: EventKind,
-    /// When it happened.
+    /// When the event happened.
     pub created_at: Timestamp,
-    /// The payment exactly as the API returns it, or what the kind says instead.
+    /// The payment as the API returns it; other kinds have other data.
     pub data: &'e RawJson,
 }
 
-/// An event as it was received. It can be made only from a body that was verified:
+/// An event from a verified webhook:
 ///
 /// ```
 /// use payments_core::{Event, EventKind};
@@ -51,7 +48,7 @@ pub struct Envelope<'e> {
 /// # }
 /// ```
 ///
-/// Bytes that were not verified do not compile:
+/// Unverified bytes do not compile:
 ///
 /// ```compile_fail
 /// use payments_core::Event;
@@ -59,7 +56,7 @@ pub struct Envelope<'e> {
 /// let event = Event::from_verified(br#"{"id":"evt_1"}"#);
 /// ```
 ///
-/// nor does reading one as JSON past the verification:
+/// nor does deserializing without verification:
 ///
 /// ```compile_fail
 /// use payments_core::Event;
@@ -74,7 +71,7 @@ pub struct Event {
     data: RawJson,
 }
 
-/// The event while it is read. Not public: deserializing is not verifying.
+/// The wire format of an event. Private, because deserializing does not verify.
 #[derive(Deserialize)]
 struct Received {
     id: EventId,
@@ -84,15 +81,15 @@ struct Received {
 }
 
 impl Event {
-    /// Reads an event out of a verified body.
+    /// Parses an event from a verified body.
     ///
     /// # Errors
-    /// A body that is genuine and yet not an event.
+    /// If the body is not an event.
     pub fn from_verified<B: AsRef<[u8]>>(verified: Verified<B>) -> Result<Self, EventParseError> {
         Self::parse(verified.body().as_ref())
     }
 
-    /// The event's id as it stands in a body. For the guard against replays, which asks for it of verified bodies only:
+    /// The event's id in a body. Pass this function to a replay guard, which applies it to verified bodies only:
     ///
     /// ```
     /// use payments_core::Event;
@@ -120,11 +117,11 @@ impl Event {
         serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
     }
 
-    /// Reads an event out of bytes that nobody verified. For tests of a handler, and for nothing else: whoever can
-    /// reach an endpoint that does this can tell a shop that it was paid.
+    /// Parses an event from unverified bytes. Use this only to test a handler: if an endpoint does this, anyone can fake
+    /// a payment.
     ///
     /// # Errors
-    /// A body that is not an event.
+    /// If the body is not an event.
     pub fn from_unverified_for_tests(body: &[u8]) -> Result<Self, EventParseError> {
         Self::parse(body)
     }
@@ -134,35 +131,34 @@ impl Event {
         Ok(Self { id, kind: event, created_at, data })
     }
 
-    /// Identifier of the event. Handle each one once: the same event can arrive again.
+    /// The event's id. Handle each id once, because an event can arrive again.
     #[must_use]
     pub fn id(&self) -> &EventId {
         &self.id
     }
 
-    /// What happened.
+    /// The event's kind.
     #[must_use]
     pub fn kind(&self) -> &EventKind {
         &self.kind
     }
 
-    /// When it happened.
+    /// When the event happened.
     #[must_use]
     pub fn created_at(&self) -> Timestamp {
         self.created_at
     }
 
-    /// What the event carries, as it was sent.
+    /// The event's data as sent.
     #[must_use]
     pub fn data(&self) -> &RawJson {
         &self.data
     }
 
-    /// The payment that the event is about. Sessions made in the dashboard's simulator wrap it as
-    /// `{event, payment}`; both forms are read.
+    /// The event's payment. Also reads the form `{event, payment}`, which the dashboard's simulator sends.
     ///
     /// # Errors
-    /// An event whose data is no payment, such as `test.ping`.
+    /// If the data is not a payment, as in `test.ping`.
     pub fn payment(&self) -> Result<Payment, EventParseError> {
         #[derive(Deserialize)]
         struct Wrapped {
@@ -175,7 +171,8 @@ impl Event {
     }
 }
 
-/// A body that is not what it should be. It shows where, not what: the body holds a customer's data.
+/// The body is not an event, or its data is not a payment. The source has the position, not the content, which is
+/// customer data.
 #[derive(Debug, thiserror::Error)]
-#[error("the body is not the event it should be")]
+#[error("the body is not the expected event")]
 pub struct EventParseError(#[source] serde_json::Error);

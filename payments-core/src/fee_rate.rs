@@ -1,4 +1,4 @@
-//! The platform's rate.
+//! The platform's fee rate.
 
 use std::fmt;
 
@@ -9,9 +9,8 @@ use crate::{
     hundredths::{self, AmountError},
 };
 
-/// The platform's share of a payment, in basis points (hundredths of a percent): 500 are 5 %.
-///
-/// On the wire it is a percentage: `5`, `2.75`.
+/// The platform's fee rate in basis points (hundredths of a percent): 500 is 5 %. On the wire it is a percentage, such as
+/// `5` or `2.75`.
 ///
 /// ```
 /// use payments_core::{Amount, FeeRate};
@@ -26,21 +25,21 @@ pub struct FeeRate(u16);
 impl FeeRate {
     const WHOLE: u16 = 10_000;
 
-    /// A rate of so many basis points.
+    /// Creates a rate from basis points.
     ///
     /// # Errors
-    /// [`AmountError::TooLarge`] for more than 10 000: a fee cannot exceed the payment.
+    /// [`AmountError::TooLarge`] for more than 10 000, since the fee would exceed the payment.
     pub const fn from_basis_points(basis_points: u16) -> Result<Self, AmountError> {
         if basis_points > Self::WHOLE { Err(AmountError::TooLarge) } else { Ok(Self(basis_points)) }
     }
 
-    /// The number of basis points, at most 10 000.
+    /// The rate in basis points, at most 10 000.
     #[must_use]
     pub const fn as_basis_points(self) -> u16 {
         self.0
     }
 
-    /// The fee on an amount, rounded half up to the minor unit. It is never more than the amount.
+    /// The fee on an amount, rounded half up to the minor unit. It never exceeds the amount.
     #[must_use]
     pub fn fee_on(self, amount: Amount) -> Amount {
         let whole = u128::from(Self::WHOLE);

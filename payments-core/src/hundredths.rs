@@ -1,14 +1,14 @@
-//! Decimal numbers with two decimals, exact: whole hundredths inside, a JSON number on the wire.
+//! Exact decimals with two decimal places: stored as whole hundredths, a JSON number on the wire.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
-/// 100 paisa make a taka, 100 cents a dollar, 100 basis points a percent.
+/// 100 paisa in a taka, 100 cents in a dollar, 100 basis points in a percent.
 const PER_UNIT: u128 = 100;
 
-/// Reads a decimal number as JSON writes numbers (RFC 8259, section 6), exponents included: `1e2` is 10 000 hundredths.
+/// Parses a JSON number (RFC 8259, section 6), including exponents: `1e2` is 10 000 hundredths.
 pub(crate) fn parse(text: &str) -> Result<u64, AmountError> {
     let number = Decimal::parse(text).ok_or(AmountError::NotANumber)?;
     if number.negative && !number.digits_are_zero() {
@@ -27,30 +27,30 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, hundredths: u128) -> fmt::Result
     }
 }
 
-/// Writes a decimal as a JSON number, digit for digit.
+/// Serializes a decimal as a JSON number with these digits.
 pub(crate) fn serialize<S: Serializer>(decimal: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_string(decimal.to_string()).map_err(ser::Error::custom)?.serialize(serializer)
 }
 
-/// Why a text or a JSON value is not an amount.
+/// Why a text or JSON value is not a valid amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AmountError {
     /// It is not a decimal number.
     #[error("must be a positive number")]
     NotANumber,
-    /// It is less than zero.
+    /// It is negative.
     #[error("must be a positive number")]
     Negative,
-    /// It has more decimals than the currency.
+    /// It has more than 2 decimals.
     #[error("must have at most 2 decimals")]
     TooPrecise,
-    /// It is more than [`Amount::MAX`](crate::Amount::MAX).
+    /// It exceeds [`Amount::MAX`](crate::Amount::MAX).
     #[error("must be at most 999999999999.99")]
     TooLarge,
 }
 
-/// A decimal number as text, taken apart and not yet evaluated: value = digits × 10^exponent.
+/// The parts of a decimal number's text.
 struct Decimal<'t> {
     negative: bool,
     whole: &'t [u8],
@@ -59,7 +59,7 @@ struct Decimal<'t> {
 }
 
 impl<'t> Decimal<'t> {
-    /// The grammar of RFC 8259, section 6.
+    /// Splits a number by the grammar of RFC 8259, section 6.
     fn parse(text: &'t str) -> Option<Self> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -73,9 +73,9 @@ impl<'t> Decimal<'t> {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (mantissa, None),
         };
-        let whole_fits = is_digits(whole) && (whole == "0" || !whole.starts_with('0'));
-        let fraction_fits = fraction.is_none_or(is_digits);
-        (whole_fits && fraction_fits).then(|| Self {
+        let is_whole_valid = is_digits(whole) && (whole == "0" || !whole.starts_with('0'));
+        let is_fraction_valid = fraction.is_none_or(is_digits);
+        (is_whole_valid && is_fraction_valid).then(|| Self {
             negative,
             whole: whole.as_bytes(),
             fraction: fraction.unwrap_or_default().as_bytes(),
@@ -91,12 +91,12 @@ impl<'t> Decimal<'t> {
         self.digits().all(|digit| digit == 0)
     }
 
-    /// The number of hundredths, where it is whole and at most [`Amount::MAX`](crate::Amount::MAX).
+    /// The number of hundredths, if it is whole and at most [`Amount::MAX`](crate::Amount::MAX).
     fn scaled_by_100(&self) -> Result<u64, AmountError> {
         if self.digits_are_zero() {
             return Ok(0);
         }
-        // The digits as one integer, times ten to this power, are the hundredths.
+        // hundredths = digits × 10^power
         let fraction_digits = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
         let mut power = self.exponent.saturating_sub(fraction_digits).saturating_add(2);
         let mut digits: Vec<u8> = self.digits().skip_while(|digit| *digit == 0).collect();
@@ -108,7 +108,7 @@ impl<'t> Decimal<'t> {
             return Err(AmountError::TooPrecise);
         }
         let zeros = usize::try_from(power).unwrap_or(usize::MAX);
-        // The maximum has 14 digits: whatever has more cannot fit, and what has not cannot overflow 64 bits.
+        // The maximum has 14 digits, which fit in 64 bits.
         if digits.len().saturating_add(zeros) > 14 {
             return Err(AmountError::TooLarge);
         }
@@ -120,7 +120,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An optional sign and digits. What does not fit 64 bits is as far away as makes no difference.
+/// Parses an optional sign and digits, and clamps the value to 63 bits.
 fn parse_exponent(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),

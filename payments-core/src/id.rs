@@ -1,7 +1,7 @@
-//! Identifiers: a prefix that names the kind, and a UUIDv7 (RFC 9562, section 5.7) in hex.
+//! Ids: a prefix for the kind and a UUIDv7 (RFC 9562, section 5.7) in hex.
 //!
-//! The first 48 bits of the number are the time in milliseconds, so ids made later sort later; 74 bits are random, so
-//! an id cannot be guessed from another. That matters: whoever knows a payment's id may open its checkout page.
+//! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids cannot
+//! be guessed: anyone who knows a payment's id can open its checkout page.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Timestamp;
 
-/// How many random bytes a new id takes. Of these 80 bits 74 end up in the id; UUIDv7 fixes the others.
+/// The number of random bytes of a new id. The id keeps 74 of these 80 bits; UUIDv7 fixes the others.
 pub const RANDOM_BYTES: usize = 10;
 
-/// The longest identifier that is read.
+/// The maximum length of an id.
 const MAX_BYTES: usize = 128;
 
 fn unique(now: Timestamp, random: [u8; RANDOM_BYTES]) -> uuid::fmt::Simple {
@@ -33,16 +33,16 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// What ids of this kind begin with.
+            /// The prefix of ids of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// A new id out of the present time and fresh random bytes.
+            /// Creates an id from the current time and random bytes.
             #[must_use]
             pub fn new(now: Timestamp, random: [u8; RANDOM_BYTES]) -> Self {
                 Self(format!("{}{}", Self::PREFIX, unique(now, random)).into())
             }
 
-            /// The time that the id was made with; `None` for a text that [`new`](Self::new) does not make.
+            /// The time in the id, or `None` if [`new`](Self::new) did not create it.
             #[must_use]
             pub fn created_at(&self) -> Option<Timestamp> {
                 created_at(&self.0)
@@ -58,8 +58,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = IdError;
 
-            /// Takes any text that could be an id: 1 to 128 ASCII letters, digits, `_` and `-`. The prefix is not
-            /// asked for, since what is stored decides whether an id exists.
+            /// Parses 1 to 128 ASCII letters, digits, `_` and `-`. Does not check the prefix.
             fn from_str(text: &str) -> Result<Self, IdError> {
                 check(text).map(|()| Self(text.into()))
             }
@@ -115,7 +114,7 @@ id!(
     DeliveryId = "del_"
 );
 id!(
-    /// An event: `evt_…`. The same event may arrive twice; this id tells.
+    /// An event: `evt_…`. All deliveries of an event have the same event id.
     EventId = "evt_"
 );
 id!(
@@ -123,7 +122,7 @@ id!(
     AppId = "app_"
 );
 id!(
-    /// The developer a record belongs to: `dev_…`.
+    /// A developer: `dev_…`.
     DeveloperId = "dev_"
 );
 id!(
@@ -131,17 +130,16 @@ id!(
     WorkspaceId = "ws_"
 );
 id!(
-    /// The record of an API key, not the key: `key_…`.
+    /// An API key's record, not the key itself: `key_…`.
     KeyId = "key_"
 );
 
 fn check(text: &str) -> Result<(), IdError> {
-    let fits = (1..=MAX_BYTES).contains(&text.len());
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits && plain { Ok(()) } else { Err(IdError) }
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if (1..=MAX_BYTES).contains(&text.len()) && is_plain { Ok(()) } else { Err(IdError) }
 }
 
-/// A text that cannot be an identifier.
+/// The text is not a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier: 1 to 128 ASCII letters, digits, _ and -")]
 pub struct IdError;
@@ -161,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_made_later_sort_later() {
+    fn later_ids_sort_later() {
         let earlier = EventId::new(at(1_700_000_000_000), [0xff; RANDOM_BYTES]);
         let later = EventId::new(at(1_700_000_000_001), [0; RANDOM_BYTES]);
         assert!(earlier < later);
     }
 
     #[test]
-    fn an_id_tells_when_it_was_made() {
+    fn an_id_contains_its_creation_time() {
         let now = at(1_700_000_000_007);
         assert_eq!(DeliveryId::new(now, [0xff; RANDOM_BYTES]).created_at(), Some(now));
         assert_eq!("del_1".parse::<DeliveryId>().unwrap().created_at(), None);
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_a_path_or_a_header_is_no_id() {
+    fn an_id_cannot_break_out_of_a_path_or_a_header() {
         for text in ["", ".", "..", "a/b", "a b", "a\r\nb", "ß", "%2e", &"x".repeat(129)] {
             assert_eq!(text.parse::<PaymentId>(), Err(IdError), "{text:?}");
         }

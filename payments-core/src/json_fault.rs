@@ -1,8 +1,8 @@
-//! What is wrong with a body that is not JSON, and where. No part of the body is repeated.
+//! Error messages for invalid JSON, with the position and without any part of the body.
 
 use serde_json::error::Category;
 
-/// The sentence for a text that serde_json refused with `error`.
+/// The message for a text that serde_json failed to parse with `error`.
 pub(crate) fn describe(text: &str, error: &serde_json::Error) -> String {
     const MUST: &str = "body must be valid JSON";
     if text.trim().is_empty() {
@@ -16,13 +16,13 @@ pub(crate) fn describe(text: &str, error: &serde_json::Error) -> String {
         Category::Syntax if is_trailing_comma(text, line, column) => "trailing comma".to_owned(),
         Category::Syntax => without_position(&error.to_string()),
         Category::Eof => "it ends too early".to_owned(),
-        // These may quote the body, and do not occur where any JSON is taken.
+        // These may quote the body. They do not occur when parsing to a `RawValue`.
         Category::Data | Category::Io => return MUST.to_owned(),
     };
     format!("{MUST}; {fault} at line {line}, column {column}")
 }
 
-/// The library ends each sentence with the position.
+/// Removes the position, which serde_json appends to each message.
 fn without_position(sentence: &str) -> String {
     sentence.rsplit_once(" at line ").map_or(sentence, |(fault, _)| fault).to_owned()
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_of_the_json_is_told_with_its_place_and_nothing_of_the_body() {
+    fn a_message_has_the_position_and_no_part_of_the_body() {
         for (text, says) in [
             ("", "; it is empty"),
             (" \r\n\t", "; it is empty"),

@@ -1,5 +1,5 @@
-//! What a payment is: the API's resources as they stand on the wire, exact money, and the rules by which a payment
-//! moves. Pure: nothing here does I/O, reads a clock or makes up a random number; whoever calls passes them in.
+//! Types and rules of the payments API: its resources in their wire format, exact money, and payment state transitions.
+//! The crate does no I/O; callers pass in the time and random bytes.
 //!
 //! ```
 //! use payments_core::{Amount, CreatePayment, Currency};
@@ -14,14 +14,14 @@
 //! # }
 //! ```
 //!
-//! Where to find what:
+//! The main items:
 //!
-//! - [`Payment`], [`Refund`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources. Each is written
-//!   by [`aliased_resource!`](mod@aliased), the one place that knows a field may have several names.
+//! - [`Payment`], [`Refund`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources.
+//!   [`aliased_resource!`](mod@aliased) defines them and handles fields with several names.
 //! - [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
-//! - [`decide`]: the table of states. Everything that moves a payment asks it.
-//! - [`Posting`]: what a move writes to the ledger.
-//! - [`Event`]: what a webhook carries, readable only from bytes whose signature was verified.
+//! - [`decide`]: applies a state transition to a payment.
+//! - [`Posting`]: a ledger entry of a transition.
+//! - [`Event`]: a webhook's body, which parses only from a verified body.
 #![forbid(unsafe_code)]
 
 mod account;

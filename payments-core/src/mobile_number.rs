@@ -1,11 +1,11 @@
-//! Bangladeshi mobile numbers: what a mobile wallet is known by.
+//! Bangladeshi mobile numbers, which identify mobile wallets.
 
 use std::{fmt, str::FromStr};
 
-/// A Bangladeshi mobile number, as eleven digits: `01`, a digit from 3 to 9 for the operator, and eight more.
+/// A Bangladeshi mobile number in eleven digits: `01`, a digit from 3 to 9 for the operator, and eight more.
 ///
-/// It is read as people write it: with or without `+88`, `0088` or `88` in front, with spaces, hyphens, dots and
-/// brackets, in Latin or Bangla digits. Which of them belong to somebody, only the operator knows.
+/// Parsing accepts the prefixes `+88`, `0088` and `88`, spaces, hyphens, dots and brackets, and Latin or Bangla digits.
+/// It does not check that the number is in use.
 ///
 /// ```
 /// use payments_core::MobileNumber;
@@ -16,11 +16,11 @@ use std::{fmt, str::FromStr};
 /// # Ok::<(), payments_core::MobileNumberError>(())
 /// ```
 ///
-/// It is a customer's, so `Debug` does not show it.
+/// `Debug` omits the number, which is customer data.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct MobileNumber(String);
 
-/// A text is no Bangladeshi mobile number.
+/// The text is not a Bangladeshi mobile number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a Bangladeshi mobile number, such as 01712345678")]
 pub struct MobileNumberError;
@@ -38,13 +38,12 @@ impl FromStr for MobileNumber {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut digits = String::with_capacity(14);
-        for (place, char) in text.trim().chars().enumerate() {
+        for (index, char) in text.trim().chars().enumerate() {
             match char {
                 '0'..='9' => digits.push(char),
-                // The ten Bangla digits stand in a row, as the Latin ones do.
                 '০'..='৯' => digits.extend(char::from_digit(u32::from(char) - u32::from('০'), 10)),
                 ' ' | '-' | '.' | '(' | ')' | '\u{a0}' => {}
-                '+' if place == 0 => {}
+                '+' if index == 0 => {}
                 _ => return Err(MobileNumberError),
             }
             if digits.len() > 15 {
@@ -52,10 +51,10 @@ impl FromStr for MobileNumber {
             }
         }
         let national = ["0088", "88"].iter().find_map(|prefix| digits.strip_prefix(prefix)).unwrap_or(&digits);
-        let fits = national.len() == 11
+        let is_valid = national.len() == 11
             && national.starts_with("01")
             && national.as_bytes().get(2).is_some_and(|operator| (b'3'..=b'9').contains(operator));
-        if fits { Ok(Self(national.to_owned())) } else { Err(MobileNumberError) }
+        if is_valid { Ok(Self(national.to_owned())) } else { Err(MobileNumberError) }
     }
 }
 
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn numbers_parse_in_common_formats() {
         for text in [
             "01712345678",
             " 01712345678 ",
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mobile_number_is_refused() {
+    fn invalid_numbers_fail() {
         for text in [
             "",
             "0171234567",
@@ -109,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "\\PC{0,40}") {
+        fn parsing_is_idempotent_and_does_not_panic(text in "\\PC{0,40}") {
             if let Ok(number) = text.parse::<MobileNumber>() {
                 prop_assert_eq!(number.as_str().parse(), Ok(number.clone()));
             }

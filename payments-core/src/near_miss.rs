@@ -1,12 +1,12 @@
-//! Whether a field's name is a slip of the keyboard away from a known one.
+//! Detects misspelt field names.
 
-/// Whether a name is not the known one but close to it: the same in another case, or one letter more, less or other, or
-/// two neighbouring letters swapped (a Damerau-Levenshtein distance of 1).
+/// Whether a name is a misspelling of a known one: it differs in case only, or by one inserted, deleted, substituted or
+/// transposed letter (a Damerau-Levenshtein distance of 1).
 pub(crate) fn is_near_miss(name: &str, known: &str) -> bool {
     if name == known {
         return false;
     }
-    // A slip leaves the same beginning and the same end; what it changed lies between them.
+    // Strip the common prefix and suffix, and compare what remains.
     let (name_chars, known_chars): (Vec<char>, Vec<char>) = (name.chars().collect(), known.chars().collect());
     let begin = name_chars.iter().zip(&known_chars).take_while(|(one, other)| one == other).count();
     let (name_rest, known_rest) = (&name_chars[begin..], &known_chars[begin..]);
@@ -25,24 +25,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_near_and_another_word_is_not() {
+    fn a_misspelling_is_a_near_miss_and_another_word_is_not() {
         for near in ["curency", "currrency", "currancy", "currnecy", "Currency", "CURRENCY", "urrency", "currencyy"] {
             assert!(is_near_miss(near, "currency"), "{near}");
         }
         for far in ["currency", "", "curncy", "currencies", "CUrrenc", "ycurrenc", "cur"] {
             assert!(!is_near_miss(far, "currency"), "{far}");
         }
-        // Names that the API itself uses beside each other are not slips of each other.
+        // The API uses both names of each pair.
         assert!(!is_near_miss("successUrl", "success_url"));
         assert!(!is_near_miss("customerPhone", "customerName"));
     }
 
     proptest! {
-        /// The textbook's definition, which fills a table, agrees.
+        /// Compares with the textbook algorithm.
         #[test]
-        fn it_is_the_distance_of_damerau_and_levenshtein(one in "[abA]{0,5}", other in "[abA]{0,5}") {
-            let is_one_slip = distance(&one, &other) == 1;
-            prop_assert_eq!(is_near_miss(&one, &other), one != other && (is_one_slip || one.eq_ignore_ascii_case(&other)));
+        fn a_near_miss_has_a_damerau_levenshtein_distance_of_one(one in "[abA]{0,5}", other in "[abA]{0,5}") {
+            let is_one_edit = distance(&one, &other) == 1;
+            prop_assert_eq!(is_near_miss(&one, &other), one != other && (is_one_edit || one.eq_ignore_ascii_case(&other)));
         }
     }
 

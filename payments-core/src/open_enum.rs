@@ -1,7 +1,7 @@
-//! Words of the wire to which a later server may add: an unknown one is kept, not refused.
+//! Enums to which a later API version may add values.
 
-/// Defines an enum over text. Every variant has one word; any other word is kept in `Other`, so that a client built
-/// today reads what a server of tomorrow says, and writes it back unchanged.
+/// Defines an enum of strings. Unknown strings become `Other` and serialize unchanged, so that clients accept values of
+/// later API versions.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -14,15 +14,15 @@ macro_rules! open_enum {
         #[non_exhaustive]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )+
-            /// A word this version does not know, as it was sent.
+            /// A value that this version does not know.
             Other(Box<str>),
         }
 
         impl $name {
-            /// Every word this version knows.
+            /// All values that this version knows.
             pub const KNOWN: &'static [Self] = &[$( Self::$variant ),+];
 
-            /// The word on the wire.
+            /// The value on the wire.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -31,7 +31,7 @@ macro_rules! open_enum {
                 }
             }
 
-            /// The variant of a word that this version knows.
+            /// The variant for a value, or `None` if this version does not know it.
             #[must_use]
             pub fn known(word: &str) -> Option<Self> {
                 match word {

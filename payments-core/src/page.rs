@@ -1,4 +1,4 @@
-//! Lists come in pages, newest first.
+//! Pages of a list.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::validation::Invalid;
 /// One page of a list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
-    /// The items of this page; fewer than `limit` only on the last one.
+    /// The items of this page. Only the last page has fewer than `limit`.
     pub items: Vec<T>,
-    /// How many items the whole list has.
+    /// The number of items in the whole list.
     pub total: u64,
-    /// Which page this is, from 1.
+    /// The number of this page, from 1.
     pub page: u32,
-    /// How many items a page has.
+    /// The maximum number of items per page.
     pub limit: u32,
 }
 
-/// Which page of a list is asked for.
+/// The page of a list that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     page: u32,
@@ -25,15 +25,15 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// How many items a page has unless the caller says otherwise.
+    /// The default number of items per page.
     pub const DEFAULT_LIMIT: u32 = 20;
-    /// The largest page.
+    /// The maximum number of items per page.
     pub const MAX_LIMIT: u32 = 100;
 
-    /// Reads `page` (from 1, default 1) and `limit` (1 to 100, default 20) out of a query.
+    /// Parses the query parameters `page` (from 1, default 1) and `limit` (1 to 100, default 20).
     ///
     /// # Errors
-    /// One sentence for each that is not such a number.
+    /// One sentence per invalid parameter.
     pub fn from_query(page: Option<&str>, limit: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::default();
         let mut number = |name, text: Option<&str>, default, max: u32| {
@@ -50,19 +50,19 @@ impl PageRequest {
         invalid.or(Self { page, limit })
     }
 
-    /// Which page, from 1.
+    /// The page number, from 1.
     #[must_use]
     pub const fn page(self) -> u32 {
         self.page
     }
 
-    /// How many items a page has.
+    /// The maximum number of items per page.
     #[must_use]
     pub const fn limit(self) -> u32 {
         self.limit
     }
 
-    /// How many items stand before this page.
+    /// The number of items before this page.
     #[must_use]
     pub const fn skipped(self) -> u64 {
         (self.page as u64 - 1) * self.limit as u64

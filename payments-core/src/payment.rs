@@ -1,4 +1,4 @@
-//! The payment, as it stands on the wire.
+//! The payment resource.
 
 use crate::{
     Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, PaymentId, RawStatus, Refund,
@@ -8,63 +8,63 @@ use crate::{
 aliased_resource! {
     /// A payment (API specification, "Payment").
     ///
-    /// Server and client share this type. The server makes one with [`create`](crate::create) and moves it with
-    /// [`decide`](crate::decide), which keep its fields in agreement; a client reads what the server says.
+    /// Server and client share this type. The server creates payments with [`create`](crate::create) and changes them
+    /// with [`decide`](crate::decide), which keep the fields consistent.
     pub struct Payment {
-        /// Identifier of the payment and of its checkout session.
+        /// The id of the payment and its checkout session.
         id: PaymentId = "id",
-        /// Whose payment it is.
+        /// The payment's developer.
         developer_id: DeveloperId = "developerId",
-        /// The developer app it was made through, if any.
+        /// The payment's developer app, if any.
         app_id: Option<AppId> = "appId",
-        /// The merchant's own reference; the payment's id unless the merchant gave one.
+        /// The merchant's reference, by default the payment's id.
         merchant_transaction_id: String = "merchantTransactionId",
         /// What the customer pays, in major units on the wire.
         amount: Amount = "amount",
-        /// The currency of every amount on this payment.
+        /// The currency of all amounts of this payment.
         currency: Currency = "currency",
-        /// Where it stands, for a merchant.
+        /// The public status.
         status: Status = "status",
-        /// Where it stands inside the platform.
+        /// The internal status.
         raw_status: RawStatus = "rawStatus",
-        /// Whether real money moves.
+        /// Live or test.
         environment: Environment = "environment",
-        /// Whether it was made with a test key.
+        /// Whether this is a test payment.
         is_simulated: bool = "isSimulated",
-        /// What the customer reads on the checkout page.
+        /// The description on the checkout page.
         description: Option<String> = "description",
-        /// Address to send the customer to.
+        /// The URL of the checkout page.
         checkout_url: String = "checkoutUrl" | "checkout_url",
-        /// The platform's share of the amount.
+        /// The platform's fee.
         platform_fee_amount: Amount = "platformFeeAmount" | "platform_fee",
-        /// The rate of that share, a percentage on the wire.
+        /// The fee rate, a percentage on the wire.
         fee_percentage: FeeRate = "feePercentage" | "platformFeeRate" | "platform_fee_rate",
-        /// What the merchant gets: the amount less the platform's share.
+        /// What the merchant gets: the amount minus the fee.
         net_amount: Amount = "netAmount" | "net_amount",
-        /// Who pays, as far as the merchant said.
+        /// The customer, as the merchant described them.
         customer: Customer = "customer"
             (mirrored: name as "customerName", email as "customerEmail", phone as "customerPhone"),
-        /// How it was paid, once that is known.
+        /// The payment method, once known.
         payment_method: Option<PaymentMethod> = "paymentMethod",
-        /// The merchant's own data, byte for byte as it was given.
+        /// The merchant's metadata, byte for byte.
         metadata: Metadata = "metadata",
-        /// Where the customer goes after paying.
+        /// Where to send the customer after a successful payment.
         success_url: String = "success_url",
-        /// Where the customer goes otherwise.
+        /// Where to send the customer otherwise.
         cancel_url: String = "cancel_url",
-        /// The refund, once there is one.
+        /// The refund, if any.
         refund: Option<Refund> = "refund" (omitted if None),
-        /// When the approval was confirmed.
+        /// When the payment was confirmed.
         paid_at: Option<Timestamp> = "paid_at",
         /// When the payment was created.
         created_at: Timestamp = "created_at" | "createdAt",
-        /// When it last changed.
+        /// When the payment last changed.
         updated_at: Timestamp = "updatedAt",
     }
 }
 
 open_enum! {
-    /// How a payment is made.
+    /// A payment method.
     pub enum PaymentMethod {
         /// Mobile financial services, for BDT.
         Mfs = "mfs",

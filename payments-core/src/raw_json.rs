@@ -1,41 +1,41 @@
-//! JSON kept as the text it came as.
+//! JSON values that keep their exact text.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-/// A JSON value, byte for byte as it was given: key order, big integers and `1.10` included.
+/// A JSON value that keeps its exact text, including key order, big integers and `1.10`.
 #[derive(Clone)]
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
-    /// Keeps a JSON text.
+    /// Creates a value from JSON text.
     ///
     /// # Errors
-    /// A text that is not one JSON value.
+    /// If the text is not one JSON value.
     pub fn new(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self)
     }
 
-    /// Writes a value as JSON and keeps the text.
+    /// Serializes a value.
     ///
     /// # Errors
-    /// A value whose `Serialize` fails.
+    /// If its `Serialize` fails.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// The text.
+    /// The JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Reads the text as some type.
+    /// Deserializes the text.
     ///
     /// # Errors
-    /// A text that is not such a value.
+    /// If the text is not a valid `T`.
     pub fn parse<'t, T: Deserialize<'t>>(&'t self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
@@ -49,7 +49,7 @@ impl PartialEq for RawJson {
 
 impl Eq for RawJson {}
 
-/// Says how long it is and not what: most often it holds a customer's data, which does not belong in a log.
+/// Shows only the length, because the text often holds customer data.
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RawJson({} bytes)", self.as_str().len())
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for RawJson {
     }
 }
 
-/// A merchant's own data on a payment: a JSON object of at most 16 KiB, returned byte for byte as it was given.
+/// A merchant's own data on a payment: a JSON object of at most 16 KiB. The API returns it byte for byte.
 ///
 /// ```
 /// use payments_core::Metadata;
@@ -82,29 +82,29 @@ impl<'de> Deserialize<'de> for RawJson {
 pub struct Metadata(RawJson);
 
 impl Metadata {
-    /// The longest metadata, in bytes of JSON.
+    /// The maximum length, in bytes of JSON.
     pub const MAX_BYTES: usize = 16 * 1024;
-    /// How deep objects and lists may nest. Common readers of JSON give up at about 128.
+    /// The maximum nesting depth. Common JSON parsers stop at about 128.
     pub const MAX_DEPTH: usize = 64;
 
-    /// Takes a JSON object.
+    /// Creates metadata from the text of a JSON object.
     ///
     /// # Errors
-    /// A text that is not a JSON object, or one that is too long or too deep.
+    /// If the text is not a JSON object, or is too long or too deep.
     pub fn new(text: impl Into<String>) -> Result<Self, MetadataError> {
         let text = text.into();
         Self::check(&text)?;
         RawJson::new(text).map(Self).map_err(|_| MetadataError::NotAnObject)
     }
 
-    /// Reads one entry, or `None` if there is none of that name and type.
+    /// The value of a key, or `None` if the key is missing or has another type.
     #[must_use]
     pub fn get<T: de::DeserializeOwned>(&self, name: &str) -> Option<T> {
         let entries: std::collections::HashMap<String, RawJson> = self.0.parse().ok()?;
         entries.get(name)?.parse().ok()
     }
 
-    /// The object's text.
+    /// The JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()
@@ -142,14 +142,14 @@ impl Serialize for Metadata {
     }
 }
 
-/// Reads whatever a server sent: what it once took, its client takes.
+/// Does not check the limits, because the server has done so.
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         RawJson::deserialize(deserializer).map(Self)
     }
 }
 
-/// How deep the objects and lists of a JSON text nest.
+/// The nesting depth of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -175,7 +175,7 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Why a text cannot be metadata.
+/// Why a text is not valid metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_an_object_within_its_bounds() {
+    fn metadata_must_be_an_object_within_the_limits() {
         let deep = |levels: usize| format!("{}{{}}{}", "{\"a\":".repeat(levels - 1), "}".repeat(levels - 1));
         assert!(Metadata::new("{}").is_ok());
         assert!(Metadata::new(deep(64)).is_ok());
@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_nothing_of_what_it_holds() {
+    fn debug_omits_the_content() {
         let metadata = Metadata::new(r#"{"name":"Asha"}"#).unwrap();
         assert_eq!(format!("{metadata:?}"), "RawJson(15 bytes)");
     }
 
     #[test]
-    fn brackets_inside_a_string_are_not_depth() {
+    fn brackets_inside_a_string_do_not_count_as_depth() {
         assert_eq!(depth(r#"{"a":"[[[\"[[["}"#), 1);
     }
 

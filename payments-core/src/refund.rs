@@ -11,21 +11,21 @@ use crate::{
 aliased_resource! {
     /// The refund of a whole payment (API specification, "Refund").
     pub struct Refund {
-        /// Identifier of the refund.
+        /// The refund's id.
         id: RefundId = "id",
-        /// What goes back to the customer: the whole amount of the payment.
+        /// The refunded amount: the whole amount of the payment.
         amount: Amount = "amount",
         /// The payment's currency.
         currency: Currency = "currency",
-        /// Why, in the merchant's words.
+        /// The merchant's reason.
         reason: Option<String> = "reason",
-        /// How far it has come.
+        /// The refund's status.
         status: RefundStatus = "status",
-        /// Whether someone must send the money by hand: true for BDT, paid through mobile financial services.
+        /// Whether the operator must send the money by hand: true for BDT, paid through mobile financial services.
         requires_manual_settlement: bool = "requiresManualSettlement",
-        /// When it was asked for.
+        /// When the refund was requested.
         created_at: Timestamp = "createdAt",
-        /// When the money had gone back.
+        /// When the refund was settled.
         settled_at: Option<Timestamp> = "settledAt",
     }
 }
@@ -33,18 +33,17 @@ aliased_resource! {
 /// The parameters of a refund.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateRefund {
-    /// Why, in the merchant's words.
+    /// The merchant's reason.
     pub reason: Option<String>,
-    /// What is to go back; the whole of the payment unless said otherwise.
+    /// The amount to refund. Default: the whole amount of the payment.
     pub amount: Option<Amount>,
 }
 
 impl CreateRefund {
-    /// Reads `reason` (optional, at most 2000 bytes) and `amount` (optional) from the body of a request; there may be no
-    /// body.
+    /// Parses a request body with the optional `reason` (at most 2000 bytes) and `amount`. The body may be empty.
     ///
     /// # Errors
-    /// One sentence for each fault of the body.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let reason = fields.text("reason", 2000);
@@ -52,10 +51,10 @@ impl CreateRefund {
         fields.finish(Self { reason, amount })
     }
 
-    /// Whether this much may go back of a payment. Only the whole may: partial refunds are not offered yet.
+    /// Checks that the amount is the whole amount of the payment. The API has no partial refunds yet.
     ///
     /// # Errors
-    /// The whole, and that a part cannot be asked for.
+    /// A sentence with the whole amount.
     pub fn check_against(&self, whole: Amount) -> Result<(), Invalid> {
         if self.amount.is_none_or(|amount| amount == whole) {
             return Ok(());
@@ -67,11 +66,11 @@ impl CreateRefund {
 }
 
 open_enum! {
-    /// How far a refund has come.
+    /// The status of a refund.
     pub enum RefundStatus {
-        /// The operator has yet to send the money by hand.
+        /// The refund waits for manual settlement: the operator must send the money by hand.
         PendingSettlement = "pending_settlement",
-        /// The money has gone back.
+        /// The refund is settled.
         Succeeded = "succeeded",
     }
 }

@@ -1,55 +1,55 @@
-//! The states of a payment: the public one and the internal one behind it.
+//! The public and internal status of a payment.
 
 use crate::open_enum::open_enum;
 
 open_enum! {
-    /// Where a payment stands, as a merchant sees it (API specification, "States and transitions").
+    /// The public status of a payment (API specification, "States and transitions").
     pub enum Status {
         /// Waiting for the customer.
         Pending = "pending",
-        /// Paid: the approval is confirmed.
+        /// The payment is confirmed as paid.
         Completed = "completed",
-        /// The payment was refused.
+        /// The payment failed.
         Failed = "failed",
-        /// The customer gave up.
+        /// The customer cancelled.
         Cancelled = "cancelled",
-        /// Paid, and given back since.
+        /// The payment was paid and refunded.
         Refunded = "refunded",
-        /// The session's life ended before anything was paid.
+        /// The session expired before the customer paid.
         Expired = "expired",
     }
 }
 
 open_enum! {
-    /// Where a payment stands inside the platform.
+    /// The internal status of a payment.
     pub enum RawStatus {
-        /// The session exists; the customer has done nothing yet.
+        /// The customer has not acted yet.
         Created = "created",
-        /// The same to a merchant as `created`; older records have it.
+        /// The same as `created`, in older records.
         Pending = "pending",
         /// The customer was sent to the gateway.
         Processing = "processing",
-        /// The approval is confirmed.
+        /// The payment is confirmed as paid.
         Paid = "paid",
-        /// The payment was refused.
+        /// The payment failed.
         Failed = "failed",
-        /// The customer gave up.
+        /// The customer cancelled.
         Cancelled = "cancelled",
-        /// The session's life ended before anything was paid.
+        /// The session expired before the customer paid.
         Expired = "expired",
-        /// Paid, and given back since.
+        /// The payment was paid and refunded.
         Refunded = "refunded",
     }
 }
 
 impl RawStatus {
-    /// Whether the customer may still pay: `created`, `pending` and `processing`.
+    /// Whether the customer can still pay: `created`, `pending` or `processing`.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Created | Self::Pending | Self::Processing)
     }
 
-    /// The public status that stands for this one.
+    /// The public status for this internal one.
     #[must_use]
     pub fn public(&self) -> Status {
         match self {
@@ -65,7 +65,7 @@ impl RawStatus {
 }
 
 impl Status {
-    /// Whether nothing more is expected of the customer: everything but `pending`.
+    /// Whether the customer has nothing more to do: any known status except `pending`.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !matches!(self, Self::Pending | Self::Other(_))
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_internal_status_has_the_public_status_of_the_table() {
+    fn each_internal_status_has_its_public_status() {
         let rows = [
             ("created", "pending"),
             ("pending", "pending"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_later_version_is_kept_as_it_was_sent() {
+    fn an_unknown_status_round_trips() {
         let status: Status = serde_json::from_str(r#""disputed""#).unwrap();
         assert_eq!(status, Status::Other("disputed".into()));
         assert_eq!(serde_json::to_string(&status).unwrap(), r#""disputed""#);

@@ -1,50 +1,50 @@
-//! Moments, to the millisecond.
+//! Timestamps with millisecond precision.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment in UTC, in whole milliseconds since 1970. On the wire: ISO 8601 with milliseconds and `Z`.
+/// A UTC timestamp with millisecond precision. On the wire: ISO 8601 with milliseconds and `Z`.
 ///
 /// ```
 /// use payments_core::Timestamp;
 ///
-/// let moment: Timestamp = "2026-03-01T09:30:00+06:00".parse()?;
-/// assert_eq!(moment.to_string(), "2026-03-01T03:30:00.000Z");
-/// assert_eq!(moment.as_millis(), 1_772_335_800_000);
+/// let timestamp: Timestamp = "2026-03-01T09:30:00+06:00".parse()?;
+/// assert_eq!(timestamp.to_string(), "2026-03-01T03:30:00.000Z");
+/// assert_eq!(timestamp.as_millis(), 1_772_335_800_000);
 /// # Ok::<(), payments_core::TimestampError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
-    /// The moment so many milliseconds after 1970 began.
+    /// Creates a timestamp from Unix milliseconds.
     ///
     /// # Errors
-    /// A number beyond the year 9999, which ISO 8601 cannot write.
+    /// If the year is outside -9999 to 9999.
     pub fn from_millis(unix_millis: i64) -> Result<Self, TimestampError> {
         jiff::Timestamp::from_millisecond(unix_millis).map(Self).map_err(|_| TimestampError)
     }
 
-    /// Milliseconds since 1970.
+    /// The Unix time in milliseconds.
     #[must_use]
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 
-    /// Whole seconds since 1970; a moment before that counts as 0.
+    /// The Unix time in whole seconds, or 0 before 1970.
     #[must_use]
     pub fn as_unix_seconds(self) -> u64 {
         u64::try_from(self.0.as_second()).unwrap_or(0)
     }
 
-    /// The moment so many milliseconds later, or the last one that can be written.
+    /// Adds milliseconds, up to the maximum timestamp.
     #[must_use]
     pub fn plus_millis(self, millis: u32) -> Self {
         self.0.checked_add(jiff::SignedDuration::from_millis(millis.into())).map_or(Self(jiff::Timestamp::MAX), Self)
     }
 
-    /// The moment so many seconds later, or the last one that can be written.
+    /// Adds seconds, up to the maximum timestamp.
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {
         self.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).map_or(Self(jiff::Timestamp::MAX), Self)
@@ -67,8 +67,8 @@ impl FromStr for Timestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
-        let moment: jiff::Timestamp = text.parse().map_err(|_| TimestampError)?;
-        Self::from_millis(moment.as_millisecond())
+        let timestamp: jiff::Timestamp = text.parse().map_err(|_| TimestampError)?;
+        Self::from_millis(timestamp.as_millisecond())
     }
 }
 
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Not a moment that ISO 8601 can write.
+/// The value is not a valid timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an ISO 8601 date and time with an offset, such as 2026-03-01T03:30:00.000Z")]
 pub struct TimestampError;
@@ -95,21 +95,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_with_milliseconds_and_z() {
+    fn a_timestamp_has_milliseconds_and_z() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (1_700_000_000_007, "2023-11-14T22:13:20.007Z"),
             (-1, "1969-12-31T23:59:59.999Z"),
         ] {
-            let moment = Timestamp::from_millis(millis).unwrap();
-            assert_eq!(moment.to_string(), text);
-            assert_eq!(text.parse::<Timestamp>().unwrap(), moment);
+            let timestamp = Timestamp::from_millis(millis).unwrap();
+            assert_eq!(timestamp.to_string(), text);
+            assert_eq!(text.parse::<Timestamp>().unwrap(), timestamp);
         }
     }
 
     #[test]
-    fn what_is_finer_than_a_millisecond_is_cut_off() {
-        let moment: Timestamp = "2026-03-01T03:30:00.1239Z".parse().unwrap();
-        assert_eq!(moment.to_string(), "2026-03-01T03:30:00.123Z");
+    fn parsing_truncates_to_milliseconds() {
+        let timestamp: Timestamp = "2026-03-01T03:30:00.1239Z".parse().unwrap();
+        assert_eq!(timestamp.to_string(), "2026-03-01T03:30:00.123Z");
     }
 }

@@ -1,46 +1,45 @@
-//! The one place that says how a payment may move.
+//! The state transitions of a payment.
 //!
 //! | from | to | cause |
 //! |---|---|---|
 //! | created | processing | the customer was sent to the gateway (live) |
-//! | created, processing | paid | the gateway confirms the approval (live) |
-//! | created, processing | failed, cancelled | the gateway says so (live), or the simulator (test) |
+//! | created, processing | paid | the gateway reports the payment as paid (live) |
+//! | created, processing | failed, cancelled | the gateway reports it (live), or the simulator (test) |
 //! | created | paid | the simulator (test) |
-//! | created, processing | expired | the session's life is over |
-//! | expired, failed, cancelled | paid | only a late confirmation by the gateway (live): money that arrived stays in view |
+//! | created, processing | expired | the session expires |
+//! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
 //! | paid | refunded | a refund (live) |
 //!
-//! `pending` moves as `created` does. Anything else is a [`Refusal`] that names both states.
+//! `pending` behaves as `created`. Any other transition is a [`Refusal`].
 
 use crate::{Environment, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
 
-/// What moves a payment.
+/// The cause of a state transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The customer of a live session was sent to the gateway.
     SentToGateway(PaymentMethod),
-    /// The gateway, asked by the server, confirms this payment's id, amount and currency.
+    /// The server queried the gateway, and its id, amount and currency match the payment.
     GatewayConfirmed,
-    /// The gateway says that the payment failed.
+    /// The gateway reports that the payment failed.
     GatewayFailed,
-    /// The gateway says that the customer gave up.
+    /// The gateway reports that the customer cancelled.
     GatewayCancelled,
-    /// The simulator of a test session was told to end so.
+    /// The simulator of a test session was called.
     Simulated(SimulateOutcome),
-    /// The session's life is over; where the customer had been sent to the gateway, it was asked once more and says
-    /// unpaid.
+    /// The session expired. If the customer had been sent to the gateway, a last query found the payment unpaid.
     SessionEnded,
-    /// The merchant gives the money back.
+    /// The merchant refunds the payment.
     Refunded {
         /// The refund's new id.
         id: RefundId,
-        /// Why, in the merchant's words.
+        /// The merchant's reason.
         reason: Option<String>,
     },
 }
 
 impl Cause {
-    /// Where this cause leads.
+    /// The status after this cause.
     fn target(&self) -> RawStatus {
         match self {
             Self::SentToGateway(_) => RawStatus::Processing,
@@ -52,7 +51,7 @@ impl Cause {
         }
     }
 
-    /// The environment in which this cause can occur, where it is only one.
+    /// The environment in which this cause can occur, or `None` for both.
     fn environment(&self) -> Option<Environment> {
         match self {
             Self::Simulated(_) => Some(Environment::Test),
@@ -62,36 +61,36 @@ impl Cause {
     }
 }
 
-/// A move that the table does not have.
+/// Why a transition is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The state forbids it.
+    /// The payment's status does not allow it.
     #[error("a payment that is {from} cannot become {to}")]
     State {
-        /// Where the payment stands.
+        /// The payment's status.
         from: RawStatus,
-        /// Where it was to go.
+        /// The status after the transition.
         to: RawStatus,
     },
-    /// Only test sessions have a simulator.
+    /// Only test payments can be simulated.
     #[error("a live payment cannot be simulated; only a payment made with a test key can")]
     LiveSimulation,
-    /// Test payments moved no money.
+    /// Only live payments move money.
     #[error("a test payment cannot become {to}; only a payment made with a live key can")]
     TestPayment {
-        /// Where it was to go.
+        /// The status after the transition.
         to: RawStatus,
     },
-    /// No refund of this payment waits to be settled by hand.
-    #[error("this payment has no refund that waits for its settlement")]
+    /// No refund of this payment waits for manual settlement.
+    #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
 }
 
-/// Where a payment goes from here, as the table has it.
+/// The status of a payment after a transition.
 ///
 /// # Errors
-/// A [`Refusal`] for whatever the table does not have.
+/// [`Refusal`] if the transition is not allowed.
 pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> Result<RawStatus, Refusal> {
     use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
 
@@ -133,7 +132,7 @@ pub(crate) mod tests {
         ]
     }
 
-    /// The table once more, written as rows: from, environment, cause (by its place above), to.
+    /// The allowed transitions: from, environment, index of the cause in [`causes`], to.
     fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
         use Environment::{Live, Test};
         let mut rows = vec![("paid", Live, 8, "refunded")];
@@ -164,7 +163,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_state_and_cause_goes_where_the_table_says_and_nowhere_else() {
+    fn every_status_and_cause_follows_the_table() {
         for from in RawStatus::KNOWN.iter().chain([&RawStatus::Other("later".into())]) {
             for environment in [Environment::Live, Environment::Test] {
                 for (index, cause) in causes().iter().enumerate() {
@@ -179,7 +178,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_refusal_names_both_states() {
+    fn a_refusal_names_both_statuses() {
         let refusal = transition(&RawStatus::Refunded, Environment::Live, &Cause::GatewayConfirmed).unwrap_err();
         assert_eq!(refusal.to_string(), "a payment that is refunded cannot become paid");
     }

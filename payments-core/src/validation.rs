@@ -1,4 +1,4 @@
-//! Reading a request's body field by field, so that all its faults are told at once, each by its name.
+//! Reads a request body field by field, and collects an error for each invalid field.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,34 +8,34 @@ use serde_json::value::RawValue;
 use crate::json_fault;
 use crate::near_miss::is_near_miss;
 
-/// What is wrong with a request: one sentence for each fault, beginning with the field's name.
+/// The errors of an invalid request: one sentence per fault, which begins with the field's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invalid {
     sentences: Vec<String>,
 }
 
 impl Invalid {
-    /// A request that is wrong as a whole or in one field.
+    /// Creates errors with one sentence.
     #[must_use]
     pub fn new(sentence: impl Into<String>) -> Self {
         Self { sentences: vec![sentence.into()] }
     }
 
-    /// Notes that a field is wrong, and goes on with something in its place.
+    /// Adds an error for a field, and returns `instead` so that reading can continue.
     pub fn add<T>(&mut self, field: impl fmt::Display, fault: impl fmt::Display, instead: T) -> T {
         self.sentences.push(format!("{field} {fault}"));
         instead
     }
 
-    /// Notes all that another part of the request has wrong.
+    /// Adds the errors of another part of the request.
     pub fn append(&mut self, mut other: Self) {
         self.sentences.append(&mut other.sentences);
     }
 
-    /// The value, if nothing was noted.
+    /// Returns the value if there are no errors.
     ///
     /// # Errors
-    /// Everything that was noted.
+    /// The collected errors.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.sentences.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -55,23 +55,23 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// The fields of a JSON object that came from outside. Each is asked for by its name; what is wrong with it is noted
-/// and the reading goes on. A field that is `null` counts as not given.
+/// The fields of an untrusted JSON object. Reading an invalid field collects an error and continues. A field that is
+/// `null` counts as missing.
 pub struct Fields<'b> {
-    /// `customer.` while the entries of `customer` are read.
+    /// For example `customer.` for the fields of `customer`.
     prefix: String,
     entries: Vec<(Cow<'b, str>, &'b RawValue)>,
-    /// The names that were asked for.
+    /// The names read so far.
     known: Vec<&'static str>,
     refuses_near_misses: bool,
     invalid: Invalid,
 }
 
 impl<'b> Fields<'b> {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// A body that is not a JSON object in UTF-8, or that gives a field twice.
+    /// If the body is not a JSON object in UTF-8, or has a field twice.
     pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
         let text = std::str::from_utf8(body).map_err(|_| Invalid::new("body must be UTF-8"))?;
         let json: &RawValue =
@@ -90,8 +90,8 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// Also notes every field that nobody asks for and whose name is a slip away from one that somebody asks for. For
-    /// requests that move money: a misspelt `currency` must not mean the default currency.
+    /// Also collects an error for each unknown field whose name is a misspelling of a known one. Use it for requests
+    /// that move money: a misspelt `currency` must not select the default currency.
     #[must_use]
     pub fn refusing_near_misses(mut self) -> Self {
         self.refuses_near_misses = true;
@@ -104,20 +104,20 @@ impl<'b> Fields<'b> {
         names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
     }
 
-    /// The JSON text of a field, or `None` if it is missing or `null`.
+    /// The JSON text of a field, or `None` if the field is missing or `null`.
     pub fn raw(&mut self, name: &'static str) -> Option<&'b str> {
         self.known.push(name);
         let (_, value) = self.entries.iter().find(|(known, _)| known == name)?;
         (value.get() != "null").then(|| value.get())
     }
 
-    /// Notes what is wrong with a field, and goes on with something in its place.
+    /// Adds an error for a field, and returns `instead` so that reading can continue.
     pub fn fault<T>(&mut self, name: &str, fault: impl fmt::Display, instead: T) -> T {
         let field = format!("{}{name}", self.prefix);
         self.invalid.add(field, fault, instead)
     }
 
-    /// A text of at most so many bytes, or `None` if it was not given.
+    /// Reads a string of at most `max_bytes` bytes, or `None` if the field is missing.
     pub fn text(&mut self, name: &'static str, max_bytes: usize) -> Option<String> {
         let json = self.raw(name)?;
         match serde_json::from_str::<String>(json) {
@@ -127,7 +127,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// A text that must be given and pass a check, which says what it must be otherwise.
+    /// Reads a required string that must pass `check`, which returns the error otherwise.
     pub fn required_text(
         &mut self,
         name: &'static str,
@@ -144,7 +144,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// Reads the entries of a nested object, naming them `outer.entry`. A missing one has no entries.
+    /// Reads the fields of a nested object, which errors name `outer.field`. A missing object has no fields.
     pub fn nested<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
         let entries = match self.raw(name) {
             None => Vec::new(),
@@ -164,21 +164,21 @@ impl<'b> Fields<'b> {
             invalid: std::mem::take(&mut self.invalid),
         };
         let value = read(&mut inner);
-        inner.note_near_misses();
+        inner.add_near_misses();
         self.invalid = inner.invalid;
         value
     }
 
-    /// The value that was read, if no field was wrong.
+    /// Returns the value if there are no errors.
     ///
     /// # Errors
-    /// Everything that was wrong, in the order in which it was read.
+    /// The collected errors, in order.
     pub fn finish<T>(mut self, value: T) -> Result<T, Invalid> {
-        self.note_near_misses();
+        self.add_near_misses();
         self.invalid.or(value)
     }
 
-    fn note_near_misses(&mut self) {
+    fn add_near_misses(&mut self) {
         let Self { prefix, entries, known, refuses_near_misses: true, invalid } = self else { return };
         for (name, _) in entries.iter().filter(|(name, _)| !known.iter().any(|known| known == name)) {
             if let Some(meant) = known.iter().find(|known| is_near_miss(name, known)) {
@@ -192,7 +192,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// The entries of a JSON object in their order, repeated ones included.
+/// The entries of a JSON object in order, including repeated names.
 fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     struct Entries<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
 
@@ -218,7 +218,7 @@ fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
         }
     }
 
-    /// A name, borrowed unless it holds escapes.
+    /// A name, borrowed unless it contains escapes.
     #[derive(Deserialize)]
     struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
 
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_faults_are_told_at_once_and_each_names_its_field() {
+    fn errors_name_every_invalid_field() {
         let mut fields = Fields::of_body(br#"{"a":1,"b":"long","c":{"d":[]}}"#).unwrap();
         fields.text("a", 10);
         fields.text("b", 3);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_asks_for_is_refused_only_where_it_is_a_slip_of_one_that_is_asked_for() {
+    fn an_unknown_name_fails_only_if_it_is_a_misspelling() {
         let body = br#"{"amout":1,"Customer":{},"other":2,"customer":{"emial":"a","free":1,"bag":{"amout":1}}}"#;
         let read = |mut fields: Fields<'_>| {
             fields.raw("amount");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_says_what_it_must_be() {
+    fn a_body_that_is_not_an_object_fails() {
         for (body, sentence) in [
             (&b""[..], "body must be valid JSON; it is empty"),
             (b"{\"a\":1,}", "body must be valid JSON; trailing comma at line 1, column 8"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_as_deep_as_a_body_can_hold_is_read_without_harm() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
         assert!(Fields::of_body(deep.as_bytes()).is_ok());
     }

@@ -1,15 +1,15 @@
-//! Addresses on the web.
+//! Web URLs.
 
 use url::{Host, Url};
 
-/// An absolute http or https address with a host, written without control characters or white space.
+/// Parses an absolute http or https URL with a host and without control characters or white space.
 pub(crate) fn web_url(text: &str) -> Option<Url> {
     let clean = !text.chars().any(|char| char.is_control() || char.is_whitespace());
     let url = Url::parse(text).ok().filter(|_| clean)?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// What a text must be that is no [`web_url`].
+/// The error for a text that [`web_url`] rejects.
 pub(crate) fn web_url_fault(text: &str) -> &'static str {
     match Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
@@ -17,7 +17,7 @@ pub(crate) fn web_url_fault(text: &str) -> &'static str {
     }
 }
 
-/// Whether an address is of this machine.
+/// Whether a URL has a loopback host.
 pub(crate) fn is_localhost(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -1,4 +1,4 @@
-//! Webhook endpoints and the deliveries made to them.
+//! Webhook endpoints and deliveries.
 
 use std::fmt;
 
@@ -15,86 +15,86 @@ use crate::{
 const MAX_URL_BYTES: usize = 2048;
 
 aliased_resource! {
-    /// An address that gets events (API specification, "Webhook endpoint").
+    /// A webhook endpoint (API specification, "Webhook endpoint").
     pub struct WebhookEndpoint {
-        /// Identifier of the endpoint.
+        /// The endpoint's id.
         id: WebhookId = "id",
-        /// Whose endpoint it is.
+        /// The endpoint's developer.
         developer_id: DeveloperId = "developerId",
-        /// The developer app it belongs to, if any: it gets the events of that app's payments and of payments without an
-        /// app.
+        /// The endpoint's developer app, if any. The endpoint then gets events of that app's payments and of payments
+        /// without an app.
         app_id: Option<AppId> = "appId",
-        /// Where events are sent.
+        /// The URL that receives events.
         url: String = "url",
-        /// The signing secret; its whole text is the key.
+        /// The signing secret. Its whole text is the key.
         secret: SigningSecret = "secret",
-        /// Which events it gets.
+        /// The events to send.
         events: Subscription = "events",
-        /// Whether it gets any.
+        /// Whether events are sent.
         is_active: bool = "isActive",
-        /// When it was made.
+        /// When the endpoint was created.
         created_at: Timestamp = "createdAt",
-        /// When it last changed.
+        /// When the endpoint last changed.
         updated_at: Timestamp = "updatedAt",
     }
 }
 
 aliased_resource! {
-    /// One event sent to one endpoint (API specification, "Webhook delivery").
+    /// The delivery of an event to an endpoint (API specification, "Webhook delivery").
     pub struct Delivery {
-        /// Identifier of the delivery; the request carried it as `X-Service-Delivery`.
+        /// The delivery's id, which the request has as `X-Service-Delivery`.
         id: DeliveryId = "id",
-        /// The endpoint it went to.
+        /// The endpoint.
         webhook_id: WebhookId = "webhookId",
-        /// Whose endpoint that is.
+        /// The endpoint's developer.
         developer_id: DeveloperId = "developerId",
-        /// What happened.
+        /// The event's kind.
         event: EventKind = "event",
-        /// The envelope as it was sent.
+        /// The request's body.
         payload: RawJson = "payload",
-        /// The HTTP status of the answer; `None` while it is under way, and where no answer came.
+        /// The HTTP status of the response; `None` without a response.
         response_status: Option<u16> = "responseStatus" | "statusCode",
-        /// The first 1024 bytes of the answer's body.
+        /// The first 1024 bytes of the response's body.
         response_body: Option<String> = "responseBody",
-        /// Why there is no answer; `None` where there is one, whatever its status, and while it is pending.
+        /// Why there is no response; `None` if there is one, or while the delivery is pending.
         error: Option<DeliveryError> = "error",
-        /// How long the attempt took, in milliseconds; `None` where none was made.
+        /// How long the delivery attempt took, in milliseconds; `None` without an attempt.
         duration_ms: Option<u64> = "durationMs",
-        /// How many requests were made.
+        /// The number of delivery attempts.
         attempts: u32 = "attempts" | "attemptNumber",
-        /// How it ended.
+        /// The delivery's status.
         status: DeliveryStatus = "status",
-        /// When an answer came.
+        /// When the response arrived.
         delivered_at: Option<Timestamp> = "deliveredAt",
-        /// When it was put into the outbox.
+        /// When the delivery was added to the outbox.
         created_at: Timestamp = "createdAt",
     }
 }
 
 open_enum! {
-    /// How a delivery ended.
+    /// The status of a delivery.
     pub enum DeliveryStatus {
-        /// It waits in the outbox, or is under way.
+        /// The delivery is in the outbox or in flight.
         Pending = "pending",
-        /// The endpoint answered with a 2xx status.
+        /// The endpoint responded with a 2xx status.
         Success = "success",
-        /// It answered with another status, or not within 8 seconds. It is not tried again.
+        /// The endpoint responded with another status, or not within 8 seconds. There is no retry.
         Failed = "failed",
     }
 }
 
 aliased_resource! {
-    /// Why a delivery got no answer.
+    /// Why a delivery got no response.
     pub struct DeliveryError {
-        /// A stable word, for programs.
+        /// A stable code for programs.
         code: DeliveryErrorCode = "code",
-        /// A sentence, for people.
+        /// A sentence for people.
         message: String = "message",
     }
 }
 
 impl DeliveryError {
-    /// An error with this code and sentence.
+    /// Creates an error.
     #[must_use]
     pub fn new(code: DeliveryErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), unknown: UnknownFields::default() }
@@ -102,48 +102,48 @@ impl DeliveryError {
 }
 
 open_enum! {
-    /// Why a delivery got no answer.
+    /// Why a delivery got no response.
     pub enum DeliveryErrorCode {
         /// Nothing listens at the endpoint's address.
         ConnectionRefused = "connection_refused",
-        /// The endpoint closed the connection before it answered.
+        /// The endpoint closed the connection before it responded.
         ConnectionClosed = "connection_closed",
         /// The endpoint's address could not be reached.
         ConnectionFailed = "connection_failed",
-        /// No answer came within 8 seconds.
+        /// No response arrived within 8 seconds.
         Timeout = "timeout",
         /// The endpoint's host name could not be resolved.
         DnsFailed = "dns_failed",
-        /// The TLS handshake failed: most often the certificate is not valid.
+        /// The TLS handshake failed, usually because the certificate is invalid.
         TlsFailed = "tls_failed",
-        /// What came back was not HTTP.
+        /// The response was not HTTP.
         InvalidResponse = "invalid_response",
-        /// The endpoint's host name leads to an address that may not be called.
+        /// The endpoint's host name resolves to an address that the server must not call.
         AddressNotAllowed = "address_not_allowed",
-        /// The endpoint was removed while the delivery waited.
+        /// The endpoint was removed while the delivery was pending.
         EndpointRemoved = "endpoint_removed",
-        /// The request could not be made.
+        /// The request could not be built.
         NotSent = "not_sent",
     }
 }
 
-/// A webhook's signing secret as the API gives it. `Debug` does not show it.
+/// A webhook endpoint's signing secret. `Debug` omits it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SigningSecret(String);
 
 impl SigningSecret {
-    /// How many random bytes a new secret takes.
+    /// The number of random bytes of a new secret.
     pub const RANDOM_BYTES: usize = 32;
 
-    /// A new secret: `whsec_` and the bytes in hex.
+    /// Creates a secret: `whsec_` and the bytes in hex.
     #[must_use]
     pub fn new(random: [u8; Self::RANDOM_BYTES]) -> Self {
         let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Self(format!("whsec_{hex}"))
     }
 
-    /// The secret's text, to sign or verify with.
+    /// The secret's text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -156,17 +156,17 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// Which events an endpoint gets. On the wire: a list of names, or `["*"]` for all.
+/// The events that an endpoint gets. On the wire: a list of names, or `["*"]` for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subscription {
-    /// Every event, those of later versions included.
+    /// All events, including those of later API versions.
     All,
     /// These events.
     Only(Vec<EventKind>),
 }
 
 impl Subscription {
-    /// Whether an event of this kind is wanted.
+    /// Whether the endpoint gets events of this kind.
     #[must_use]
     pub fn wants(&self, kind: &EventKind) -> bool {
         match self {
@@ -198,7 +198,7 @@ impl Serialize for Subscription {
     }
 }
 
-/// Reads a list of names, or a single one.
+/// Deserializes a list of names or a single name.
 impl<'de> Deserialize<'de> for Subscription {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -218,34 +218,33 @@ impl<'de> Deserialize<'de> for Subscription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CreateWebhook {
-    /// Where events are to be sent: an absolute address.
+    /// The absolute URL that receives events.
     pub url: String,
-    /// Which events.
+    /// The events to send.
     pub events: Subscription,
-    /// The developer app it belongs to, if any.
+    /// The endpoint's developer app, if any.
     #[serde(rename = "appId", skip_serializing_if = "Option::is_none")]
     pub app_id: Option<AppId>,
 }
 
 impl CreateWebhook {
-    /// An endpoint at this address for these events.
+    /// Creates parameters for an endpoint with this URL and these events.
     #[must_use]
     pub fn new(url: impl Into<String>, events: Subscription) -> Self {
         Self { url: url.into(), events, app_id: None }
     }
 
-    /// Says which developer app the endpoint belongs to. It then gets the events of that app's payments and of payments
-    /// without an app, not those of other apps' payments.
+    /// Sets the developer app. The endpoint then gets events of that app's payments and of payments without an app.
     #[must_use]
     pub fn app_id(mut self, app_id: AppId) -> Self {
         self.app_id = Some(app_id);
         self
     }
 
-    /// Reads and validates the body of a request. Which addresses may be called is for the server to say.
+    /// Parses and validates a request body. The server checks separately whether it may call the URL.
     ///
     /// # Errors
-    /// One sentence for each fault of the body.
+    /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(body)?;
         let url = fields.required_text("url", MAX_URL_BYTES, |text| web_url(text).map(drop).ok_or(web_url_fault(text)));
@@ -280,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_a_list_of_known_names_or_a_star() {
+    fn events_must_be_a_list_of_known_names_or_a_star() {
         let events = |json: &str| {
             CreateWebhook::from_json(format!(r#"{{"url":"https://a.example/hook","events":{json}}}"#).as_bytes())
                 .map(|params| serde_json::to_string(&params.events).unwrap())
@@ -302,11 +301,11 @@ mod tests {
         let json = serde_json::to_string(&delivery).unwrap();
         assert!(json.contains(r#""responseStatus":200,"statusCode":200,"#), "{json}");
         assert!(json.contains(r#""attempts":1,"attemptNumber":1,"#), "{json}");
-        assert!(json.contains(r#""error":null,"durationMs":null,"#), "a record from before reads as null: {json}");
+        assert!(json.contains(r#""error":null,"durationMs":null,"#), "a missing field serializes as null: {json}");
     }
 
     #[test]
-    fn a_deliverys_error_of_a_later_version_is_passed_on_as_it_came() {
+    fn an_unknown_delivery_error_round_trips() {
         let json = r#"{"code":"quota_exceeded","message":"the endpoint is over its quota","hint":7}"#;
         let error: DeliveryError = serde_json::from_str(json).unwrap();
         assert_eq!(error.code, DeliveryErrorCode::Other("quota_exceeded".into()));
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_does_not_show_a_secret() {
+    fn debug_omits_the_secret() {
         let secret = SigningSecret::new([0xab; 32]);
         assert_eq!(secret.reveal(), format!("whsec_{}", "ab".repeat(32)));
         assert!(!format!("{secret:?}").contains("ab"));
