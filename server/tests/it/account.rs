@@ -5,10 +5,6 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, payment_of};
 
-async fn get(server: &Server, path: &str) -> Value {
-    server.request(Method::GET, path).send().await.unwrap().json().await.unwrap()
-}
-
 async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
     let mut body = payment_of(&json!(amount));
     body["currency"] = currency.into();
@@ -21,7 +17,7 @@ async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
     let mut server = Server::start();
-    let empty = get(&server, "/account").await;
+    let empty = server.get("/account").await;
     assert_eq!(empty["balance"], json!({"bdt": 0, "usd": 0, "bdt_balance": 0, "usd_balance": 0}));
     assert_eq!(empty["volume"], json!({"bdt": 0, "usd": 0, "total_payments": 0}));
     pay(&server, 750.0, "BDT", "success").await;
@@ -30,11 +26,11 @@ async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
     pay(&server, 99.0, "BDT", "fail").await;
     pay(&server, 99.0, "USD", "cancel").await;
     server.crash_and_restart();
-    let account = get(&server, "/account").await;
+    let account = server.get("/account").await;
     // 750 - 37.5, 12.5 - 0.63, 0.09 - 0.
     assert_eq!(account["balance"], json!({"bdt": 712.59, "usd": 11.87, "bdt_balance": 712.59, "usd_balance": 11.87}));
     assert_eq!(account["volume"], json!({"bdt": 750.09, "usd": 12.5, "total_payments": 3}));
-    assert_eq!(get(&server, "/account/balance").await, json!({"bdt_balance": 712.59, "usd_balance": 11.87}));
+    assert_eq!(server.get("/account/balance").await, json!({"bdt_balance": 712.59, "usd_balance": 11.87}));
     let workspace = account["workspace"].as_object().unwrap();
     assert_eq!(workspace.keys().collect::<Vec<_>>(), ["id", "name", "slug", "website", "status"]);
     assert_eq!(
@@ -46,9 +42,9 @@ async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_apps_list_repeats_the_webhook_url_as_website_url() {
     let server = Server::start();
-    assert_eq!(get(&server, "/account/apps").await, json!([]));
-    let workspace = get(&server, "/account").await["workspace"]["id"].as_str().unwrap().to_owned();
-    let made = server.administer(&[
+    assert_eq!(server.get("/account/apps").await, json!([]));
+    let workspace = server.get("/account").await["workspace"]["id"].as_str().unwrap().to_owned();
+    let id = server.run(&[
         "apps",
         "create",
         "--workspace",
@@ -60,10 +56,9 @@ async fn the_apps_list_repeats_the_webhook_url_as_website_url() {
         "--webhook-url",
         "https://a.example/hook",
     ]);
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let apps = get(&server, "/account/apps").await;
+    let apps = server.get("/account/apps").await;
     let app = &apps[0];
-    assert_eq!(app["id"], String::from_utf8(made.stdout).unwrap().trim());
+    assert_eq!(app["id"], id);
     assert_eq!((&app["name"], &app["redirectUris"]), (&json!("Till"), &json!(["https://a.example/back"])));
     assert_eq!((&app["webhookUrl"], &app["websiteUrl"]), (&json!("https://a.example/hook"), &app["webhookUrl"]));
     assert_eq!((&app["status"], &app["isActive"], &app["description"]), (&json!("active"), &json!(true), &Value::Null));

@@ -4,14 +4,7 @@ use payments_client::{Client, CreatePayment, CreateWebhook, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::server::{BINARY, Server};
-
-fn line(output: &std::process::Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(text.lines().count(), 1, "{text:?}");
-    text.trim_end().to_owned()
-}
+use crate::server::{BINARY, Server, assert_nowhere, files_under};
 
 fn client(server: &Server, key: &str) -> Client {
     Client::builder(key).base_url(&server.url).build().unwrap()
@@ -24,18 +17,18 @@ fn order() -> CreatePayment {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_creates_workspaces_and_keys_with_and_without_a_running_server() {
     let mut server = Server::start();
-    let running = line(&server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]));
-    let key = line(&server.administer(&["keys", "create", "--workspace", &running, "--environment", "test"]));
+    let running = server.run(&["workspaces", "create", "--name", "Rahim & Sons"]);
+    let key = server.run(&["keys", "create", "--workspace", &running, "--environment", "test"]);
     assert!(key.starts_with("sk_test_"));
     let payment = client(&server, &key).payments().create(order()).await.unwrap();
     let page = server.keyless(Method::GET, &format!("/checkout/{}", payment.id)).send().await.unwrap();
     assert!(page.text().await.unwrap().contains("Rahim &#38; Sons"));
 
     assert!(server.terminate().success());
-    let stopped = server.administer(&["workspaces", "create", "--name", "Offline", "--json"]);
-    let stopped: Value = serde_json::from_str(&line(&stopped)).unwrap();
+    let stopped = server.run(&["workspaces", "create", "--name", "Offline", "--json"]);
+    let stopped: Value = serde_json::from_str(&stopped).unwrap();
     let arguments = ["keys", "create", "--workspace", stopped["id"].as_str().unwrap(), "--environment", "test"];
-    let offline_key = line(&server.administer(&arguments));
+    let offline_key = server.run(&arguments);
     server.restart();
     assert_eq!(client(&server, &offline_key).payments().list().await.unwrap().total, 0);
     assert_eq!(client(&server, &key).payments().list().await.unwrap().total, 1);
@@ -51,13 +44,13 @@ async fn command_line_errors_say_what_to_do() {
         (&["keys", "create", "--workspace", "ws_none", "--environment", "prod"], 2, "possible values: live, test"),
         (&["serve", "--listen", "127.0.0.1:0"], 1, &holder),
     ] {
-        let output = server.administer(arguments);
+        let output = server.try_run(arguments);
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{text}");
         assert!(text.contains(expected), "{text}");
         assert!(output.stdout.is_empty());
     }
-    let taken = server.url.strip_prefix("http://").unwrap();
+    let taken = server.address();
     let elsewhere = tempfile::tempdir().unwrap();
     let mut second = std::process::Command::new(BINARY);
     let second = second.args(["--listen", taken, "--data-dir"]).arg(elsewhere.path()).output().unwrap();
@@ -67,7 +60,7 @@ async fn command_line_errors_say_what_to_do() {
 #[test]
 fn a_flag_overrides_the_environment_which_overrides_the_file() {
     let server = Server::start();
-    let taken = server.url.strip_prefix("http://").unwrap();
+    let taken = server.address();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("payments.toml");
     let good = format!("listen = '{taken}'\n[stripe]\nsecret_key = 'sk_live_hush'\n");
@@ -94,10 +87,8 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_sees_only_records_of_its_developer_and_environment() {
     let server = Server::start();
-    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Other"]));
-    let create = |environment| {
-        line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", environment]))
-    };
+    let workspace = server.run(&["workspaces", "create", "--name", "Other"]);
+    let create = |environment| server.run(&["keys", "create", "--workspace", &workspace, "--environment", environment]);
     let (test, live) = (create("test"), create("live"));
     let owner = server.client();
     let payment = owner.payments().create(order()).await.unwrap();
@@ -121,8 +112,7 @@ async fn a_key_sees_only_records_of_its_developer_and_environment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_a_live_payment_without_a_gateway_returns_422() {
     let server = Server::start();
-    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Live"]));
-    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]));
+    let key = server.new_key("Live", "live");
     let refused = client(&server, &key).payments().create(order()).await.unwrap_err();
     assert_eq!(refused.status(), Some(422));
     assert!(refused.to_string().contains("no gateway for live BDT payments"), "{refused}");
@@ -131,32 +121,20 @@ async fn creating_a_live_payment_without_a_gateway_returns_422() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_file_contains_an_api_key_in_clear_text() {
     let mut server = Server::start();
-    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Quiet"]));
-    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));
+    let key = server.new_key("Quiet", "test");
     client(&server, &key).payments().create(order()).await.unwrap();
     assert!(server.terminate().success());
-    let secret = key.strip_prefix("sk_test_").unwrap().as_bytes();
-    let mut files = vec![server.directory.path().to_owned()];
-    let mut read = 0;
-    while let Some(path) = files.pop() {
-        if path.is_dir() {
-            files.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.is_file() {
-            let bytes = std::fs::read(&path).unwrap();
-            assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{}", path.display());
-            read += 1;
-        }
-    }
-    assert!(read >= 3);
+    assert!(files_under(server.directory.path()).len() >= 3);
+    assert_nowhere(key.strip_prefix("sk_test_").unwrap(), server.directory.path());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     let server = Server::start();
-    let workspace = line(&server.administer(&["workspaces", "create", "--name", "Rotating"]));
-    let key = line(&server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]));
+    let workspace = server.run(&["workspaces", "create", "--name", "Rotating"]);
+    let key = server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
     let list = || {
-        let listed: Value = serde_json::from_str(&line(&server.administer(&["keys", "list", "--json"]))).unwrap();
+        let listed: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
         let keys = listed["keys"].as_array().unwrap().clone();
         keys.into_iter().filter(|row| row["workspace"] == *workspace).collect::<Vec<_>>()
     };
@@ -164,7 +142,7 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert_eq!((&first["environment"], &first["last4"]), (&"test".into(), &key[key.len() - 4..].into()));
     assert_eq!(first["revokedAt"], Value::Null);
 
-    let rotated = line(&server.administer(&["keys", "rotate", first["id"].as_str().unwrap()]));
+    let rotated = server.run(&["keys", "rotate", first["id"].as_str().unwrap()]);
     assert!(client(&server, &key).payments().list().await.unwrap_err().is_authentication());
     assert_eq!(client(&server, &rotated).payments().list().await.unwrap().total, 0);
     let rows = list();
@@ -172,10 +150,10 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert_eq!(rows.len(), 2);
 
     let new = rows.into_iter().find(|row| row["revokedAt"] == Value::Null).unwrap();
-    line(&server.administer(&["keys", "revoke", new["id"].as_str().unwrap()]));
+    server.run(&["keys", "revoke", new["id"].as_str().unwrap()]);
     assert!(client(&server, &rotated).payments().list().await.unwrap_err().is_authentication());
-    let again = server.administer(&["keys", "rotate", new["id"].as_str().unwrap()]);
+    let again = server.try_run(&["keys", "rotate", new["id"].as_str().unwrap()]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("this key is already revoked"));
-    let unknown = server.administer(&["keys", "revoke", "key_unknown"]);
+    let unknown = server.try_run(&["keys", "revoke", "key_unknown"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no API key has this id"));
 }

@@ -5,28 +5,22 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{Server, eventually, payment_of},
 };
 
-fn line(server: &Server, arguments: &[&str]) -> String {
-    let output = server.administer(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
 fn workspace(server: &Server) -> String {
-    line(server, &["workspaces", "create", "--name", "Rahim"])
+    server.run(&["workspaces", "create", "--name", "Rahim"])
 }
 
 fn app(server: &Server, workspace: &str, name: &str) -> String {
-    line(server, &["apps", "create", "--workspace", workspace, "--name", name])
+    server.run(&["apps", "create", "--workspace", workspace, "--name", name])
 }
 
 fn key(server: &Server, workspace: &str, app: Option<&str>) -> String {
     let mut arguments = vec!["keys", "create", "--workspace", workspace, "--environment", "test"];
     arguments.extend(app.iter().flat_map(|app| ["--app", app]));
-    line(server, &arguments)
+    server.run(&arguments)
 }
 
 async fn create(server: &Server, key: &str) -> Value {
@@ -59,7 +53,7 @@ async fn an_app_endpoint_receives_events_of_its_app_and_of_payments_without_an_a
     let client = Client::builder(&keys[0]).base_url(&server.url).build().unwrap();
     let mut receivers = Vec::new();
     for app in [None, Some(&till), Some(&kiosk)] {
-        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+        let receiver = Receiver::ok().await;
         let mut params = CreateWebhook::new(receiver.url(), Subscription::All);
         params.app_id = app.map(|id| id.parse().unwrap());
         let endpoint = client.webhooks().create(params).await.unwrap();
@@ -98,20 +92,20 @@ async fn a_key_keeps_its_app_through_rotation_and_keys_list_shows_the_app() {
     let (own, other) = (workspace(&server), workspace(&server));
     let (till, foreign) = (app(&server, &own, "Till"), app(&server, &other, "Theirs"));
     for id in ["app_unknown", "", &foreign] {
-        let refused = server.administer(&["keys", "create", "--workspace", &own, "--environment", "test", "--app", id]);
+        let refused = server.try_run(&["keys", "create", "--workspace", &own, "--environment", "test", "--app", id]);
         assert!(!refused.status.success());
         assert!(String::from_utf8_lossy(&refused.stderr).contains("no developer app has this id"), "{id}");
     }
     key(&server, &own, Some(&till));
     let rows = || {
-        let listed: Value = serde_json::from_str(&line(&server, &["keys", "list", "--json"])).unwrap();
+        let listed: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
         let rows = listed["keys"].as_array().unwrap().clone();
         rows.into_iter().filter(|row| row["workspace"] == own.as_str()).collect::<Vec<_>>()
     };
     let bound = rows().remove(0);
     assert_eq!(bound["app"], till);
-    let rotated = line(&server, &["keys", "rotate", bound["id"].as_str().unwrap()]);
+    let rotated = server.run(&["keys", "rotate", bound["id"].as_str().unwrap()]);
     assert_eq!(create(&server, &rotated).await["appId"], till);
     assert!(rows().iter().all(|row| row["app"] == till));
-    assert!(line(&server, &["keys", "list"]).contains(&format!(" {till}")));
+    assert!(server.run(&["keys", "list"]).contains(&format!(" {till}")));
 }

@@ -10,11 +10,10 @@ use std::{
     },
 };
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of};
+use crate::server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of};
 
 /// Creates and pays payments until `stop` is set or the server stops. Returns the ids of acknowledged paid payments.
 fn shops(server: &Server, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Vec<String>>> {
@@ -45,8 +44,7 @@ async fn paid_by(shops: Vec<JoinHandle<Vec<String>>>) -> Vec<String> {
 }
 
 async fn total(server: &Server) -> u64 {
-    let request = server.request(Method::GET, "/payments?limit=1&status=completed");
-    request.send().await.unwrap().json::<Value>().await.unwrap()["total"].as_u64().unwrap()
+    server.get("/payments?limit=1&status=completed").await["total"].as_u64().unwrap()
 }
 
 fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
@@ -59,10 +57,6 @@ fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
         command.arg(path);
     }
     command.output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// Replaces the store by a restored one and restarts.
@@ -84,19 +78,17 @@ async fn a_backup_taken_under_load_restores_to_a_consistent_store() {
     eventually("some payments", async || (total(&server).await > 20).then_some(())).await;
     let before = total(&server).await;
     let backup = in_directory(&server, "backup");
-    let made = server.administer(&["backup", backup.to_str().unwrap()]);
-    assert!(made.status.success(), "{}", text(&made));
+    server.run(&["backup", backup.to_str().unwrap()]);
     let after = total(&server).await;
     // `check` also passes while the store is written to.
-    let checked = server.administer(&["check"]);
-    assert!(checked.status.success(), "{}", text(&checked));
+    server.run(&["check"]);
     stop.store(true, Ordering::Relaxed);
     paid_by(shops).await;
     server.kill();
 
     let restored = in_directory(&server, "restored");
     let output = run(&["restore"], &[("", &backup), ("--data-dir", &restored)]);
-    assert!(output.status.success(), "{}", text(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     serve(&mut server, &restored);
     let held = total(&server).await;
     assert!((before..=after).contains(&held), "{held} is not between {before} and {after}");
@@ -108,8 +100,7 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
     let stop = Arc::new(AtomicBool::new(false));
     let shops = shops(&server, &stop);
     let backup = in_directory(&server, "backup");
-    let made = server.administer(&["backup", backup.to_str().unwrap()]);
-    assert!(made.status.success(), "{}", text(&made));
+    server.run(&["backup", backup.to_str().unwrap()]);
     let at_backup = total(&server).await;
     eventually("more payments", async || (total(&server).await > at_backup + 20).then_some(())).await;
     server.kill();
@@ -120,11 +111,10 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
 
     let restored = in_directory(&server, "restored");
     let output = run(&["restore"], &[("", &backup), ("--journal", &journal), ("--data-dir", &restored)]);
-    assert!(output.status.success(), "{}", text(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     serve(&mut server, &restored);
     for id in &paid {
-        let request = server.request(Method::GET, &format!("/payments/{id}"));
-        let payment: Value = request.send().await.unwrap().json().await.unwrap();
+        let payment = server.get(&format!("/payments/{id}")).await;
         assert_eq!(payment["rawStatus"], "paid", "{id}");
     }
     assert!(paid.len() as u64 > at_backup);
@@ -135,14 +125,14 @@ async fn restore_refuses_a_damaged_backup_and_overwrites_nothing() {
     let server = Server::start();
     server.create(&payment_of(&json!(1))).await;
     let backup = in_directory(&server, "backup");
-    assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
-    let again = server.administer(&["backup", backup.to_str().unwrap()]);
-    assert!(!again.status.success() && text(&again).contains("is not empty"), "{}", text(&again));
+    server.run(&["backup", backup.to_str().unwrap()]);
+    let again = server.try_run(&["backup", backup.to_str().unwrap()]);
+    assert!(!again.status.success() && text_of(&again).contains("is not empty"), "{}", text_of(&again));
 
     let restored = in_directory(&server, "restored");
     let restore = |backup: &Path, to: &Path| run(&["restore"], &[("", backup), ("--data-dir", to)]);
     let over = restore(&backup, &server.data());
-    assert!(!over.status.success() && text(&over).contains("is not empty"), "{}", text(&over));
+    assert!(!over.status.success() && text_of(&over).contains("is not empty"), "{}", text_of(&over));
 
     let records = fs::read(backup.join("records")).unwrap();
     for at in [0, 9, 13, 20, records.len() / 2, records.len() - 1] {
@@ -150,16 +140,16 @@ async fn restore_refuses_a_damaged_backup_and_overwrites_nothing() {
         damaged[at] ^= 1;
         fs::write(backup.join("records"), damaged).unwrap();
         let output = restore(&backup, &restored);
-        assert!(!output.status.success() && !restored.exists(), "byte {at}: {}", text(&output));
+        assert!(!output.status.success() && !restored.exists(), "byte {at}: {}", text_of(&output));
     }
     fs::write(backup.join("records"), &records[..8]).unwrap();
-    assert!(text(&restore(&backup, &restored)).contains("holds less than it says"));
+    assert!(text_of(&restore(&backup, &restored)).contains("holds less than it says"));
     fs::write(backup.join("records"), &records).unwrap();
     assert!(restore(&backup, &restored).status.success());
 
     fs::remove_file(backup.join("backup.json")).unwrap();
     let output = restore(&backup, &in_directory(&server, "other"));
-    assert!(text(&output).contains("is not a whole backup"), "{}", text(&output));
+    assert!(text_of(&output).contains("is not a whole backup"), "{}", text_of(&output));
 }
 
 #[tokio::test]
@@ -181,6 +171,6 @@ async fn scheduled_backups_keep_only_the_newest() {
     server.kill();
     let restored = directory.path().join("restored");
     let output = run(&["restore"], &[("", names().last().unwrap()), ("--data-dir", &restored)]);
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("1 of them payments"), "{}", text(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
+    assert!(text_of(&output).contains("1 of them payments"), "{}", text_of(&output));
 }

@@ -8,24 +8,23 @@ use std::{
 };
 
 use journaled_tree::{Layout, Options, Read, TreeError, View};
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Receiver, Reply},
-    server::{BINARY, Server, eventually, payment_of},
+    receiver::Receiver,
+    server::{BINARY, Server, copy, payment_of},
 };
 
 /// A cleanly closed store with every kind of record: a workspace with a key and an app; open, paid and failed payments
 /// with idempotency keys; and completed deliveries.
 pub(crate) async fn filled() -> Server {
     let mut server = Server::start();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
-    let made = server.administer(&["workspaces", "create", "--name", "Rahim & Sons"]);
-    let workspace = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-    server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
-    server.administer(&["apps", "create", "--workspace", &workspace, "--name", "Shop"]);
+    let workspace = server.run(&["workspaces", "create", "--name", "Rahim & Sons"]);
+    server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
+    server.run(&["apps", "create", "--workspace", &workspace, "--name", "Shop"]);
     for (number, ending) in [Some("success"), None, Some("fail"), Some("success")].into_iter().enumerate() {
         let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("order-{number}"));
         let payment: Value = request.json(&payment_of(&json!(100.5))).send().await.unwrap().json().await.unwrap();
@@ -35,13 +34,7 @@ pub(crate) async fn filled() -> Server {
             assert_eq!(simulated.status(), 200);
         }
     }
-    eventually("every delivery to be made", async || {
-        let path = "/webhooks/deliveries";
-        let page: Value = server.request(Method::GET, path).send().await.unwrap().json().await.unwrap();
-        let items = page["items"].as_array().unwrap();
-        (items.len() == 6 && items.iter().all(|delivery| delivery["status"] == "success")).then_some(())
-    })
-    .await;
+    server.ended_deliveries(6).await;
     assert!(server.terminate().success());
     server
 }
@@ -54,18 +47,6 @@ fn check(directory: &Path) -> Output {
         let is_held = String::from_utf8_lossy(&output.stderr).contains(" open; stop it");
         if !is_held || begun.elapsed() > Duration::from_secs(30) {
             return output;
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (path, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false if path.extension().is_some_and(|suffix| suffix == "sock") => {}
-            false => drop(fs::copy(path, target).unwrap()),
         }
     }
 }
@@ -222,8 +203,7 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
 #[tokio::test]
 async fn check_prints_json_and_creates_no_missing_store() {
     let server = filled().await;
-    let output = server.administer(&["check", "--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_str(&server.run(&["check", "--json"])).unwrap();
     assert_eq!((report["payments"].as_u64(), &report["findings"]), (Some(4), &json!([])));
 
     let nowhere = server.directory.path().join("nowhere");

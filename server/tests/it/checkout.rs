@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{Server, eventually, payment_of},
 };
 
@@ -33,7 +33,7 @@ async fn paying_a_test_session_simulates_success() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_session_is_a_sandbox_payment_and_its_event_wraps_the_payment() {
     let server = Server::start();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     let secret = receiver.subscribe(&server.client()).await;
     let made = server.keyless(Method::POST, "/api/v1/checkout/demo-session").send().await.unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     receiver::{Receiver, Reply},
-    server::{SANDBOX_KEY, Server, eventually, payment_of},
+    server::{SANDBOX_KEY, Server, eventually, metric, payment_of},
 };
 
 /// Opens up to `count` connections to the server from 127.0.0.1 and sends nothing.
@@ -21,7 +21,7 @@ fn idle(server: &Server, count: usize) -> Vec<TcpStream> {
     // The test process holds the other ends, and its own limit may be low.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let address: SocketAddr = server.address().parse().unwrap();
     // The server closes connections over its limit; the kernel delays those over the backlog.
     (0..count).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect()
 }
@@ -41,18 +41,12 @@ fn neighbour() -> reqwest::Client {
     client.timeout(Duration::from_secs(15)).build().unwrap()
 }
 
-async fn metric(client: &reqwest::Client, server: &Server, name: &str) -> u64 {
-    let [value] = metrics(client, server, [name]).await;
-    value
+async fn count(client: &reqwest::Client, server: &Server, name: &str) -> u64 {
+    metric(&metrics(client, server).await, name)
 }
 
-/// Several metrics from one request. A second request might open another connection.
-async fn metrics<const N: usize>(client: &reqwest::Client, server: &Server, names: [&str; N]) -> [u64; N] {
-    let text = client.get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap();
-    names.map(|name| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
-    })
+async fn metrics(client: &reqwest::Client, server: &Server) -> String {
+    client.get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +54,7 @@ async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     let server = Server::start_limited(1024);
     let client = neighbour();
     // Each event goes to 50 endpoints over 50 connections.
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     for _ in 0..50 {
         receiver.subscribe(&server.client()).await;
     }
@@ -73,7 +67,7 @@ async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     let list = client.get(format!("{}/api/v1/webhooks/deliveries?limit=1", server.url)).bearer_auth(SANDBOX_KEY);
     eventually("every delivery", async || {
         let deliveries: Value = list.try_clone().unwrap().send().await.unwrap().json().await.unwrap();
-        let made = metric(&client, &server, "payments_deliveries_total{outcome=\"Success\"}").await;
+        let made = count(&client, &server, "payments_deliveries_total{outcome=\"Success\"}").await;
         (deliveries["total"] == 200 && made == 200).then_some(())
     })
     .await;
@@ -119,7 +113,7 @@ async fn connections_to_endpoints_leave_descriptors_for_clients() {
     })
     .await;
     assert!(!server.log().contains("cannot accept a connection"), "{}", server.log());
-    assert_eq!(metric(&client, &server, "payments_deliveries_not_sent_total").await, 0);
+    assert_eq!(count(&client, &server, "payments_deliveries_not_sent_total").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +125,10 @@ async fn connections_over_the_per_address_limit_are_closed_and_other_addresses_c
         (held.iter().filter(|stream| is_closed(stream)).count() == 7).then_some(())
     })
     .await;
-    let counts = metrics(&client, &server, ["payments_connections_closed_total", "payments_connections"]).await;
+    // A second request might open another connection.
+    let metrics = metrics(&client, &server).await;
+    let counts =
+        ["payments_connections_closed_total", "payments_connections"].map(|name| metric::<u64>(&metrics, name));
     assert_eq!(counts, [7, 4]);
     // Each closed connection makes room for another.
     drop(held);
@@ -143,7 +140,7 @@ async fn a_trusted_proxy_has_no_per_address_connection_limit() {
     let server = Server::start_with(&["--max-connections-per-address", "1", "--trusted-proxy", "127.0.0.1/32"]);
     let held = idle(&server, 20);
     let client = neighbour();
-    eventually("all to be open", async || (metric(&client, &server, "payments_connections").await > 20).then_some(()))
+    eventually("all to be open", async || (count(&client, &server, "payments_connections").await > 20).then_some(()))
         .await;
     assert_eq!(held.iter().filter(|stream| is_closed(stream)).count(), 0);
 }
@@ -152,7 +149,7 @@ async fn a_trusted_proxy_has_no_per_address_connection_limit() {
 async fn max_connections_above_the_descriptor_limit_is_lowered_with_a_warning() {
     let server = Server::start_limited_with(1024, &["--max-connections", "5000"]);
     assert!(server.log().contains("--max-connections is lowered"), "{}", server.log());
-    assert_eq!(metric(&neighbour(), &server, "payments_connections_at_most").await, 488);
+    assert_eq!(count(&neighbour(), &server, "payments_connections_at_most").await, 488);
 }
 
 /// The server's own limits do not suffice here: another process lowers its descriptor limit.

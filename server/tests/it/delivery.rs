@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use payments_client::{CreateWebhook, EventKind, Subscription};
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,24 +11,13 @@ use crate::{
     server::{Server, eventually, payment_of},
 };
 
-async fn ended_deliveries(server: &Server, count: usize) -> Vec<Value> {
-    eventually("the deliveries to end", || async {
-        let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
-        let log: Value = log.json().await.unwrap();
-        let ended: Vec<Value> =
-            log["items"].as_array().unwrap().iter().filter(|item| item["status"] != "pending").cloned().collect();
-        (ended.len() == count).then_some(ended)
-    })
-    .await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_request_has_headers_with_the_configured_word() {
     let server = Server::start_with(&["--header-word", "Dhaka"]);
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
-    let delivery = &ended_deliveries(&server, 1).await[0];
+    let delivery = &server.ended_deliveries(1).await[0];
     let request = receiver.received().remove(0);
     assert_eq!(request.headers["content-type"], "application/json");
     assert_eq!(request.headers["x-dhaka-event"], "payment.created");
@@ -43,7 +32,7 @@ async fn a_failed_delivery_is_logged_with_status_and_truncated_body_and_not_retr
     let receiver = Receiver::start(Reply::Status(StatusCode::INTERNAL_SERVER_ERROR, "অ".repeat(100_000))).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
-    let delivery = &ended_deliveries(&server, 1).await[0];
+    let delivery = &server.ended_deliveries(1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(500)));
     assert_eq!(delivery["responseBody"], "অ".repeat(341));
     assert_eq!(delivery["error"], Value::Null, "a response with a status has no error");
@@ -65,7 +54,7 @@ async fn a_delivery_without_a_response_reports_an_error_code() {
         server.client().webhooks().create(params).await.unwrap();
     }
     server.create(&payment_of(&json!(5))).await;
-    let deliveries = ended_deliveries(&server, 3).await;
+    let deliveries = server.ended_deliveries(3).await;
     let mut codes: Vec<_> = deliveries.iter().map(|delivery| delivery["error"]["code"].as_str().unwrap()).collect();
     codes.sort_unstable();
     assert_eq!(codes, ["connection_refused", "dns_failed", "tls_failed"], "{deliveries:?}");
@@ -85,14 +74,11 @@ async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
     }
     eventually("the first delivery attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
     // Fan-out after the removal would make no delivery.
-    eventually("all deliveries", || async {
-        let log = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
-        (log.json::<Value>().await.unwrap()["total"] == 10).then_some(())
-    })
-    .await;
+    eventually("all deliveries", || async { (server.get("/webhooks/deliveries").await["total"] == 10).then_some(()) })
+        .await;
     let endpoints = server.client().webhooks().list().await.unwrap();
     server.client().webhooks().delete(&endpoints[0].id).await.unwrap();
-    let deliveries = ended_deliveries(&server, 10).await;
+    let deliveries = server.ended_deliveries(10).await;
     let with = |code: &str| deliveries.iter().filter(|delivery| delivery["error"]["code"] == code).count();
     assert_eq!((with("timeout"), with("endpoint_removed")), (hanging.received().len(), 10 - hanging.received().len()));
     let removed = deliveries.iter().find(|delivery| delivery["error"]["code"] == "endpoint_removed").unwrap();
@@ -102,11 +88,11 @@ async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_not_followed() {
     let server = Server::start();
-    let elsewhere = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let elsewhere = Receiver::ok().await;
     let receiver = Receiver::start(Reply::Redirect(elsewhere.url())).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
-    let delivery = &ended_deliveries(&server, 1).await[0];
+    let delivery = &server.ended_deliveries(1).await[0];
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &json!(302)));
     assert!(elsewhere.received().is_empty());
 }
@@ -115,7 +101,7 @@ async fn a_redirect_is_not_followed() {
 async fn a_hanging_endpoint_delays_no_other_and_times_out_after_8_seconds() {
     let server = Server::start();
     let hanging = Receiver::start(Reply::Never).await;
-    let answering = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let answering = Receiver::ok().await;
     hanging.subscribe(&server.client()).await;
     let secret = answering.subscribe(&server.client()).await;
     let begun = Instant::now();
@@ -126,8 +112,7 @@ async fn a_hanging_endpoint_delays_no_other_and_times_out_after_8_seconds() {
     assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
     assert!(answering.received().iter().all(|one| one.verified_with(&secret).kind() == &EventKind::PaymentCreated));
     let timed_out = eventually("the hanging delivery attempt to time out", || async {
-        let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
-        let log: Value = log.json().await.unwrap();
+        let log = server.get("/webhooks/deliveries?limit=100").await;
         log["items"].as_array().unwrap().iter().find(|item| item["status"] == "failed").cloned()
     });
     assert_eq!(timed_out.await["responseStatus"], Value::Null);
@@ -153,7 +138,7 @@ async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
     let again = eventually("the second delivery attempt", || async { healed.received().into_iter().next() }).await;
     assert_eq!(again.verified_with(&secret).id(), first.verified_with(&secret).id());
     assert_eq!(again.body, first.body);
-    assert_eq!(ended_deliveries(&server, 1).await[0]["status"], "success");
+    assert_eq!(server.ended_deliveries(1).await[0]["status"], "success");
 }
 
 /// The event needs more deliveries than one fan-out batch holds, and the kill comes right after the response.
@@ -161,7 +146,7 @@ async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
 async fn a_kill_during_fan_out_leaves_one_delivery_per_event_and_endpoint() {
     const ENDPOINTS: usize = 150;
     let mut server = Server::start_with(&["--max-webhook-endpoints", "150"]);
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     for _ in 0..ENDPOINTS {
         receiver.subscribe(&server.client()).await;
     }
@@ -174,7 +159,7 @@ async fn a_kill_during_fan_out_leaves_one_delivery_per_event_and_endpoint() {
         let mut deliveries = Vec::new();
         for page in 1..=expected.div_ceil(100) {
             let path = format!("/webhooks/deliveries?limit=100&page={page}");
-            let log: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
+            let log = server.get(&path).await;
             assert_eq!(log["total"], expected, "after {delay_ms} ms");
             for delivery in log["items"].as_array().unwrap() {
                 deliveries.push((delivery["payload"]["id"].to_string(), delivery["webhookId"].to_string()));
@@ -191,7 +176,7 @@ async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
     const ENDPOINTS: usize = 50;
     const PAYMENTS: usize = 10;
     let server = Server::start();
-    let (prompt, hanging) = (Receiver::start(Reply::Status(StatusCode::OK, String::new())).await, Reply::Never);
+    let (prompt, hanging) = (Receiver::ok().await, Reply::Never);
     let hanging = Receiver::start(hanging).await;
     for _ in 0..ENDPOINTS {
         prompt.subscribe(&server.client()).await;

@@ -14,7 +14,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
@@ -61,7 +61,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     // CRASH_KILLS=200 for a long run.
     let kills = std::env::var("CRASH_KILLS").map_or(10_u64, |text| text.parse().unwrap());
     let mut server = Server::start();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     let secret = receiver.subscribe(&server.client()).await;
     let made = Arc::new(AtomicU64::new(0));
     let (mut acknowledged, mut unknown) = (Vec::<Acknowledged>::new(), Vec::<String>::new());
@@ -89,8 +89,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     for Acknowledged { key, created, paid } in &acknowledged {
         let created_payment: Value = serde_json::from_str(created).unwrap();
         let id = created_payment["id"].as_str().unwrap();
-        let read: Value =
-            server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().json().await.unwrap();
+        let read = server.get(&format!("/payments/{id}")).await;
         assert_eq!(read["amount"], 100, "{read}");
         if *paid {
             assert_eq!(read["rawStatus"], "paid", "{id} was acknowledged as paid");
@@ -115,7 +114,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
         let answer: Value = again.send().await.unwrap().json().await.unwrap();
         expected_ids.insert(answer["id"].as_str().unwrap().to_owned(), key);
     }
-    let list: Value = server.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
+    let list = server.get("/payments?limit=1").await;
     assert_eq!(list["total"], expected_ids.len(), "a payment without a key, or two for one key");
 
     // Counts and balances agree with the payments.
@@ -125,7 +124,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
     };
     let (pending, completed) = (total("pending").await, total("completed").await);
     assert_eq!(pending + completed, expected_ids.len() as u64);
-    let account: Value = server.request(Method::GET, "/account").send().await.unwrap().json().await.unwrap();
+    let account = server.get("/account").await;
     assert_eq!(account["volume"], json!({"bdt": completed * 100, "usd": 0, "total_payments": completed}));
     assert_eq!(account["balance"]["bdt"], completed * 95);
 
@@ -141,8 +140,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment() {
         (events.len() == expected_events).then_some(events)
     })
     .await;
-    let checked = server.administer(&["check"]);
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    server.run(&["check"]);
     assert!(events.values().take(20).all(|received| received.verified_with_any_age(&secret)));
 }
 

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
@@ -92,17 +92,6 @@ async fn subscribe(server: &Server, address: SocketAddr) {
     server.client().webhooks().create(params).await.unwrap();
 }
 
-/// Waits until no delivery is pending and returns all of them.
-async fn ended(server: &Server, count: usize) -> Vec<Value> {
-    eventually("the deliveries to end", async || {
-        let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
-        let log: Value = log.json().await.unwrap();
-        let items = log["items"].as_array().unwrap().clone();
-        (items.len() == count && items.iter().all(|item| item["status"] != "pending")).then_some(items)
-    })
-    .await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_closes_keep_alive_connections_gets_every_event_once() {
     let server = Server::start();
@@ -111,7 +100,7 @@ async fn an_endpoint_that_closes_keep_alive_connections_gets_every_event_once() 
     for _ in 0..60 {
         server.create(&payment_of(&json!(5))).await;
     }
-    let deliveries = ended(&server, 60).await;
+    let deliveries = server.ended_deliveries(60).await;
     let lost: Vec<_> = deliveries.iter().filter(|delivery| delivery["status"] != "success").collect();
     assert!(lost.is_empty(), "{} of 60 deliveries failed: {:?}", lost.len(), lost[0]);
     let mut read = read.lock().unwrap().clone();
@@ -128,7 +117,7 @@ async fn a_request_read_on_a_new_connection_is_not_resent() {
     let (address, read) = receiver(&[Step::ReadAndClose]).await;
     subscribe(&server, address).await;
     server.create(&payment_of(&json!(5))).await;
-    let delivery = ended(&server, 1).await.remove(0);
+    let delivery = server.ended_deliveries(1).await.remove(0);
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("failed"), &Value::Null));
     assert_eq!(delivery["error"]["code"], "connection_closed");
     assert_eq!(read.lock().unwrap().len(), 1);
@@ -140,9 +129,9 @@ async fn a_request_with_a_partial_response_is_not_resent() {
     let (address, read) = receiver(&[Step::Respond, Step::RespondPartially]).await;
     subscribe(&server, address).await;
     server.create(&payment_of(&json!(5))).await;
-    assert_eq!(ended(&server, 1).await[0]["status"], "success");
+    assert_eq!(server.ended_deliveries(1).await[0]["status"], "success");
     server.create(&payment_of(&json!(5))).await;
-    let delivery = ended(&server, 2).await.remove(0);
+    let delivery = server.ended_deliveries(2).await.remove(0);
     assert_eq!((&delivery["status"], &delivery["error"]["code"]), (&json!("failed"), &json!("connection_closed")));
     assert_eq!(read.lock().unwrap().len(), 2);
 }
@@ -154,7 +143,7 @@ async fn a_response_with_an_endless_body_is_logged_with_its_status_and_partial_b
     let (address, _) = receiver(&[Step::RespondEndlessly, Step::Respond]).await;
     subscribe(&server, address).await;
     server.create(&payment_of(&json!(5))).await;
-    let delivery = ended(&server, 1).await.remove(0);
+    let delivery = server.ended_deliveries(1).await.remove(0);
     assert_eq!((&delivery["status"], &delivery["responseStatus"]), (&json!("success"), &json!(200)));
     assert_eq!((&delivery["responseBody"], &delivery["error"]), (&json!("thanks"), &Value::Null));
 }
@@ -162,7 +151,7 @@ async fn a_response_with_an_endless_body_is_logged_with_its_status_and_partial_b
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_without_a_free_descriptor_waits_for_one() {
     let server = Server::start();
-    let receiver = Receiver::start(Reply::Status(reqwest::StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     // Open the test's own connection while descriptors are free.
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -190,5 +179,5 @@ async fn a_delivery_without_a_free_descriptor_waits_for_one() {
     assert_ne!(status, "failed", "{}", server.log());
     prlimit(process, Resource::Nofile, before).unwrap();
     eventually("the delivery", async || (receiver.received().len() == 1).then_some(())).await;
-    assert_eq!(ended(&server, 1).await[0]["status"], "success");
+    assert_eq!(server.ended_deliveries(1).await[0]["status"], "success");
 }

@@ -19,8 +19,7 @@ async fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Value) {
 }
 
 async fn listed(server: &Server) -> Vec<Value> {
-    let (_, endpoints) = answer(server.request(Method::GET, "/webhooks")).await;
-    serde_json::from_value(endpoints).unwrap()
+    serde_json::from_value(server.get("/webhooks").await).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,12 +41,11 @@ async fn two_hundred_concurrent_creates_make_exactly_a_hundred_endpoints() {
     }
 
     // The other environment has its own limit.
-    let (_, account) = answer(server.request(Method::GET, "/account")).await;
+    let account = server.get("/account").await;
     let workspace = account["workspace"]["id"].as_str().unwrap();
-    let live = server.administer(&["keys", "create", "--workspace", workspace, "--environment", "live"]);
-    let live = String::from_utf8(live.stdout).unwrap();
+    let live = server.run(&["keys", "create", "--workspace", workspace, "--environment", "live"]);
     let body = json!({"url": "http://127.0.0.1:9/hook", "events": "*"});
-    let other = server.keyless(Method::POST, "/api/v1/webhooks").bearer_auth(live.trim()).json(&body);
+    let other = server.keyless(Method::POST, "/api/v1/webhooks").bearer_auth(live).json(&body);
     assert_eq!(answer(other).await.0, StatusCode::CREATED);
 }
 

@@ -9,9 +9,7 @@ use crate::{
 };
 
 fn export(server: &Server, arguments: &[&str]) -> String {
-    let output = server.administer(&[&["export"], arguments].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    server.run(&[&["export"], arguments].concat())
 }
 
 #[tokio::test]

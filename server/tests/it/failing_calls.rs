@@ -10,12 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use reqwest::StatusCode;
 
 use crate::{
     lost_files::{create_long, fill_all_but},
-    server::{BINARY, Server, try_launch},
+    server::{BINARY, Server, copy, try_launch},
 };
 
 /// Payments per run. The second half goes to the second journal file.
@@ -44,7 +43,7 @@ struct Run {
 async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    assert!(Command::new("cp").arg("-r").arg("--sparse=always").arg(template).arg(&data).status().unwrap().success());
+    copy(template, &data);
     let log = directory.path().join("calls");
     let mut command = Command::new(BINARY);
     command.env("LD_PRELOAD", shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string()).env("FAIL_LOG", &log);
@@ -119,8 +118,7 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
             assert_eq!(&again.text().await.unwrap(), body, "{what}: payment {nth}");
         }
         // The acknowledged payments, and possibly some of those without a response.
-        let list = server.request(Method::GET, "/payments?limit=1").send().await.unwrap();
-        let total = list.json::<Value>().await.unwrap()["total"].as_u64().unwrap();
+        let total = server.get("/payments?limit=1").await["total"].as_u64().unwrap();
         let least = u64::try_from(before + acknowledged.len()).unwrap();
         assert!((least..=u64::try_from(before + PAYMENTS).unwrap()).contains(&total), "{what}: {total}, {least}");
         let backup = server.data().join("a-backup");
@@ -132,7 +130,6 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
             assert!(restored.status.success(), "{what}: {}", String::from_utf8_lossy(&restored.stderr));
         }
         server.kill();
-        let checked = server.administer(&["check"]);
-        assert!(checked.status.success(), "{what}: {}", String::from_utf8_lossy(&checked.stdout));
+        server.run(&["check"]);
     }
 }

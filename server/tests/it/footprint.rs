@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     lost_files::{entries_end, files},
-    server::{Server, eventually, payment_of},
+    server::{Server, payment_of},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,16 +21,10 @@ async fn an_event_with_100_deliveries_is_stored_once() {
     let mut body = payment_of(&json!(100));
     body["metadata"] = json!({"long": "x".repeat(16_000)});
     let payment = server.create(&body).await;
-    let deliveries = eventually("100 deliveries to end", async || {
-        let page = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
-        let page: serde_json::Value = page.json().await.unwrap();
-        let items = page["items"].as_array().unwrap().clone();
-        (items.len() == 100 && items.iter().all(|delivery| delivery["status"] == "failed")).then_some(items)
-    })
-    .await;
+    let deliveries = server.ended_deliveries(100).await;
     let written = entries_end(&files(&server)[0]) - before;
     assert!(written < 1_000_000, "{written} bytes for a 16 KB payment and its 100 failed deliveries");
     for delivery in deliveries {
-        assert_eq!(delivery["payload"]["data"], payment);
+        assert_eq!((&delivery["status"], &delivery["payload"]["data"]), (&json!("failed"), &payment));
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{path::Path, process::Command};
 
-use serde_json::Value;
-
 use crate::server::{Server, eventually};
 
 /// An endpoint and five payments with idempotency keys: one completed, one failed, one cancelled, two open. The server was
@@ -37,8 +35,7 @@ async fn a_store_of_format_5_opens_with_all_its_data() {
 }
 
 async fn assert_deliveries(server: &Server) {
-    let deliveries: Value =
-        server.request(reqwest::Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
+    let deliveries = server.get("/webhooks/deliveries").await;
     let kinds: Vec<_> =
         deliveries["items"].as_array().unwrap().iter().map(|delivery| delivery["event"].as_str().unwrap()).collect();
     assert_eq!(
@@ -87,12 +84,10 @@ async fn open_archive(archive: &str) -> Server {
         }
         let balance = server.request(reqwest::Method::GET, "/account/balance").send().await.unwrap();
         assert_eq!(balance.text().await.unwrap(), r#"{"bdt_balance":1.42,"usd_balance":0}"#);
-        let endpoints: Value =
-            server.request(reqwest::Method::GET, "/webhooks").send().await.unwrap().json().await.unwrap();
+        let endpoints = server.get("/webhooks").await;
         assert!(endpoints[0]["secret"].as_str().unwrap().starts_with("whsec_"));
         server.kill();
-        let checked = server.administer(&["check"]);
-        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+        server.run(&["check"]);
     }
     server.restart();
     server
@@ -100,7 +95,6 @@ async fn open_archive(archive: &str) -> Server {
 
 /// The amounts on the first page of payments with this status.
 async fn amounts(server: &Server, status: &str, limit: u32) -> Vec<String> {
-    let request = server.request(reqwest::Method::GET, &format!("/payments?status={status}&limit={limit}"));
-    let page: Value = request.send().await.unwrap().json().await.unwrap();
+    let page = server.get(&format!("/payments?status={status}&limit={limit}")).await;
     page["items"].as_array().unwrap().iter().map(|payment| payment["amount"].to_string()).collect()
 }

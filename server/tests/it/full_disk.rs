@@ -8,10 +8,10 @@ use std::{
 };
 
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of},
 };
 
@@ -51,7 +51,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     let disk = SmallDisk::mount(directory.path());
     let on_it = tempfile::tempdir_in(directory.path()).unwrap();
     let server = Server::try_start_on(on_it).map_err(|(_, log)| log).unwrap();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     assert_eq!(create(&server, "before").await.status(), StatusCode::CREATED);
     eventually("the first event", async || (receiver.received().len() == 1).then_some(())).await;
@@ -101,7 +101,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     }
     assert_eq!(sent(), pings + 1 + keyed, "the last one was not sent");
     // Reads still work.
-    let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
+    let list = server.get("/payments").await;
     assert_eq!(list["total"], made);
 
     fs::remove_file(&ballast).unwrap();
@@ -189,7 +189,7 @@ async fn a_failed_sync_stops_the_server_and_loses_no_acknowledged_payment() {
             let first = create(&server, key).await.text().await.unwrap();
             assert_eq!(create(&server, key).await.text().await.unwrap(), first);
         }
-        let list: Value = server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap();
+        let list = server.get("/payments").await;
         assert_eq!(list["total"], acknowledged.len() + unanswered.len(), "sync {nth}");
     }
     assert_eq!(stopped, 7, "each failed sync stops the server");

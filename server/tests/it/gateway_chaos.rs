@@ -165,7 +165,7 @@ async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
     }
     let (calls, faulty) = shop.bkash.faults().calls();
     assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
-    assert_eq!(live.administer(&["reconcile", "list"]), "");
+    assert_eq!(live.server.run(&["reconcile", "list"]), "");
 }
 
 /// The log lines about the payments of a page.

@@ -18,8 +18,7 @@ async fn create(server: &Server, key: &str, body: &Value) -> (StatusCode, bool, 
 }
 
 async fn total(server: &Server) -> Value {
-    let list = server.request(Method::GET, "/payments").send().await.unwrap();
-    list.json::<Value>().await.unwrap()["total"].clone()
+    server.get("/payments").await["total"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +72,7 @@ async fn equal_json_in_another_notation_replays_the_first_response() {
     }
     assert_eq!(total(&server).await, 1);
 
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let ping = || server.request(Method::POST, &format!("/webhooks/{id}/test")).header("idempotency-key", "ping");
@@ -105,7 +104,7 @@ async fn post(server: &Server, path: &str, key: &str, body: &Value) -> (u16, boo
 }
 
 async fn deliveries(server: &Server) -> Value {
-    server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap()
+    server.get("/webhooks/deliveries").await
 }
 
 /// Creates an endpoint that gets only pings and returns the path for them.
@@ -177,8 +176,7 @@ async fn the_next_start_frees_a_key_claimed_before_a_crash() {
         () = arrived => {}
     }
     server.kill();
-    let check = server.administer(&["check"]);
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    server.run(&["check"]);
     server.restart();
     // If the claim were still held, this request would time out: the lease is longer than a request waits.
     let (status, replayed, text) = post(&server, &path, "ping", &body).await;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 use warp::{Filter, http::StatusCode};
 
-use crate::server::{Server, eventually, payment_of};
+use crate::server::{Server, eventually, metric, payment_of};
 
 /// Subscribes an endpoint that replies 200 once `answer` completes.
 async fn endpoint<F: Future<Output = ()> + Send>(
@@ -37,8 +37,7 @@ async fn endpoint<F: Future<Output = ()> + Send>(
 }
 
 async fn with_status(server: &Server, status: &str) -> usize {
-    let log = server.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
-    let log: Value = log.json().await.unwrap();
+    let log = server.get("/webhooks/deliveries?limit=100").await;
     log["items"].as_array().unwrap().iter().filter(|delivery| delivery["status"] == status).count()
 }
 
@@ -107,11 +106,8 @@ async fn events_of_one_payment_are_sent_in_order_one_at_a_time() {
     assert!(most.load(Ordering::SeqCst) > 1, "no events of different payments were in flight at once");
 }
 
-/// The value of a metric without labels.
-async fn metric(server: &Server, name: &str) -> usize {
-    let text = server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.unwrap_or_else(|| panic!("there is no {name}")).parse().unwrap()
+async fn count(server: &Server, name: &str) -> usize {
+    metric(&server.metrics().await, name)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,14 +128,14 @@ async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
     let all = ENDPOINTS * PAYMENTS;
     // A new slot reserves memory for a moment.
     let held = eventually("every lane to send", async || {
-        let held = metric(&server, "payments_delivery_places_held").await;
-        let loaded = metric(&server, "payments_delivery_loaded_kibibytes").await;
+        let held = count(&server, "payments_delivery_places_held").await;
+        let loaded = count(&server, "payments_delivery_loaded_kibibytes").await;
         let twice_each = held * 2 * METADATA_KIB..=held * 2 * (METADATA_KIB + 4);
         (held >= ENDPOINTS && twice_each.contains(&loaded)).then_some(held)
     })
     .await;
-    eventually("all deliveries to be made", async || {
-        (metric(&server, "payments_outbox_deliveries").await == all).then_some(())
+    eventually("all pending deliveries", async || {
+        (count(&server, "payments_outbox_deliveries").await == all).then_some(())
     })
     .await;
     assert!(held <= ENDPOINTS * 4, "a lane starts with few slots, not {held}");
@@ -169,8 +165,8 @@ async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
     }
     is_answering.store(true, Ordering::SeqCst);
     server.crash_and_restart();
-    let pending_deliveries = async || metric(&server, "payments_outbox_deliveries").await;
+    let pending_deliveries = async || count(&server, "payments_outbox_deliveries").await;
     assert!(pending_deliveries().await > ENDPOINTS * PAYMENTS / 2);
     eventually("the outbox to be empty", async || (pending_deliveries().await == 0).then_some(())).await;
-    assert_eq!(metric(&server, "payments_delivery_places_held").await, 0);
+    assert_eq!(count(&server, "payments_delivery_places_held").await, 0);
 }

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use crate::server::{Server, payment_of};
 
 async fn page(server: &Server, query: &str) -> Value {
-    let answer = server.request(Method::GET, &format!("/payments?{query}")).send().await.unwrap();
-    answer.json().await.unwrap()
+    server.get(&format!("/payments?{query}")).await
 }
 
 fn ids(page: &Value) -> Vec<String> {

@@ -46,7 +46,7 @@ impl Live {
         std::fs::write(&file, config).unwrap();
         let server = Server::start_with(&[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
-        let key = live_key(&server);
+        let key = server.new_key("Rahim & Sons", "live");
         Self { server, bkash, stripe, key, _config: directory }
     }
 
@@ -107,20 +107,4 @@ impl Live {
         assert_eq!(shop, format!("https://shop.example/paid?payment_id={id}&status=completed"));
         id
     }
-
-    pub(crate) fn administer(&self, arguments: &[&str]) -> String {
-        let output = self.server.administer(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-}
-
-fn live_key(server: &Server) -> String {
-    let print = |arguments: &[&str]| {
-        let output = server.administer(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    let workspace = print(&["workspaces", "create", "--name", "Rahim & Sons"]);
-    print(&["keys", "create", "--workspace", &workspace, "--environment", "live"])
 }

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use reqwest::{Response, StatusCode};
 use serde_json::json;
 
-use crate::server::{SANDBOX_KEY, Server, eventually, payment_of};
+use crate::server::{SANDBOX_KEY, Server, eventually, payment_of, text_of};
 
 /// The length at which the server starts a new journal file.
 const FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -98,10 +98,6 @@ pub(crate) fn files(server: &Server) -> Vec<PathBuf> {
     files
 }
 
-fn text(output: &std::process::Output) -> String {
-    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_without_its_only_journal_file_names_the_file_and_opens_once_it_is_back() {
     let mut server = Server::start();
@@ -112,16 +108,16 @@ async fn a_store_without_its_only_journal_file_names_the_file_and_opens_once_it_
     let journal = files(&server).remove(0);
     let away = server.directory.path().join("away");
     fs::rename(&journal, &away).unwrap();
-    let refused = text(&server.administer(&["keys", "list"]));
+    let refused = text_of(&server.try_run(&["keys", "list"]));
     assert!(refused.contains(journal.to_str().unwrap()) && refused.contains("is missing"), "{refused}");
     // It does not open without the journal directory either, nor without the list of files, as in earlier formats.
     fs::remove_dir(server.data().join("journal")).unwrap();
-    let refused = text(&server.administer(&["keys", "list"]));
+    let refused = text_of(&server.try_run(&["keys", "list"]));
     assert!(refused.contains("journal is missing"), "{refused}");
     fs::create_dir(server.data().join("journal")).unwrap();
     let list = fs::read(server.data().join("journal.json")).unwrap();
     fs::remove_file(server.data().join("journal.json")).unwrap();
-    let refused = text(&server.administer(&["keys", "list"]));
+    let refused = text_of(&server.try_run(&["keys", "list"]));
     assert!(refused.contains("there is no journal in"), "{refused}");
 
     fs::write(server.data().join("journal.json"), list).unwrap();
@@ -150,7 +146,7 @@ async fn a_server_stops_without_answering_when_its_journal_file_is_removed() {
     for nth in 0..20 {
         assert!(is_replayed(&server, nth).await, "{nth}");
     }
-    let checked = text(&server.administer(&["check"]));
+    let checked = text_of(&server.try_run(&["check"]));
     assert!(checked.contains("is missing") && checked.contains("take a backup now"), "{checked}");
 }
 
@@ -164,25 +160,23 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     })
     .await;
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".zst").unwrap().to_owned();
-    let sound = server.administer(&["check"]);
-    assert!(sound.status.success(), "{}", text(&sound));
+    server.run(&["check"]);
 
     let whole = fs::read(&archive).unwrap();
     let mut damaged = whole.clone();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
     fs::write(&archive, &damaged).unwrap();
-    let found = server.administer(&["check"]);
-    assert!(!found.status.success() && text(&found).contains(&name), "{}", text(&found));
+    let found = server.try_run(&["check"]);
+    assert!(!found.status.success() && text_of(&found).contains(&name), "{}", text_of(&found));
     fs::remove_file(&archive).unwrap();
-    let found = server.administer(&["check"]);
-    assert!(!found.status.success() && text(&found).contains("is missing"), "{}", text(&found));
+    let found = server.try_run(&["check"]);
+    assert!(!found.status.success() && text_of(&found).contains("is missing"), "{}", text_of(&found));
     server.crash_and_restart();
     let log = server.log();
     assert!(log.contains("is missing: the journal alone") && log.contains(&name), "{log}");
     fs::write(&archive, &whole).unwrap();
-    let sound = server.administer(&["check"]);
-    assert!(sound.status.success(), "{}", text(&sound));
+    server.run(&["check"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,7 +213,7 @@ async fn other_users_can_read_no_file_of_the_store() {
     server.restart();
     created(&server, 0).await;
     let backup = server.data().join("a-backup");
-    assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
+    server.run(&["backup", backup.to_str().unwrap()]);
     let listed = Command::new("find").arg(server.data()).args(["-mindepth", "1", "-perm", "/077"]).output().unwrap();
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "", "other users can read or write these");
     assert!(!server.log().contains("other users"), "{}", server.log());

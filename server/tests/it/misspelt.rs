@@ -27,8 +27,7 @@ async fn a_misspelt_field_returns_400_and_suggests_the_right_name() {
         let demo = server.keyless(Method::POST, "/api/v1/checkout/demo-session").json(&json!({ wrong: "USD" }));
         assert_eq!(refused(demo).await, json!([format!("{wrong} is not a field; did you mean {right}?")]));
     }
-    let list = server.request(Method::GET, "/payments").send().await.unwrap();
-    assert_eq!(list.json::<Value>().await.unwrap()["total"], 0, "a refused request creates no payment");
+    assert_eq!(server.get("/payments").await["total"], 0, "a refused request creates no payment");
 
     let mut body = payment_of(&json!(5));
     body["metadata"] = json!({"curency": "USD"});

@@ -126,7 +126,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let workspace = account["workspace"]["id"].as_str().unwrap().to_owned();
     let mut arguments: Vec<&str> = apps.iter().map(String::as_str).collect();
     arguments.extend([workspace.as_str(), "--name", "Till", "--webhook-url", "https://shop.example/hook"]);
-    live.administer(&arguments);
+    live.server.run(&arguments);
     d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
     let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
     assert_eq!(apps.as_array().unwrap().len(), 1);
@@ -241,10 +241,10 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     }
 
     // Revoking its key closes the sandbox.
-    let keys: Value = serde_json::from_str(&live.administer(&["keys", "list", "--json"])).unwrap();
+    let keys: Value = serde_json::from_str(&live.server.run(&["keys", "list", "--json"])).unwrap();
     let mut keys = keys["keys"].as_array().unwrap().iter();
     let sandbox = keys.find(|key| key["workspace"] == workspace.as_str()).unwrap();
-    live.administer(&["keys", "revoke", sandbox["id"].as_str().unwrap()]);
+    live.server.run(&["keys", "revoke", sandbox["id"].as_str().unwrap()]);
     d.check("createDemoSession", 404, demo(&json!({}))).await;
 
     let described = d.operations().into_iter().flat_map(|(_, _, operation)| {

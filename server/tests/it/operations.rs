@@ -10,24 +10,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    receiver::{Receiver, Reply},
-    server::{SANDBOX_KEY, Server, eventually, payment_of},
+    receiver::Receiver,
+    server::{SANDBOX_KEY, Server, eventually, metric, payment_of},
 };
-
-async fn metrics(server: &Server) -> String {
-    server.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
-}
-
-/// The value of the line with this name and labels.
-fn value(metrics: &str, line: &str) -> f64 {
-    let found = metrics.lines().find_map(|known| known.strip_prefix(line)?.strip_prefix(' '));
-    found.unwrap_or_else(|| panic!("no {line} in {metrics}")).parse().unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_requests_commits_deliveries_and_payments() {
     let server = Server::start();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     let paid = server.create(&payment_of(&json!(5))).await;
     server.create(&payment_of(&json!(6))).await;
@@ -35,7 +25,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
     server.keyless(Method::POST, &simulate).send().await.unwrap();
     server.keyless(Method::GET, "/no/such/path/4711").send().await.unwrap();
     let text = eventually("three deliveries", async || {
-        let text = metrics(&server).await;
+        let text = server.metrics().await;
         // The metric counts a delivery a moment before it leaves the outbox.
         let is_made = text.contains("payments_deliveries_total{outcome=\"Success\"} 3");
         (is_made && text.contains("payments_outbox_deliveries 0\n")).then_some(text)
@@ -53,10 +43,10 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
         ("payments_reviews_open", 0.0),
         ("payments_panics_total", 0.0),
     ] {
-        assert_eq!(value(&text, line), expected, "{line}");
+        assert_eq!(metric::<f64>(&text, line), expected, "{line}");
     }
-    assert!(value(&text, "payments_commit_sync_seconds_count") >= 4.0);
-    assert!(value(&text, "payments_commit_batch_changes_sum") >= 4.0);
+    assert!(metric::<f64>(&text, "payments_commit_sync_seconds_count") >= 4.0);
+    assert!(metric::<f64>(&text, "payments_commit_batch_changes_sum") >= 4.0);
     assert!(!text.contains("4711") && !text.contains(paid["id"].as_str().unwrap()), "no label holds a path");
     assert!(text.ends_with("# EOF\n"));
 
@@ -95,7 +85,7 @@ async fn a_public_server_serves_metrics_only_on_their_own_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     let server = Server::start_logging("trace", &["--log-format", "json"]);
     let secret = receiver.subscribe(&server.client()).await;
     let mut body = payment_of(&json!(5));
@@ -111,10 +101,7 @@ async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
     server.keyless(Method::POST, "/api/v1/webhooks/verify").json(&verify).send().await.unwrap();
     let wrong = server.keyless(Method::GET, "/api/v1/account").bearer_auth("sk_live_this_is_a_wrong_key");
     assert_eq!(wrong.send().await.unwrap().status(), 401);
-    let output = server.administer(&["workspaces", "create", "--name", "Rahim"]);
-    let workspace = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-    let output = server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]);
-    let key = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let key = server.new_key("Rahim", "live");
     eventually("the event", async || (!receiver.received().is_empty()).then_some(())).await;
 
     let log = eventually("the request's line", async || {
@@ -134,7 +121,7 @@ async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
 
 /// Sends a request's head and no body.
 fn half_a_request(server: &Server) -> TcpStream {
-    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
     let head = format!(
         "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
          content-type: application/json\r\ncontent-length: 400\r\n\r\n"
@@ -147,7 +134,7 @@ fn half_a_request(server: &Server) -> TcpStream {
 fn sigterm_lets_running_requests_finish_and_accepts_no_new_ones() {
     let mut server = Server::start_with(&["--drain", "8"]);
     let mut stream = half_a_request(&server);
-    let idle = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let idle = TcpStream::connect(server.address()).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let address = server.url.clone();
     let finishing = std::thread::spawn(move || {

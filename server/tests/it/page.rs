@@ -59,8 +59,7 @@ async fn each_simulator_button_ends_the_session_with_its_status() {
             assert!(page.contains(shown), "{page}");
             assert!(!page.contains("<button"), "{page}");
         }
-        let read: Value =
-            server.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().json().await.unwrap();
+        let read = server.get(&format!("/payments/{id}")).await;
         assert_eq!(read["status"], status);
     }
 }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     disk::{Disk, Fate, Image, Step, steps},
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, launch, payment_of},
 };
 
@@ -131,7 +131,7 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     for (round, signal) in [("first", "-KILL"), ("second", "-TERM")] {
         let trace = directory.path().join(round);
         let server = Traced::start(directory.path(), &trace);
-        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+        let receiver = Receiver::ok().await;
         let client = payments_client::Client::builder(SANDBOX_KEY).base_url(&server.url).build().unwrap();
         receiver.subscribe(&client).await;
         shop(&server.url, round, payments).await;

@@ -59,6 +59,11 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
+    /// Starts an endpoint that replies 200.
+    pub(crate) async fn ok() -> Self {
+        Self::start(Reply::Status(StatusCode::OK, String::new())).await
+    }
+
     pub(crate) async fn start(reply: Reply) -> Self {
         Self::start_at("127.0.0.1:0", reply).await
     }

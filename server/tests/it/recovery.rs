@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::{BINARY, Server, eventually, payment_of};
+use crate::server::{BINARY, Server, copy, eventually, payment_of};
 
 const REPORT: &str = "did not shut down cleanly";
 
@@ -41,7 +41,7 @@ async fn a_damaged_journal_entry_before_the_last_is_reported_and_not_repaired() 
     let mut bytes = fs::read(&journal).unwrap();
     bytes[60] ^= 1;
     fs::write(&journal, &bytes).unwrap();
-    let output = server.administer(&["check"]);
+    let output = server.try_run(&["check"]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && stderr.contains("is damaged at byte 45"), "{stderr}");
     assert!(stderr.contains(journal.to_str().unwrap()) && stderr.contains("restore it from a backup"), "{stderr}");
@@ -66,17 +66,13 @@ async fn create_one(server: &Server, nth: usize) -> reqwest::Response {
 
 /// Asserts that every acknowledged payment exists once and that its key replays the response.
 async fn assert_has_all(server: &Server, bodies: &[String]) {
-    let list: Value = server.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
+    let list = server.get("/payments?limit=1").await;
     assert_eq!(list["total"], bodies.len());
     for (nth, body) in bodies.iter().enumerate() {
         let again = create_one(server, nth).await;
         assert_eq!(again.headers()["idempotent-replayed"], "true");
         assert_eq!(&again.text().await.unwrap(), body);
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,7 +155,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     copy(&journal, &whole);
     let first = fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
     fs::rename(&first, first.with_file_name("00000000000000000005.journal")).unwrap();
-    let refused = server.administer(&["keys", "list"]);
+    let refused = server.try_run(&["keys", "list"]);
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert!(
         !refused.status.success() && stderr.contains("is damaged") && stderr.contains("payments-server restore"),
@@ -168,15 +164,14 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
 
     // Without a journal no command creates an empty store.
     fs::remove_file(first.with_file_name("00000000000000000005.journal")).unwrap();
-    assert!(!server.administer(&["keys", "list"]).status.success());
+    assert!(!server.try_run(&["keys", "list"]).status.success());
     let lost = server.directory.path().join("lost");
     fs::rename(server.data(), &lost).unwrap();
-    let refused = server.administer(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
+    let refused = server.try_run(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is missing; put it back"), "{refused:?}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
-    let restored = server.administer(&["restore", "--journal", whole.to_str().unwrap()]);
-    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    server.run(&["restore", "--journal", whole.to_str().unwrap()]);
     server.restart();
     assert_has_all(&server, &bodies).await;
 }
@@ -194,7 +189,7 @@ async fn restore_until_a_time_restores_the_store_of_that_time() {
     let simulate = format!("/checkout/{}/simulate", first["id"].as_str().unwrap());
     assert_eq!(server.request(Method::POST, &simulate).send().await.unwrap().status(), 200);
     let backup = server.directory.path().join("backup");
-    assert!(server.administer(&["backup", backup.to_str().unwrap()]).status.success());
+    server.run(&["backup", backup.to_str().unwrap()]);
     create(&server, 10..20).await;
     server.kill();
 
@@ -202,17 +197,16 @@ async fn restore_until_a_time_restores_the_store_of_that_time() {
     fs::rename(server.data(), &lost).unwrap();
     let journal = lost.join("journal");
     let journal = journal.to_str().unwrap();
-    let later = server.administer(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
+    let later = server.try_run(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
     let stderr = String::from_utf8_lossy(&later.stderr).into_owned();
     assert!(!later.status.success() && stderr.contains("is of a later moment"), "{stderr}");
     fs::remove_dir_all(server.directory.path().join("data.restoring")).unwrap();
 
-    let restored = server.administer(&["restore", "--journal", journal, "--until", &moment]);
-    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    server.run(&["restore", "--journal", journal, "--until", &moment]);
     server.restart();
     assert_has_all(&server, &early).await;
     let path = format!("/payments/{}", first["id"].as_str().unwrap());
-    let then: Value = server.request(Method::GET, &path).send().await.unwrap().json().await.unwrap();
+    let then = server.get(&path).await;
     assert_eq!(then["rawStatus"], "created");
 }
 
@@ -239,8 +233,7 @@ async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
         match Server::try_start_on(copied) {
             Ok(copy) => {
                 opened += 1;
-                let list: Value =
-                    copy.request(Method::GET, "/payments?limit=1").send().await.unwrap().json().await.unwrap();
+                let list = copy.get("/payments?limit=1").await;
                 assert!(list["total"].as_u64().unwrap() >= before as u64);
                 for (nth, body) in bodies[..before].iter().enumerate() {
                     assert_eq!(&create_one(&copy, nth).await.text().await.unwrap(), body);

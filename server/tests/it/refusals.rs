@@ -137,8 +137,7 @@ async fn an_invalid_query_returns_400() {
         let answer = server.request(Method::GET, &format!("/payments?{query}")).send().await.unwrap();
         assert_eq!(refused(answer, 400).await, [sentence]);
     }
-    let far = server.request(Method::GET, "/payments?page=4294967295&limit=100").send().await.unwrap();
-    assert_eq!(far.json::<Value>().await.unwrap()["items"], json!([]));
+    assert_eq!(server.get("/payments?page=4294967295&limit=100").await["items"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,7 +147,7 @@ async fn a_body_over_64_kib_returns_413_with_and_without_content_length() {
     body["ignored"] = "x".repeat(64 * 1024).into();
     refused(server.request(Method::POST, "/payments").json(&body).send().await.unwrap(), 413).await;
 
-    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
     let head =
         "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -165,7 +164,7 @@ async fn a_body_over_64_kib_returns_413_with_and_without_content_length() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_body_returns_408() {
     let server = Server::start();
-    let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let head = "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\ncontent-length: 10\r\n\r\n{";
     stream.write_all(head.as_bytes()).unwrap();
@@ -221,21 +220,17 @@ async fn an_open_session_expires_and_a_paid_one_does_not() {
     server.kill();
     tokio::time::sleep(Duration::from_secs(2)).await;
     server.restart();
-    let status = |id: String| {
-        let request = server.request(Method::GET, &format!("/payments/{id}"));
-        async move {
-            let payment: Value = request.send().await.unwrap().json().await.unwrap();
-            (payment["status"].as_str().unwrap().to_owned(), payment["rawStatus"].as_str().unwrap().to_owned())
-        }
+    let statuses = async |id: &str| {
+        let payment = server.get(&format!("/payments/{id}")).await;
+        json!([payment["status"], payment["rawStatus"]])
     };
-    crate::server::eventually("the session to expire", || async {
-        (status(open.clone()).await == ("expired".into(), "expired".into())).then_some(())
+    crate::server::eventually("the session to expire", async || {
+        (statuses(&open).await == json!(["expired", "expired"])).then_some(())
     })
     .await;
-    assert_eq!(status(paid).await, ("completed".into(), "paid".into()));
+    assert_eq!(statuses(&paid).await, json!(["completed", "paid"]));
     for (filter, total) in [("expired", 1), ("completed", 1), ("pending", 0)] {
-        let list = server.request(Method::GET, &format!("/payments?status={filter}")).send().await.unwrap();
-        assert_eq!(list.json::<Value>().await.unwrap()["total"], total, "{filter}");
+        assert_eq!(server.get(&format!("/payments?status={filter}")).await["total"], total, "{filter}");
     }
     let page = server.keyless(Method::GET, &format!("/checkout/{open}")).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("This payment link has expired"), "{page}");
@@ -260,7 +255,7 @@ async fn an_invalid_or_private_webhook_url_returns_400() {
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_http_never_stops_the_server() {
     let server = Server::start();
-    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    let address = server.address().to_owned();
     for malformed in [
         &b"\0\0\0\0"[..],
         b"GET\r\n\r\n",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lost_files::{create_long, entries_end, files},
-    receiver::{Receiver, Reply},
+    receiver::Receiver,
     server::{Server, eventually, payment_of},
 };
 
@@ -30,7 +30,7 @@ fn bytes_in(directory: &Path) -> u64 {
 }
 
 async fn payments(server: &Server) -> Value {
-    server.request(Method::GET, "/payments").send().await.unwrap().json().await.unwrap()
+    server.get("/payments").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,7 +52,7 @@ async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     assert!(payments(&server).await["total"].as_u64().unwrap() < made as u64);
 
     // The new store works too, including events.
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     let webhook = json!({"url": receiver.url(), "events": "*"});
     let subscribed = server.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
     assert_eq!(subscribed.status(), StatusCode::CREATED);
@@ -61,19 +61,14 @@ async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     let simulate = server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/simulate")).send().await.unwrap();
     assert_eq!(simulate.status(), StatusCode::OK);
     eventually("both events", async || (receiver.received().len() == 2).then_some(())).await;
-    let deliveries = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
-    assert_eq!(deliveries.json::<Value>().await.unwrap()["total"], 2);
-    let account = server.request(Method::GET, "/account").send().await.unwrap();
-    assert_eq!(account.json::<Value>().await.unwrap()["volume"]["total_payments"], 1);
+    assert_eq!(server.get("/webhooks/deliveries").await["total"], 2);
+    assert_eq!(server.get("/account").await["volume"]["total_payments"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let mut server = Server::start_with(&PUBLIC);
-    let workspace = server.administer(&["workspaces", "create", "--name", "Rahim"]).stdout;
-    let workspace = String::from_utf8(workspace).unwrap();
-    let key = server.administer(&["keys", "create", "--workspace", workspace.trim(), "--environment", "test"]).stdout;
-    let key = String::from_utf8(key).unwrap().trim().to_owned();
+    let key = server.new_key("Rahim", "test");
     let merchants = server.keyless(Method::POST, "/api/v1/payments").bearer_auth(&key).json(&payment_of(&json!(2)));
     let merchants: Value = merchants.send().await.unwrap().json().await.unwrap();
     let own = create_long(&server.url, 1).await.unwrap().text().await.unwrap();
@@ -111,7 +106,7 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_its_own() {
     let mut server = Server::start_with(&["--session-ttl", "3"]);
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     let paid = server.create(&payment_of(&json!(1))).await;
     let open = server.create(&payment_of(&json!(2))).await;
@@ -120,8 +115,7 @@ async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_
     assert_eq!(payments(&server).await["total"], 0, "lists show only the new store");
     let raw_status = async |payment: &Value| {
         let path = format!("/payments/{}", payment["id"].as_str().unwrap());
-        let read = server.request(Method::GET, &path).send().await.unwrap();
-        read.json::<Value>().await.unwrap()["rawStatus"].as_str().unwrap().to_owned()
+        server.get(&path).await["rawStatus"].as_str().unwrap().to_owned()
     };
     let path = format!("/api/v1/checkout/{}/simulate", paid["id"].as_str().unwrap());
     let simulated = server.keyless(Method::POST, &path).send().await.unwrap();

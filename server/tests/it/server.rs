@@ -1,10 +1,12 @@
 //! Starts, stops and calls a `payments-server` process.
 
 use std::{
-    fs::File,
+    fmt::Debug,
+    fs::{self, File},
     io::{BufRead, BufReader},
-    path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    str::FromStr,
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -55,7 +57,7 @@ impl Server {
     pub(crate) fn start_limited_with(descriptors: u32, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
-        let address = server.url.strip_prefix("http://").unwrap().to_owned();
+        let address = server.address().to_owned();
         let mut command = Command::new("bash");
         command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), BINARY]);
         server.arguments = arguments.iter().map(ToString::to_string).collect();
@@ -67,8 +69,8 @@ impl Server {
     pub(crate) fn start_logging(level: &str, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
-        std::fs::remove_file(server.directory.path().join("server.log")).unwrap();
-        let address = server.url.strip_prefix("http://").unwrap().to_owned();
+        fs::remove_file(server.directory.path().join("server.log")).unwrap();
+        let address = server.address().to_owned();
         server.arguments = arguments.iter().map(ToString::to_string).collect();
         let mut command = Command::new(BINARY);
         command.env("PAYMENTS_LOG", level);
@@ -92,7 +94,7 @@ impl Server {
     }
 
     pub(crate) fn restart(&mut self) {
-        let address = self.url.strip_prefix("http://").unwrap();
+        let address = self.address();
         (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);
     }
 
@@ -111,7 +113,7 @@ impl Server {
     /// `kill -9`, then a restart with more environment variables.
     pub(crate) fn restart_in(&mut self, variables: &[(&str, &str)]) {
         self.kill();
-        let address = self.url.strip_prefix("http://").unwrap().to_owned();
+        let address = self.address().to_owned();
         let mut command = Command::new(BINARY);
         command.envs(variables.iter().copied());
         (self.process, self.url) = launch(command, self.directory.path(), &address, &self.arguments);
@@ -128,12 +130,17 @@ impl Server {
         self.process.wait().unwrap()
     }
 
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
     pub(crate) fn process_id(&self) -> u32 {
         self.process.id()
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.path().join("server.log")).unwrap()
+        fs::read_to_string(self.directory.path().join("server.log")).unwrap()
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -162,9 +169,43 @@ impl Server {
         HTTP.request(method, format!("{}{path}", self.url))
     }
 
+    /// Reads a path under `/api/v1` as JSON with the sandbox key.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.request(Method::GET, path).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Waits until there are `count` deliveries and none is pending. Returns at most 100 of them.
+    pub(crate) async fn ended_deliveries(&self, count: usize) -> Vec<Value> {
+        eventually("the deliveries to end", || async {
+            let list = self.get("/webhooks/deliveries?limit=100").await;
+            let items = list["items"].as_array().unwrap();
+            let is_ended = list["total"] == count && items.iter().all(|delivery| delivery["status"] != "pending");
+            is_ended.then(|| items.clone())
+        })
+        .await
+    }
+
+    /// Reads `/metrics`.
+    pub(crate) async fn metrics(&self) -> String {
+        self.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
+    }
+
     /// Runs a command on this server's data directory.
-    pub(crate) fn administer(&self, arguments: &[&str]) -> std::process::Output {
+    pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
         Command::new(BINARY).args(arguments).arg("--data-dir").arg(self.data()).output().unwrap()
+    }
+
+    /// Runs a command that must succeed. Returns its standard output without the last line break.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = self.try_run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text_of(&output));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Creates a workspace and returns a new key for it.
+    pub(crate) fn new_key(&self, workspace: &str, environment: &str) -> String {
+        let workspace = self.run(&["workspaces", "create", "--name", workspace]);
+        self.run(&["keys", "create", "--workspace", &workspace, "--environment", environment])
     }
 }
 
@@ -174,7 +215,7 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
         if !std::thread::panicking() && self.data().join("sled").exists() {
-            let stderr = String::from_utf8_lossy(&self.administer(&["check"]).stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&self.try_run(&["check"]).stderr).into_owned();
             assert!(!stderr.contains("records are invalid"), "{stderr}");
         }
     }
@@ -214,9 +255,44 @@ pub(crate) fn try_launch(
         Some(url) => Ok((process, url.to_owned())),
         None => {
             let _ = process.wait();
-            Err(std::fs::read_to_string(directory.join("server.log")).unwrap_or_default())
+            Err(fs::read_to_string(directory.join("server.log")).unwrap_or_default())
         }
     }
+}
+
+/// What a command wrote to standard output and standard error.
+pub(crate) fn text_of(output: &Output) -> String {
+    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
+}
+
+/// Copies a directory with its content.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args(["-r", "--sparse=always"]).args([from, to]).status().unwrap().success());
+}
+
+/// The files under a directory, at every depth.
+pub(crate) fn files_under(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let files = entries.map(|entry| match entry.file_type().unwrap() {
+        kind if kind.is_dir() => files_under(&entry.path()),
+        kind if kind.is_file() => vec![entry.path()],
+        _ => Vec::new(),
+    });
+    files.flatten().collect()
+}
+
+/// Asserts that no file under a directory contains a text.
+pub(crate) fn assert_nowhere(text: &str, directory: &Path) {
+    for file in files_under(directory) {
+        let bytes = fs::read(&file).unwrap();
+        assert!(!bytes.windows(text.len()).any(|window| window == text.as_bytes()), "{text} in {}", file.display());
+    }
+}
+
+/// Parses the metric with this name and labels.
+pub(crate) fn metric<T: FromStr<Err: Debug>>(metrics: &str, name: &str) -> T {
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {name} in {metrics}")).parse().unwrap()
 }
 
 /// The body of a valid payment.

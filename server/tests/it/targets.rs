@@ -37,7 +37,7 @@ async fn a_public_server_sends_no_webhook_to_its_own_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn allow_local_targets_lets_a_public_server_send_webhooks_to_its_own_machine() {
-    let inside = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let inside = Receiver::ok().await;
     let server = Server::start_with(&["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"]);
     let params = CreateWebhook::new(inside.url(), Subscription::All);
     let endpoint = server.client().webhooks().create(params).await.unwrap();

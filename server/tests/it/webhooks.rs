@@ -15,7 +15,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_endpoint_leaves_the_list_and_receives_no_events() {
     let server = Server::start();
-    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let removed = server.request(Method::DELETE, &format!("/webhooks/{id}")).send().await.unwrap();
@@ -55,7 +55,7 @@ async fn a_test_ping_returns_its_delivery() {
     assert_eq!(replayed.headers()["idempotent-replayed"], "true");
     assert_eq!(replayed.text().await.unwrap(), first);
     assert_eq!(receiver.received().len(), 1);
-    let log: Value = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap().json().await.unwrap();
+    let log = server.get("/webhooks/deliveries").await;
     assert_eq!((&log["total"], &log["items"][0]["id"]), (&json!(1), &delivery["id"]));
     let unknown = server.request(Method::POST, "/webhooks/wh_unknown/test").send().await.unwrap();
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);

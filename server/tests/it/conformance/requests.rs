@@ -37,12 +37,12 @@ pub(super) async fn idempotency_and_authentication(world: &World, report: &mut R
     report.row(section, "x-api-key", header == 200, &header);
     let live_key = &world.live.key;
     report.row(section, "prefixes", live_key.starts_with("sk_live_"), &"a live key's prefix");
-    let workspace = world.live.administer(&["workspaces", "create", "--name", "Conformance"]);
-    let key = world.live.administer(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
-    let listed = world.live.administer(&["keys", "list"]);
+    let workspace = world.live.server.run(&["workspaces", "create", "--name", "Conformance"]);
+    let key = world.live.server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
+    let listed = world.live.server.run(&["keys", "list"]);
     let id = listed.lines().find(|line| line.contains(&workspace)).unwrap().split(' ').next().unwrap().to_owned();
     let before = with("x-api-key", key.clone()).await;
-    let rotated = world.live.administer(&["keys", "rotate", &id]);
+    let rotated = world.live.server.run(&["keys", "rotate", &id]);
     let (after, new) = (with("x-api-key", key.clone()).await, with("x-api-key", rotated).await);
     let mut wrong = vec![after];
     for bad in ["", "sk_test_unknown", "nonsense"] {
@@ -123,7 +123,7 @@ pub(super) async fn errors_and_limits(world: &World, report: &mut Report) {
 }
 
 pub(super) async fn a_body_that_does_not_arrive(server: &Server) -> String {
-    let mut stream = tokio::net::TcpStream::connect(server.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
     let head = format!(
         "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
          content-type: application/json\r\ncontent-length: 10\r\n\r\n{{"

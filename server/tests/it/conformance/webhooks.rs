@@ -36,7 +36,7 @@ pub(super) async fn account_and_webhooks(world: &World, report: &mut Report) {
     report.row("Account", "balance", has(&balance, &["bdt_balance", "usd_balance"]), &balance);
     let workspace = workspace["id"].as_str().unwrap();
     let uri = ["--redirect-uri", "https://shop.example/back", "--webhook-url", "https://shop.example/hook"];
-    world.live.administer(&[&["apps", "create", "--workspace", workspace, "--name", "Till"], &uri[..]].concat());
+    world.live.server.run(&[&["apps", "create", "--workspace", workspace, "--name", "Till"], &uri[..]].concat());
     let (status, apps) = world.ask(key, Method::GET, "/account/apps", None).await;
     report.row("Endpoints", "GET /account/apps", status == 200 && apps.is_array(), &apps);
     report.row("Developer app", "redirectUris", apps[0]["redirectUris"][0] == "https://shop.example/back", &apps);
@@ -165,12 +165,7 @@ pub(super) async fn a_hanging_endpoint() -> (Duration, Value) {
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;
     let begun = Instant::now();
-    let delivery = eventually("the delivery attempt to end", async || {
-        let answer = server.request(Method::GET, "/webhooks/deliveries").send().await.unwrap();
-        let list: Value = answer.json().await.unwrap();
-        (list["items"][0]["status"] != "pending").then(|| list["items"][0].clone())
-    })
-    .await;
+    let delivery = server.ended_deliveries(1).await.remove(0);
     let took = begun.elapsed();
     assert_eq!(receiver.received().len(), 1);
     (took, delivery)

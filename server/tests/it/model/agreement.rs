@@ -38,7 +38,7 @@ impl World {
         self.money_moved_once();
         // Without a server the command reads the store itself. `check` runs when the server is dropped.
         assert!(self.live.server.terminate().success());
-        let exported = self.live.administer(&["export", "payments"]);
+        let exported = self.live.server.run(&["export", "payments"]);
         let payments = self.merchants.iter().flat_map(|merchant| &merchant.payments);
         let expected: BTreeMap<_, _> = payments.map(|payment| (&*payment.id, &*payment.text)).collect();
         assert_eq!(exported.lines().collect::<Vec<_>>(), expected.into_values().collect::<Vec<_>>());

@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::Value;
 
 use super::{
     merchant::{Answer, Delivery, Merchant, Stored},
     steps::Who,
 };
-use crate::{
-    live::Live,
-    receiver::{Receiver, Reply},
-    server::SANDBOX_KEY,
-};
+use crate::{live::Live, receiver::Receiver, server::SANDBOX_KEY};
 
 /// Steps wait for sessions that expire within this time, so that none expires during a request.
 pub(super) const MARGIN: Duration = Duration::from_secs(2);
@@ -41,7 +37,7 @@ impl World {
         let merchants = [merchant(SANDBOX_KEY), merchant(&live.key)];
         // Open connections would not survive a restart.
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+        let receiver = Receiver::ok().await;
         Self { live, receiver, http, session_ttl, merchants }
     }
 
