@@ -3,7 +3,6 @@
 use std::{
     borrow::Cow,
     fs::{self, File},
-    ops::RangeBounds,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     thread,
@@ -14,9 +13,8 @@ use crate::{
     error::{BackupError, CommitError, JournalError, TreeError},
     group_commit::GroupCommit,
     journal,
-    key_range::KeyRange,
     overlay::Overlay,
-    read::{Entries, Read},
+    read::{Entries, KeyRange, Read},
     stop::Stop,
     tree,
     view::View,
@@ -98,24 +96,14 @@ impl Read for Database {
         Ok(self.overlay.get(key)?.map(Cow::Owned))
     }
 
-    fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
-        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range(&keys, &[])))
-    }
-
-    fn range_rev(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
-        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range_rev(&keys, &[])))
+    fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
+        self.overlay.scan(keys, is_reversed, &[])
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
         self.copier.is_closing.store(true, Ordering::Relaxed);
-    }
-}
-
-impl std::fmt::Debug for Database {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Database").finish_non_exhaustive()
     }
 }
 
@@ -142,12 +130,6 @@ impl Closing {
         if let Err(error) = tree::sync_closed(&self.tree).and_then(|()| fs::remove_file(&self.mark)) {
             tracing::warn!(%error, "the next start will say that this end was not in order");
         }
-    }
-}
-
-impl std::fmt::Debug for Closing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Closing").finish_non_exhaustive()
     }
 }
 

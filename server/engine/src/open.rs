@@ -190,12 +190,6 @@ impl Options {
     }
 }
 
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("directory", &self.directory).finish_non_exhaustive()
-    }
-}
-
 /// Where the parts of a database lie.
 struct Paths {
     tree: PathBuf,

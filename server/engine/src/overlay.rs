@@ -4,14 +4,16 @@
 //! lies here, so that a reader finds everything that was answered.
 
 use std::{
+    cmp::Ordering,
     collections::BTreeMap,
+    iter,
+    ops::Bound::{Excluded, Included},
     sync::{Arc, PoisonError, RwLock},
 };
 
 use crate::{
     error::TreeError,
-    key_range::KeyRange,
-    merge::{Entry, Merge},
+    read::{Entries, Entry, KeyRange},
     tree::Tree,
     writes::Writes,
 };
@@ -72,38 +74,31 @@ impl Overlay {
         }
     }
 
-    /// The entries of a range in the order of their keys, with `newer` writes over them, oldest first.
-    pub(crate) fn range(
-        &self,
-        keys: &KeyRange,
-        newer: &[&Writes],
-    ) -> impl Iterator<Item = Result<Entry, TreeError>> + Send + use<> {
-        Merge::new(self.newer(keys, newer).into_iter(), self.tree.range(keys), <[u8]>::cmp)
+    /// Returns the entries of a key range, with `newer` writes over them, oldest first.
+    pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool, newer: &[&Writes]) -> Entries {
+        // sled and `BTreeMap` panic on a range that cannot hold a key.
+        if let (Included(start) | Excluded(start), Included(end) | Excluded(end)) = &keys
+            && (start > end || (start == end && !matches!(keys, (Included(_), Included(_)))))
+        {
+            return Box::new(iter::empty());
+        }
+        // The overlay first: a batch leaves it when the tree has it.
+        let newer = self.newer(&keys, newer).into_iter();
+        let in_tree = self.tree.range(keys);
+        match is_reversed {
+            false => Box::new(merge(newer, in_tree, <[u8]>::cmp)),
+            true => Box::new(merge(newer.rev(), in_tree.rev(), |one, other| other.cmp(one))),
+        }
     }
 
-    /// As [`range`](Self::range), the last entry first.
-    pub(crate) fn range_rev(
-        &self,
-        keys: &KeyRange,
-        newer: &[&Writes],
-    ) -> impl Iterator<Item = Result<Entry, TreeError>> + Send + use<> {
-        let newer = self.newer(keys, newer).into_iter().rev();
-        Merge::new(newer, self.tree.range(keys).rev(), |one, other| other.cmp(one))
-    }
-
-    /// The writes to a range that the tree may not have; of each key the latest.
+    /// Returns the latest write to each key of a range that the tree may not have.
     fn newer(&self, keys: &KeyRange, newer: &[&Writes]) -> Writes {
         let batches = self.batches();
-        let all = batches.iter().map(|batch| &batch.writes).chain(newer.iter().copied());
-        let mut latest: BTreeMap<&[u8], &Option<Vec<u8>>> = BTreeMap::new();
-        for writes in all {
-            latest.extend(
-                writes
-                    .range::<Vec<u8>, _>((keys.start.as_ref(), keys.end.as_ref()))
-                    .map(|(key, value)| (&**key, value)),
-            );
+        let mut latest = BTreeMap::new();
+        for writes in batches.iter().map(|batch| &batch.writes).chain(newer.iter().copied()) {
+            latest.extend(writes.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref())));
         }
-        latest.into_iter().map(|(key, value)| (key.to_vec(), value.clone())).collect()
+        latest.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     fn batches(&self) -> Batches {
@@ -111,16 +106,39 @@ impl Overlay {
     }
 }
 
+/// Merges two runs of entries in this order. Where both have a key, the newer one counts; `None` removes the key.
+fn merge(
+    newer: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+    in_tree: impl Iterator<Item = Result<Entry, TreeError>>,
+    order: fn(&[u8], &[u8]) -> Ordering,
+) -> impl Iterator<Item = Result<Entry, TreeError>> {
+    let (mut newer, mut in_tree) = (newer.peekable(), in_tree.peekable());
+    iter::from_fn(move || {
+        loop {
+            let order = match (newer.peek(), in_tree.peek()) {
+                (Some((newer, _)), Some(Ok((in_tree, _)))) => order(newer, in_tree),
+                (Some(_), None) => Ordering::Less,
+                (_, _) => Ordering::Greater,
+            };
+            if order == Ordering::Greater {
+                return in_tree.next();
+            }
+            if order == Ordering::Equal {
+                in_tree.next();
+            }
+            if let Some((key, Some(value))) = newer.next() {
+                return Some(Ok((key, value)));
+            }
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        layout::tests::Plain,
-        read::{Entries, Read},
-        view::View,
-    };
+    use crate::{layout::tests::Plain, read::Read, view::View};
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {

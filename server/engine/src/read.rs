@@ -1,62 +1,63 @@
-//! Reading: the same for everyone, and for a change that is being made.
+//! The reads that a database and a change's view have in common.
 
-use std::{borrow::Cow, ops::RangeBounds};
+use std::{
+    borrow::Cow,
+    ops::{Bound, RangeBounds},
+};
 
-use crate::{error::TreeError, key_range::KeyRange, merge::Entry};
+use crate::error::TreeError;
 
-/// Entries in the order of their keys, or in reverse.
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// Entries in key order, or in reverse key order.
 ///
-/// They are no snapshot: what is committed while they are read may appear among them, and a part of a batch without the
-/// rest. A key appears once at most. What was committed before they were asked for is there, or what has replaced it.
-pub struct Entries(Box<dyn Iterator<Item = Result<Entry, TreeError>> + Send>);
+/// A scan is not a snapshot: a batch that is committed during the scan may appear in part. Each key appears at most once. An
+/// entry that was committed before the scan began appears, or the value that replaced it.
+pub type Entries = Box<dyn Iterator<Item = Result<Entry, TreeError>> + Send>;
 
-impl Entries {
-    pub(crate) fn new(entries: Option<impl Iterator<Item = Result<Entry, TreeError>> + Send + 'static>) -> Self {
-        Self(Box::new(entries.into_iter().flatten()))
-    }
-}
+/// The lower and the upper bound of a scan's keys.
+pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-impl Iterator for Entries {
-    type Item = Result<Entry, TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-impl std::fmt::Debug for Entries {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entries").finish_non_exhaustive()
-    }
-}
-
-/// Reads keys and values: what is durable, and in a [`View`](crate::View) also what its change and those before it in the
-/// batch write.
+/// Reads durable keys and values. A [`View`](crate::View) also reads the writes of its batch.
 pub trait Read {
-    /// The value under a key.
+    /// Returns the value under a key.
     ///
     /// # Errors
-    /// Where the value is damaged or the tree has failed.
+    /// If the value is damaged or the tree has failed.
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError>;
 
-    /// The entries of a range, in the order of their keys.
-    fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries;
+    /// Returns the entries of a key range, in key order or reversed.
+    fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries;
 
-    /// The entries of a range, the last first.
-    fn range_rev(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries;
+    /// Returns the entries of a range in key order.
+    fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
+        self.scan((keys.start_bound().cloned(), keys.end_bound().cloned()), false)
+    }
 
-    /// The entries whose keys have a prefix.
+    /// Returns the entries whose keys have this prefix.
     fn prefix(&self, prefix: &[u8]) -> Entries {
-        self.range(KeyRange::with_prefix(prefix, None))
+        self.scan((Bound::Included(prefix.to_vec()), after_prefix(prefix)), false)
     }
 
-    /// The entries whose keys have a prefix, the last first.
+    /// Returns the entries whose keys have this prefix, in reverse order.
     fn prefix_rev(&self, prefix: &[u8]) -> Entries {
-        self.range_rev(KeyRange::with_prefix(prefix, None))
+        self.scan((Bound::Included(prefix.to_vec()), after_prefix(prefix)), true)
     }
 
-    /// The entries whose keys have a prefix and come strictly after `after`.
+    /// Returns the entries whose keys have this prefix, strictly after `after`.
     fn prefix_after(&self, prefix: &[u8], after: &[u8]) -> Entries {
-        self.range(KeyRange::with_prefix(prefix, Some(after)))
+        let start = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
+        self.scan((start.map(<[u8]>::to_vec), after_prefix(prefix)), false)
+    }
+}
+
+/// Returns the upper bound of the keys with this prefix.
+fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
+    // Increments the last byte that is not 0xff and drops the bytes after it.
+    let kept = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| &prefix[..=last]);
+    match kept.and_then(|kept| kept.split_last()) {
+        Some((last, before)) => Bound::Excluded([before, &[last + 1]].concat()),
+        None => Bound::Unbounded,
     }
 }

@@ -18,9 +18,8 @@ use std::{
 use crate::{
     compression,
     error::{OpenError, TreeError},
-    key_range::KeyRange,
     layout::Layout,
-    merge::Entry,
+    read::{Entry, KeyRange},
     whole_file,
     writes::{APPLIED, FORMAT, Writes, number},
 };
@@ -101,13 +100,9 @@ impl Tree {
     }
 
     /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the tree as it is then.
-    pub(crate) fn range(
-        &self,
-        keys: &KeyRange,
-    ) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + Send + use<> {
+    pub(crate) fn range(&self, keys: KeyRange) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + use<> {
         let tree = self.clone();
-        let entries = self.db.range::<Vec<u8>, _>((keys.start.clone(), keys.end.clone()));
-        entries.map(move |entry| {
+        self.db.range(keys).map(move |entry| {
             let (key, stored) = entry.map_err(TreeError::failed)?;
             let value = tree.value(&key, &stored)?;
             Ok((key.to_vec(), value))

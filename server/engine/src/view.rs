@@ -1,12 +1,11 @@
 //! What a change sees and writes while it is being decided.
 
-use std::{borrow::Cow, ops::RangeBounds};
+use std::borrow::Cow;
 
 use crate::{
     error::TreeError,
-    key_range::KeyRange,
     overlay::Overlay,
-    read::{Entries, Read},
+    read::{Entries, KeyRange, Read},
     writes::Writes,
 };
 
@@ -57,17 +56,7 @@ impl Read for View<'_> {
         }
     }
 
-    fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
-        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range(&keys, &[&self.batch, &self.change])))
-    }
-
-    fn range_rev(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
-        Entries::new(KeyRange::of(&keys).map(|keys| self.overlay.range_rev(&keys, &[&self.batch, &self.change])))
-    }
-}
-
-impl std::fmt::Debug for View<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("View").finish_non_exhaustive()
+    fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
+        self.overlay.scan(keys, is_reversed, &[&self.batch, &self.change])
     }
 }
