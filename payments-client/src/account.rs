@@ -1,18 +1,18 @@
-//! What a merchant reads of its account.
+//! The account methods.
 
 use payments_core::{Account, Balances, DeveloperApp};
 use reqwest::Method;
 
 use crate::{Client, call::Call, request::Request};
 
-/// The account of the key's developer; its figures are those of the key's environment.
+/// The account of the key's developer. Its totals are those of the key's environment.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountResource<'c> {
     client: &'c Client,
 }
 
 impl Client {
-    /// The account: workspace, balances, volume and apps.
+    /// The account methods: workspace, balances, volume and apps.
     #[must_use]
     pub fn account(&self) -> AccountResource<'_> {
         AccountResource { client: self }
@@ -20,7 +20,7 @@ impl Client {
 }
 
 impl AccountResource<'_> {
-    /// Reads the workspace, the balances and the lifetime volume.
+    /// Retrieves the workspace, the balances and the lifetime volume.
     ///
     /// ```no_run
     /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -33,7 +33,7 @@ impl AccountResource<'_> {
         Request::new(self.client, Call::new(Method::GET, "/account", &[]))
     }
 
-    /// Reads the balances alone.
+    /// Retrieves the balances.
     ///
     /// ```no_run
     /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -45,7 +45,7 @@ impl AccountResource<'_> {
         Request::new(self.client, Call::new(Method::GET, "/account/balance", &[]))
     }
 
-    /// Reads all developer apps.
+    /// Lists all developer apps.
     ///
     /// ```no_run
     /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {

@@ -1,4 +1,4 @@
-//! Waiting for a call in a program without `async`.
+//! Blocking calls, for programs without `async`.
 
 use std::sync::{OnceLock, mpsc};
 
@@ -6,10 +6,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{Result, error::Kind};
 
-/// One for the program, never dropped: a runtime that is dropped within another one panics.
+/// The program's runtime. It is never dropped, because dropping a runtime inside another one panics.
 static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
-/// Runs a future on a thread of its own and waits for it. `block_on` would panic inside a runtime; a channel does not.
+/// Runs a future on the runtime and waits for it with a channel, because `block_on` panics inside another runtime.
 pub(crate) fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let start = || {
         let mut builder = Builder::new_multi_thread();

@@ -1,35 +1,35 @@
-//! How many retries a client may make, whatever each request would like.
+//! The retry budget of a client.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tokens that retries take and successes bring back. When a server is down, the tokens run out and each request is
-/// sent once, so that a fleet of clients does not keep it down.
+/// A token bucket: retries take tokens and successes return them. When a server is down, the bucket empties and each
+/// request is sent once, so that retries do not overload the server.
 #[derive(Debug)]
 pub(crate) struct Budget {
     tokens: AtomicU32,
     capacity: u32,
 }
 
-/// What a retry takes, and what a success after one brings back.
-const RETRY: u32 = 5;
-/// What a success on the first try brings back.
-const SUCCESS: u32 = 1;
+/// The tokens that a retry takes and a success after a retry returns.
+const RETRY_TOKENS: u32 = 5;
+/// The tokens that a success on the first try returns.
+const SUCCESS_TOKENS: u32 = 1;
 
 impl Budget {
     pub(crate) const fn new(retries: u32) -> Self {
-        let capacity = retries.saturating_mul(RETRY);
+        let capacity = retries.saturating_mul(RETRY_TOKENS);
         Self { tokens: AtomicU32::new(capacity), capacity }
     }
 
-    /// Takes a retry's worth, if there is that much.
+    /// Takes the tokens of a retry. Returns whether there were enough.
     pub(crate) fn take(&self) -> bool {
-        let less = |tokens: u32| tokens.checked_sub(RETRY);
+        let less = |tokens: u32| tokens.checked_sub(RETRY_TOKENS);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Notes a success.
+    /// Returns the tokens of a success after `tries` tries.
     pub(crate) fn succeeded(&self, tries: u32) {
-        let more = if tries > 1 { RETRY } else { SUCCESS };
+        let more = if tries > 1 { RETRY_TOKENS } else { SUCCESS_TOKENS };
         let filled = |tokens: u32| Some(tokens.saturating_add(more).min(self.capacity));
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, filled);
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_server_uses_the_budget_up_and_successes_fill_it_again() {
+    fn retries_empty_the_budget_and_successes_refill_it() {
         let budget = Budget::new(3);
         assert_eq!((0..10).filter(|_| budget.take()).count(), 3);
         (0..5).for_each(|_| budget.succeeded(1));

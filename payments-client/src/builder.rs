@@ -1,4 +1,4 @@
-//! Setting a client up.
+//! The client builder.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,19 +17,19 @@ use crate::{
     retry::Policy,
 };
 
-/// Where the reference server listens unless told otherwise.
+/// The reference server's default address.
 const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8080";
 
 impl Client {
-    /// A client with this key, of a server on this machine. For another server see [`builder`](Self::builder).
+    /// Creates a client of a server on this machine. For another server use [`builder`](Self::builder).
     ///
     /// # Errors
-    /// A key that cannot be one.
+    /// If the key is invalid.
     pub fn new(key: impl AsRef<str>) -> Result<Self> {
         Self::builder(key).build()
     }
 
-    /// A client to be set up.
+    /// Creates a client builder.
     ///
     /// ```
     /// use payments_client::{Client, Environment};
@@ -43,7 +43,7 @@ impl Client {
     }
 }
 
-/// Sets a [`Client`] up.
+/// Configures a [`Client`].
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ClientBuilder {
@@ -75,8 +75,8 @@ impl ClientBuilder {
             connect_timeout: Duration::from_secs(10),
             policy: Policy {
                 retries: 2,
-                first_pause: Duration::from_millis(500),
-                longest_pause: Duration::from_secs(8),
+                first_backoff: Duration::from_millis(500),
+                max_backoff: Duration::from_secs(8),
             },
             budget: 100,
             user_agent: None,
@@ -89,108 +89,107 @@ impl ClientBuilder {
         }
     }
 
-    /// Where the API is, without `/api/v1`.
+    /// Sets the server's URL, without `/api/v1`. Default: `http://127.0.0.1:8080`.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
         self
     }
 
-    /// Which header carries the key; `Authorization` unless said otherwise.
+    /// Sets the header for the key. Default: `Authorization`.
     pub fn key_header(mut self, header: KeyHeader) -> Self {
         self.key_header = header;
         self
     }
 
-    /// How long one try may take, its answer's body included; 30 seconds unless said otherwise.
+    /// Sets the timeout of one try, including the response body. Default: 30 seconds.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = timeout;
         self
     }
 
-    /// How long a call may take with all its tries and pauses; 90 seconds unless said otherwise.
+    /// Sets the deadline of a call, including all tries and backoff. Default: 90 seconds.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;
         self
     }
 
-    /// How long connecting may take; 10 seconds unless said otherwise. Not for a client of your own.
+    /// Sets the connect timeout. Default: 10 seconds. Ignored with your own [`http`](Self::http) client.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How often a call is tried again; 2 times unless said otherwise.
+    /// Sets the maximum number of retries per call. Default: 2.
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.retries = retries;
         self
     }
 
-    /// The bounds of the pause before a retry: 500 ms before the first, doubled each time, up to 8 s. The pause is
-    /// anything from nothing to the bound.
+    /// Sets the backoff interval before the first retry and the maximum interval. The interval doubles with each retry;
+    /// the client waits a random time between 0 and the interval (full jitter). Default: 500 ms and 8 s.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        (self.policy.first_pause, self.policy.longest_pause) = (first, longest);
+        (self.policy.first_backoff, self.policy.max_backoff) = (first, longest);
         self
     }
 
-    /// How many retries the client and its clones may make before successes have to pay for more; 100 unless said
-    /// otherwise. A fleet does not hammer a dead server so.
+    /// Sets the retry budget that the client and its clones share. Retries use it up and successes refill it; without
+    /// budget there are no retries, so that they do not overload a failing server. Default: 100 retries.
     pub fn retry_budget(mut self, retries: u32) -> Self {
         self.budget = retries;
         self
     }
 
-    /// Added to the `User-Agent`, such as `shop/1.4`. Not for a client of your own.
+    /// Appends a suffix to the `User-Agent`, such as `shop/1.4`. Ignored with your own [`http`](Self::http) client.
     pub fn user_agent(mut self, suffix: impl Into<String>) -> Self {
         self.user_agent = Some(suffix.into());
         self
     }
 
-    /// Sends through your own client, with its proxies and certificates. Make it without redirects: it would carry
-    /// `x-api-key` to another host.
+    /// Sets your own HTTP client, for example with proxies or certificates. Turn its redirects off: a redirect would
+    /// send `x-api-key` to another host.
     pub fn http(mut self, client: reqwest::Client) -> Self {
         self.http = Some(client);
         self
     }
 
-    /// Waits, once the server has said that the key's minute is spent, for the next one, instead of being refused. For
-    /// work in the background, such as a reconciliation: a customer does not wait for a minute.
+    /// Waits for the next minute when the key's rate limit is used up, instead of getting a 429. Use it for background
+    /// work such as reconciliation, not while a customer waits.
     pub fn stay_within_rate_limit(mut self) -> Self {
         self.stays_within_rate_limit = true;
         self
     }
 
-    /// Answers from a script instead of a server.
+    /// Takes responses from a script instead of a server.
     #[cfg(feature = "testing")]
     pub fn script(mut self, script: crate::testing::Script) -> Self {
         self.script = Some(script);
         self
     }
 
-    /// Makes the client's pauses on this clock, at once.
+    /// Uses a fixed clock, on which backoff takes no real time.
     #[cfg(feature = "testing")]
     pub fn clock(mut self, clock: crate::testing::FixedClock) -> Self {
         self.clock = Some(Clock::Fixed(clock));
         self
     }
 
-    /// Makes the pauses between tries the same in each run of a test.
+    /// Seeds the jitter, so that each test run has the same backoff.
     #[cfg(feature = "testing")]
     pub fn jitter_seed(mut self, seed: u64) -> Self {
         self.jitter_seed = Some(seed);
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
-    /// A key that cannot be one, or an address that is not `http` or `https`; plain `http` with a live key to anything
-    /// but this machine, since whoever listens on the way could then act as the merchant.
+    /// If the key is invalid, or the base URL is not `http` or `https`. A live key needs `https`, except for localhost.
     pub fn build(self) -> Result<Client> {
         let key = self.key?;
         let base_url = Url::parse(&self.base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let base_url = base_url.ok_or_else(|| Kind::Build("the base URL must be an http or https address".into()))?;
+        let base_url = base_url.ok_or_else(|| Kind::Build("the base URL must be an http or https URL".into()))?;
         if key.environment() == Environment::Live && base_url.scheme() == "http" && !is_loopback(&base_url) {
-            return Err(Kind::Build("a live key is not sent over plain http; use https".into()).into());
+            return Err(Kind::Build("a live key must not be sent over plain http; use https".into()).into());
         }
         let http = match self.http {
             Some(http) => http,
@@ -222,7 +221,7 @@ impl ClientBuilder {
             policy: self.policy,
             budget: Budget::new(self.budget),
             jitter: Jitter::seeded(seed),
-            clock: self.clock.unwrap_or_else(Clock::machine),
+            clock: self.clock.unwrap_or_else(Clock::system),
             limiter: self.stays_within_rate_limit.then(Limiter::default),
             #[cfg(feature = "testing")]
             script: self.script,
@@ -252,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn a_live_key_goes_over_plain_http_to_this_machine_only() {
-        for (key, url, fits) in [
+    fn a_live_key_requires_https_except_for_localhost() {
+        for (key, url, is_valid) in [
             ("sk_live_1", "https://pay.example", true),
             ("sk_live_1", "http://127.0.0.1:8080", true),
             ("sk_live_1", "http://[::1]:8080", true),
@@ -267,12 +266,12 @@ mod tests {
             ("pk_test_1", "https://pay.example", false),
             ("sk_test_a b", "https://pay.example", false),
         ] {
-            assert_eq!(built(key, url).is_ok(), fits, "{key} {url}");
+            assert_eq!(built(key, url).is_ok(), is_valid, "{key} {url}");
         }
     }
 
     #[test]
-    fn debug_shows_no_key() {
+    fn debug_omits_the_key() {
         let client = built("sk_test_verysecret", "https://pay.example").unwrap();
         let builder = Client::builder("sk_test_verysecret");
         let request = client.request(&Call::new(Method::GET, "/payments", &[]), Duration::MAX);

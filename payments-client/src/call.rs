@@ -1,16 +1,17 @@
-//! A call of the API, before it is sent.
+//! API calls before they are sent.
 
 use reqwest::Method;
 use serde::Serialize;
 
 use crate::{IdempotencyKey, Result, error::Kind, retry::Safety};
 
-/// What is sent, and what is known of repeating it.
+/// An API call and whether it is safe to retry.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The path below `/api/v1`, and its template, which names no id: that one is for logs.
+    /// The path below `/api/v1`.
     pub(crate) segments: Vec<Box<str>>,
+    /// The path without ids, for logs.
     pub(crate) template: &'static str,
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) body: Option<Vec<u8>>,
@@ -20,7 +21,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A call of a template, whose `{}` are filled with the ids in their order.
+    /// Creates a call. The ids replace the `{}` of the template, in order.
     pub(crate) fn new(method: Method, template: &'static str, ids: &[&str]) -> Self {
         let mut ids = ids.iter();
         let segments = template.split('/').skip(1);
@@ -54,7 +55,7 @@ impl Call {
     }
 }
 
-/// A call, or why it cannot be made.
+/// A call, or why it is invalid.
 pub(crate) struct CallResult(pub(crate) Result<Call>);
 
 impl From<Call> for CallResult {

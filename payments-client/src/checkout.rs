@@ -1,4 +1,4 @@
-//! The keyless routes behind the checkout page. No API key is sent to them.
+//! The checkout methods. They use keyless routes, so the client sends no API key.
 
 use payments_core::{
     Amount, CheckoutSession, Currency, DemoCheckout, Pay, PaymentId, Simulate, SimulateOutcome, Simulation,
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use crate::{Client, call::Call, request::Request};
 
-/// Checkout sessions. A session's id is its payment's.
+/// The checkout methods. A session has the id of its payment.
 #[derive(Debug, Clone, Copy)]
 pub struct Checkout<'c> {
     client: &'c Client,
 }
 
 impl Client {
-    /// Checkout sessions: the keyless routes behind the checkout page.
+    /// The checkout methods: the keyless routes that the checkout page uses.
     #[must_use]
     pub fn checkout(&self) -> Checkout<'_> {
         Checkout { client: self }
@@ -24,7 +24,7 @@ impl Client {
 }
 
 impl Checkout<'_> {
-    /// Reads what the checkout page shows.
+    /// Retrieves a checkout session.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
@@ -37,9 +37,9 @@ impl Checkout<'_> {
         Request::new(self.client, Call::new(Method::GET, "/checkout/{}", &[id.as_str()]).keyless())
     }
 
-    /// Ends a test session as asked.
+    /// Ends a test session with this outcome.
     ///
-    /// It carries no idempotency key, so it is not sent again when its answer is lost: read the session then.
+    /// The request has no idempotency key, so the client does not retry a lost response. Retrieve the session instead.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId, SimulateOutcome};
@@ -54,13 +54,13 @@ impl Checkout<'_> {
         Request::new(self.client, call.body(&Simulate { outcome }))
     }
 
-    /// Begins to pay, as the customer's browser does. Not sent again when its answer is lost.
+    /// Starts to pay, as the customer's browser does. The client does not retry a lost response.
     ///
     /// ```no_run
     /// # use payments_client::{Client, Pay, PayResult, PaymentId};
     /// # async fn pay(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
     /// match client.checkout().pay(&id, Pay::default()).await? {
-    ///     PayResult::Redirect { redirect_url } => println!("on to the gateway: {redirect_url}"),
+    ///     PayResult::Redirect { redirect_url } => println!("redirect to the gateway: {redirect_url}"),
     ///     PayResult::Simulated(ended) => println!("a test session, {}", ended.status),
     ///     _ => {}
     /// }
@@ -72,7 +72,7 @@ impl Checkout<'_> {
         Request::new(self.client, call.body(&params))
     }
 
-    /// Makes a test session in the sandbox, which anyone may. Not sent again when its answer is lost.
+    /// Creates a test session in the sandbox. The client does not retry a lost response.
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreateDemoSession};
@@ -88,20 +88,20 @@ impl Checkout<'_> {
     }
 }
 
-/// What comes of paying.
+/// The result of [`Checkout::pay`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PayResult {
-    /// A test session went to the simulator, which has ended it.
+    /// The simulator ended a test session.
     Simulated(Simulation),
-    /// A live session: the customer goes on to the gateway.
+    /// A live session: redirect the customer to the gateway.
     Redirect {
-        /// Where to.
+        /// The gateway's URL.
         redirect_url: String,
     },
 }
 
-/// The two are told apart by the presence of `success`.
+/// Only `Simulated` has the field `success`.
 impl<'de> Deserialize<'de> for PayResult {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for PayResult {
             redirect_url: String,
             success: Option<bool>,
         }
-        // Read twice: what serde buffers for `untagged` cannot keep the unknown fields as they came.
+        // Parse twice, because `untagged` cannot buffer the raw text of unknown fields.
         let json = Box::<RawValue>::deserialize(deserializer)?;
         let shape: Shape = serde_json::from_str(json.get()).map_err(de::Error::custom)?;
         match shape.success {
@@ -135,7 +135,7 @@ pub struct CreateDemoSession {
 }
 
 impl CreateDemoSession {
-    /// A session of this amount, in BDT.
+    /// Creates parameters with this amount, in BDT.
     #[must_use]
     pub fn new(amount: Amount) -> Self {
         Self { amount, currency: Currency::default(), customer_name: None, customer_email: None, description: None }
@@ -148,7 +148,7 @@ impl CreateDemoSession {
         self
     }
 
-    /// Says who pays.
+    /// Sets the customer's name.
     #[must_use]
     pub fn customer_name(mut self, name: impl Into<String>) -> Self {
         self.customer_name = Some(name.into());
@@ -162,7 +162,7 @@ impl CreateDemoSession {
         self
     }
 
-    /// Sets what the customer reads on the checkout page.
+    /// Sets the description on the checkout page.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

@@ -1,4 +1,4 @@
-//! The client: where the API is, whose key is used, and one way to send a request.
+//! The client, and how it sends a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +10,18 @@ use url::Url;
 
 use crate::{
     Response, Result, SecretKey,
-    answer::{Answer, failed},
     budget::Budget,
     call::Call,
     clock::Clock,
     error::{Context, Error, Kind},
     jitter::Jitter,
     limiter::Limiter,
+    raw_response::{RawResponse, failed},
     response::rate_limit,
     retry::{Failure, Next, Policy},
 };
 
-/// A client of the payments API. Clones share its connections.
+/// A client of the payments API. Clones share connections and the retry budget.
 #[derive(Debug, Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub(crate) budget: Budget,
     pub(crate) jitter: Jitter,
     pub(crate) clock: Clock,
-    /// Where the client is to stay within the rate limit.
+    /// Set if the client stays within the rate limit.
     pub(crate) limiter: Option<Limiter>,
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::testing::Script>,
@@ -52,18 +52,18 @@ pub enum KeyHeader {
     /// `Authorization: Bearer …`.
     #[default]
     Authorization,
-    /// `x-api-key: …`, where something on the way takes the other one.
+    /// `x-api-key: …`, for example if a proxy uses `Authorization`.
     XApiKey,
 }
 
 impl Client {
-    /// Whether real money moves.
+    /// The environment of the key.
     #[must_use]
     pub fn environment(&self) -> Environment {
         self.inner.key.environment()
     }
 
-    /// One try of a call, ready to be sent. Each segment of its path is encoded.
+    /// Builds the request of one try. Encodes each path segment.
     pub(crate) fn request(&self, call: &Call, left: Duration) -> RequestBuilder {
         let mut url = self.inner.base_url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// Sends a call, again where that is safe, and reads the answer.
+    /// Sends a call with retries, and deserializes the response.
     pub(crate) async fn send<T: DeserializeOwned>(&self, call: Call) -> Result<Response<T>> {
         let span = tracing::debug_span!(
             "payments_api",
@@ -98,58 +98,60 @@ impl Client {
             status = tracing::field::Empty,
             tries = tracing::field::Empty,
         );
-        let answer = self.answer(&call).instrument(span.clone()).await;
-        let (status, tries) = match &answer {
-            Ok(answer) => (Some(answer.status.as_u16()), answer.tries),
+        let response = self.send_with_retries(&call).instrument(span.clone()).await;
+        let (status, tries) = match &response {
+            Ok(response) => (Some(response.status.as_u16()), response.tries),
             Err(error) => (error.status(), error.tries()),
         };
         span.record("status", status).record("tries", tries);
-        let answer = answer?;
-        match serde_json::from_slice(&answer.body) {
+        let response = response?;
+        match serde_json::from_slice(&response.body) {
             Ok(value) => Ok(Response {
                 value,
-                status: answer.status.as_u16(),
-                headers: answer.headers,
-                tries: answer.tries,
+                status: response.status.as_u16(),
+                headers: response.headers,
+                tries: response.tries,
                 idempotency_key: call.key,
             }),
-            Err(source) => Err(answer.unreadable::<T>(source, call.key, &self.inner.clock)),
+            Err(source) => Err(response.unreadable::<T>(source, call.key, &self.inner.clock)),
         }
     }
 
-    /// The answer to a call that succeeded, after as many tries as it took.
-    async fn answer(&self, call: &Call) -> Result<Answer> {
+    /// Sends a call with retries until it succeeds.
+    async fn send_with_retries(&self, call: &Call) -> Result<RawResponse> {
         let inner = &*self.inner;
         let begun = inner.clock.elapsed();
         let left = || inner.total_timeout.saturating_sub(inner.clock.elapsed().saturating_sub(begun));
         let mut was_lost = false;
         for tries in 1.. {
-            self.wait_for_a_place(call, tries, left()).await?;
-            let outcome = self.attempt(self.request(call, left()), tries).await;
-            if let (Some(limiter), Ok(answer)) = (&inner.limiter, &outcome)
-                && let Some(limit) = rate_limit(&answer.headers)
+            self.wait_for_rate_limit(call, tries, left()).await?;
+            let outcome = self.send_once(self.request(call, left()), tries).await;
+            if let (Some(limiter), Ok(response)) = (&inner.limiter, &outcome)
+                && let Some(limit) = rate_limit(&response.headers)
             {
-                limiter.heard(limit, inner.clock.elapsed());
+                limiter.update(limit, inner.clock.elapsed());
             }
             let (failure, kind, mut context) = match outcome {
-                Ok(answer) if answer.status.is_success() => {
+                Ok(response) if response.status.is_success() => {
                     inner.budget.succeeded(tries);
-                    return Ok(answer);
+                    return Ok(response);
                 }
-                // The try before removed it, and its answer was lost.
-                Ok(answer) if was_lost && call.method == Method::DELETE && answer.status == StatusCode::NOT_FOUND => {
-                    return Ok(answer.removed());
+                // An earlier try deleted it, and the response was lost.
+                Ok(response)
+                    if was_lost && call.method == Method::DELETE && response.status == StatusCode::NOT_FOUND =>
+                {
+                    return Ok(response.removed());
                 }
-                Ok(answer) => answer.refusal(&inner.clock),
+                Ok(response) => response.refusal(&inner.clock),
                 Err((failure, kind)) => (failure, kind, Context { tries, ..Context::default() }),
             };
-            was_lost |= failure != Failure::Connect && failure.may_pass();
+            was_lost |= failure != Failure::Connect && failure.is_transient();
             let next =
                 inner.policy.decide(call.safety, failure, tries, inner.jitter.next(), context.retry_after, left());
             match next {
-                Next::RetryAfter(pause) if inner.budget.take() => {
-                    tracing::debug!(?failure, ?pause, "trying again");
-                    inner.clock.sleep(pause).await;
+                Next::RetryAfter(backoff) if inner.budget.take() => {
+                    tracing::debug!(?failure, ?backoff, "retrying");
+                    inner.clock.sleep(backoff).await;
                 }
                 _ => {
                     context.key.clone_from(&call.key);
@@ -160,24 +162,24 @@ impl Client {
         Err(Kind::Lost(None).into())
     }
 
-    /// Waits while the rate limit is spent, if the client is to stay within it; not beyond the deadline.
-    async fn wait_for_a_place(&self, call: &Call, tries: u32, left: Duration) -> Result<()> {
+    /// Waits until the rate limit allows a request, if the client stays within it. Fails if that exceeds the deadline.
+    async fn wait_for_rate_limit(&self, call: &Call, tries: u32, left: Duration) -> Result<()> {
         let Some(limiter) = self.inner.limiter.as_ref().filter(|_| call.is_keyed) else { return Ok(()) };
         loop {
-            let pause = limiter.take(self.inner.clock.elapsed());
-            if pause.is_zero() {
+            let wait = limiter.take(self.inner.clock.elapsed());
+            if wait.is_zero() {
                 return Ok(());
             }
-            if pause >= left {
-                let context = Context { tries: tries - 1, retry_after: Some(pause), ..Context::default() };
+            if wait >= left {
+                let context = Context { tries: tries - 1, retry_after: Some(wait), ..Context::default() };
                 return Err(Error::new(Kind::Limited, context));
             }
-            self.inner.clock.sleep(pause).await;
+            self.inner.clock.sleep(wait).await;
         }
     }
 
-    /// Sends once and reads the whole answer.
-    async fn attempt(&self, request: RequestBuilder, tries: u32) -> Result<Answer, (Failure, Kind)> {
+    /// Makes one try and reads the whole response.
+    async fn send_once(&self, request: RequestBuilder, tries: u32) -> Result<RawResponse, (Failure, Kind)> {
         #[cfg(feature = "testing")]
         if let Some(script) = &self.inner.script {
             return scripted(script, request, tries);
@@ -185,15 +187,19 @@ impl Client {
         let response = request.send().await.map_err(failed)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(failed)?;
-        Ok(Answer { status, headers, body, tries })
+        Ok(RawResponse { status, headers, body, tries })
     }
 }
 
 #[cfg(feature = "testing")]
-fn scripted(script: &crate::testing::Script, request: RequestBuilder, tries: u32) -> Result<Answer, (Failure, Kind)> {
+fn scripted(
+    script: &crate::testing::Script,
+    request: RequestBuilder,
+    tries: u32,
+) -> Result<RawResponse, (Failure, Kind)> {
     use crate::testing::Outcome;
     match script.play(&request.build().map_err(failed)?) {
-        Outcome::Answer { status, headers, body } => Ok(Answer { status, headers, body, tries }),
+        Outcome::Response { status, headers, body } => Ok(RawResponse { status, headers, body, tries }),
         Outcome::Lost => Err((Failure::Lost, Kind::Lost(None))),
         Outcome::TimedOut => Err((Failure::Lost, Kind::Timeout(None))),
         Outcome::NotConnected => Err((Failure::Connect, Kind::Connect(None))),
@@ -205,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_encoded_below_the_base() {
+    fn path_segments_are_encoded_and_appended_to_the_base_url() {
         for (base, url) in [
             ("https://pay.example", "https://pay.example/api/v1/payments/a%2Fb"),
             ("https://pay.example/sub/", "https://pay.example/sub/api/v1/payments/a%2Fb"),

@@ -1,4 +1,4 @@
-//! The time between tries: the machine's, or one that a test holds.
+//! The system clock, or a test's fixed clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -6,30 +6,30 @@ use jiff::Timestamp;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Clock {
-    /// The machine's, measured from here.
-    Machine(Instant),
+    /// The system clock. `elapsed` starts at this instant.
+    System(Instant),
     #[cfg(feature = "testing")]
     Fixed(crate::testing::FixedClock),
 }
 
 impl Clock {
-    pub(crate) fn machine() -> Self {
-        Self::Machine(Instant::now())
+    pub(crate) fn system() -> Self {
+        Self::System(Instant::now())
     }
 
-    /// The time since some moment, always the same one.
+    /// The time since the clock started.
     pub(crate) fn elapsed(&self) -> Duration {
         match self {
-            Self::Machine(since) => since.elapsed(),
+            Self::System(since) => since.elapsed(),
             #[cfg(feature = "testing")]
             Self::Fixed(clock) => clock.elapsed(),
         }
     }
 
-    /// The present time.
+    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         let since_1970 = match self {
-            Self::Machine(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            Self::System(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             #[cfg(feature = "testing")]
             Self::Fixed(clock) => clock.since_1970(),
         };
@@ -37,11 +37,11 @@ impl Clock {
         Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
     }
 
-    pub(crate) async fn sleep(&self, pause: Duration) {
+    pub(crate) async fn sleep(&self, duration: Duration) {
         match self {
-            Self::Machine(_) => tokio::time::sleep(pause).await,
+            Self::System(_) => tokio::time::sleep(duration).await,
             #[cfg(feature = "testing")]
-            Self::Fixed(clock) => clock.sleep(pause),
+            Self::Fixed(clock) => clock.sleep(duration),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do then.
+//! Errors, and how to handle them.
 
 use std::{fmt, time::Duration};
 
@@ -7,32 +7,32 @@ use reqwest::StatusCode;
 
 use crate::{IdempotencyKey, IdempotencyKeyError, SecretKeyError};
 
-/// A call that did not succeed.
+/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call did not succeed. No part of it holds the API key, and it is as small as a pointer.
+/// Why a call failed. It never contains the API key, and is as small as a pointer.
 ///
-/// By the time you see it, whatever could be tried again was. What is left to do is for your program to decide:
+/// The client has already made its retries. Your program decides what to do next:
 ///
 /// ```no_run
 /// use payments_client::{Client, CreatePayment, Error, IdempotencyKey, Payment};
 ///
 /// async fn pay(client: &Client, order: &str, params: CreatePayment) -> Result<Option<Payment>, Error> {
-///     // The key comes from the order, so a program that crashed goes on with the same payment. It holds for 24 hours.
+///     // Derive the key from the order, so that the program finds the same payment after a crash, within 24 hours.
 ///     let key = IdempotencyKey::new(order)?;
 ///     for _ in 0..5 {
 ///         match client.payments().create(params.clone()).idempotency_key(key.clone()).await {
 ///             Ok(payment) => return Ok(Some(payment)),
-///             // The request is wrong, or the key is: the same again gets the same answer.
+///             // The request or the API key is wrong: a retry fails again.
 ///             Err(error) if !error.is_retryable() => return Err(error),
-///             // It may have happened. The same key asks for the answer that was lost.
+///             // The payment may exist. Retry with the same key.
 ///             Err(error) => {
-///                 let pause = error.retry_after().unwrap_or(std::time::Duration::from_secs(5));
-///                 tokio::time::sleep(pause).await;
+///                 let backoff = error.retry_after().unwrap_or(std::time::Duration::from_secs(5));
+///                 tokio::time::sleep(backoff).await;
 ///             }
 ///         }
 ///     }
-///     Ok(None) // Keep the order and its key, and go on later.
+///     Ok(None) // Store the order and its key, and retry later.
 /// }
 /// ```
 pub struct Error(Box<Inner>);
@@ -43,7 +43,7 @@ struct Inner {
     context: Context,
 }
 
-/// What is known of the request that failed.
+/// Details of the failed call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Context {
     pub(crate) tries: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Context {
     pub(crate) body_start: Option<BodyStart>,
 }
 
-/// The beginning of a body. It may hold a customer's data, so `Debug` does not show it.
+/// The start of a response body. `Debug` omits it, since it may contain customer data.
 #[derive(Clone)]
 pub(crate) struct BodyStart(Box<str>);
 
@@ -74,23 +74,23 @@ impl fmt::Debug for BodyStart {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("the client cannot be built: {0}")]
+    #[error("cannot build the client: {0}")]
     Build(String),
-    #[error("the request cannot be made: {0}")]
+    #[error("cannot build the request: {0}")]
     Request(String),
-    #[error("no connection to the API; check the base URL and the network")]
+    #[error("cannot connect to the API; check the base URL and the network")]
     Connect(#[source] Option<reqwest::Error>),
-    #[error("the API did not answer in time; it may have done what was asked, so ask again under the same key")]
+    #[error("the API did not respond in time and may have processed the request; retry with the same idempotency key")]
     Timeout(#[source] Option<reqwest::Error>),
-    #[error("the API's answer was lost; it may have done what was asked, so ask again under the same key")]
+    #[error("the response was lost and the API may have processed the request; retry with the same idempotency key")]
     Lost(#[source] Option<reqwest::Error>),
-    #[error("the rate limit of this minute is spent, and the deadline comes before the next; nothing was sent")]
+    #[error("the rate limit is used up and the deadline ends before the next minute; the request was not sent")]
     Limited,
-    #[error("the API refused with {}: {}", .status.as_u16(), .body.message.sentences().join("; "))]
+    #[error("the API returned {}: {}", .status.as_u16(), .body.message.sentences().join("; "))]
     Api { status: StatusCode, body: ErrorBody },
-    #[error("the API answered {} with something that is not its error body; check the base URL", .status.as_u16())]
+    #[error("the API returned {} without an error body; check the base URL", .status.as_u16())]
     Status { status: StatusCode },
-    #[error("the API's answer ({}) cannot be read at {path}", .status.as_u16())]
+    #[error("cannot parse the response ({}) at {path}", .status.as_u16())]
     Decode { status: StatusCode, path: String, source: serde_json::Error },
 }
 
@@ -99,7 +99,7 @@ impl Error {
         Self(Box::new(Inner { kind, context }))
     }
 
-    /// The HTTP status of the answer, if one came: whatever its body was.
+    /// The HTTP status of the response, if there is one.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match &self.0.kind {
@@ -108,7 +108,7 @@ impl Error {
         }
     }
 
-    /// What the API said: one sentence for each fault, or none if it said nothing readable.
+    /// The sentences of the API's error body; empty without one. A validation error has one sentence per field.
     #[must_use]
     pub fn messages(&self) -> &[String] {
         match &self.0.kind {
@@ -118,32 +118,32 @@ impl Error {
         }
     }
 
-    /// The server's name for the request; tell it when you ask its operator for help.
+    /// The server's request id. Include it when you contact the operator.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.0.context.request_id.as_deref()
     }
 
-    /// How many times it was sent; 0 if it never was.
+    /// How many times the request was sent; 0 if never.
     #[must_use]
     pub fn tries(&self) -> u32 {
         self.0.context.tries
     }
 
-    /// The idempotency key it was sent under. Ask again under this one, not a new one: within 24 hours it cannot make
-    /// a second payment. After 24 hours the server has forgotten it, and the same request makes a second payment.
+    /// The idempotency key of the request. Retry with this key, not a new one: within 24 hours it cannot create a second
+    /// payment. After 24 hours the server has pruned the key, and a retry creates a second payment.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&IdempotencyKey> {
         self.0.context.key.as_ref()
     }
 
-    /// How long the server asks to wait before the next try, which was more than the deadline left.
+    /// How long to wait before the next try, if the server said so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.context.retry_after
     }
 
-    /// Where in the JSON an answer could not be read, such as `items[3].amount`.
+    /// The path of the JSON value that could not be parsed, such as `items[3].amount`.
     #[must_use]
     pub fn decode_path(&self) -> Option<&str> {
         match &self.0.kind {
@@ -152,83 +152,83 @@ impl Error {
         }
     }
 
-    /// The first 1024 bytes of an answer that was no success. It may hold a customer's data: think before you log it.
+    /// The first 1024 bytes of the response body. It may contain customer data, so do not log it carelessly.
     #[must_use]
     pub fn body_start(&self) -> Option<&str> {
         self.0.context.body_start.as_ref().map(|start| &*start.0)
     }
 
-    /// The request does not validate (400); the messages name the fields. Correct them: the same again is refused again.
+    /// The request is invalid (400). The messages name the fields to correct.
     #[must_use]
     pub fn is_validation(&self) -> bool {
         self.status() == Some(400)
     }
 
-    /// The key is unknown or revoked (401). Check which key the program was given; make a new one if it was revoked.
+    /// The API key is unknown or revoked (401). Check the configured key, and create a new one if it was revoked.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
         self.status() == Some(401)
     }
 
-    /// There is no such thing, or it belongs to another developer or environment (404). Check the id, and whether a
-    /// test key asks for a live payment.
+    /// The resource does not exist, or belongs to another developer or environment (404). Check the id, and that you do
+    /// not use a test key for a live payment.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
-    /// What the payment is forbids it (409): a refund of what is not paid, a session that is over. Read the payment again.
-    /// Of a new webhook endpoint: there are as many as there may be.
+    /// The payment's status does not allow the request (409), for example refunding an unpaid payment or paying an
+    /// expired session. Retrieve the payment again. For a new webhook endpoint: the endpoint limit is reached.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)
     }
 
-    /// The idempotency key was used for another request (422), or this server cannot make such a payment. Use one key
-    /// for one order.
+    /// The idempotency key was used for another request, or the server does not support this payment (422). Use one key
+    /// per order.
     #[must_use]
     pub fn is_unprocessable(&self) -> bool {
         self.status() == Some(422)
     }
 
-    /// Too many requests in this minute (429). Wait for [`retry_after`](Self::retry_after).
+    /// Too many requests (429). Wait for [`retry_after`](Self::retry_after).
     #[must_use]
     pub fn is_rate_limited(&self) -> bool {
         self.status() == Some(429) || matches!(self.0.kind, Kind::Limited)
     }
 
-    /// The server failed (5xx). Ask again later, under the same key; if it stays, tell the operator the request's id.
+    /// The server failed (5xx). Retry later with the same key; if it persists, send the request id to the operator.
     #[must_use]
     pub fn is_server(&self) -> bool {
         self.status().is_some_and(|status| status >= 500)
     }
 
-    /// No whole answer came in time. What was asked for may have happened: ask again under the same key.
+    /// The response did not arrive in time. The server may have processed the request: retry with the same key.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.kind, Kind::Timeout(_)) || self.status() == Some(408)
     }
 
-    /// No connection was made, so nothing happened. Check the base URL, the network and the certificate.
+    /// The client could not connect, so nothing happened. Check the base URL, the network and the certificate.
     #[must_use]
     pub fn is_connect(&self) -> bool {
         matches!(self.0.kind, Kind::Connect(_))
     }
 
-    /// No answer came. What was asked for may have happened: ask again under the same idempotency key.
+    /// There is no response. The server may have processed the request: retry with the same key.
     #[must_use]
     pub fn is_transport(&self) -> bool {
         matches!(self.0.kind, Kind::Connect(_) | Kind::Timeout(_) | Kind::Lost(_))
     }
 
-    /// A success that this version cannot read. What was asked for has happened; [`decode_path`](Self::decode_path)
-    /// tells where. Update this crate, or read the payment's id from the list.
+    /// The request succeeded, but this version cannot parse the response; see [`decode_path`](Self::decode_path). Update
+    /// this crate, or find the payment in the list.
     #[must_use]
     pub fn is_decode(&self) -> bool {
         matches!(self.0.kind, Kind::Decode { .. })
     }
 
-    /// Whether the same request, under the same idempotency key, may succeed later.
+    /// Whether a retry with the same idempotency key may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.is_transport() || matches!(self.status(), Some(408 | 429 | 500..=599))

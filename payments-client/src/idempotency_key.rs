@@ -1,28 +1,27 @@
-//! What makes a repeated request one request.
+//! Idempotency keys.
 
 use std::fmt;
 
-/// An `Idempotency-Key`: 1 to 255 visible ASCII characters. The API does what it is asked once for each key and gives
-/// everyone after the first answer again, for 24 hours. A key that is used again after that makes a second payment.
+/// An `Idempotency-Key`: 1 to 255 visible ASCII characters. For 24 hours, the API processes a key once and returns the
+/// stored response to later requests with it. After that, the same key creates a second payment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Takes a key of your own, such as an order's number: then a program that crashed and starts again cannot pay
-    /// twice either.
+    /// Creates a key from your own text, such as an order number. The program then cannot pay twice after a crash.
     ///
     /// # Errors
-    /// A text that is empty, longer than 255 characters, or holds anything but visible ASCII.
+    /// If the text is empty, longer than 255 characters, or has other characters than visible ASCII.
     pub fn new(key: impl Into<String>) -> Result<Self, IdempotencyKeyError> {
         let key = key.into();
-        let fits = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-        if fits { Ok(Self(key)) } else { Err(IdempotencyKeyError) }
+        let is_valid = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_valid { Ok(Self(key)) } else { Err(IdempotencyKeyError) }
     }
 
-    /// A key that no one else has.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// When the operating system gives no random bytes.
+    /// If the operating system provides no random bytes.
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
         let mut random = [0; 16];
         getrandom::fill(&mut random)?;
@@ -42,7 +41,7 @@ impl fmt::Display for IdempotencyKey {
     }
 }
 
-/// A text that cannot be an idempotency key.
+/// The text is not a valid idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an idempotency key is 1 to 255 visible ASCII characters")]
+#[error("an idempotency key must be 1 to 255 visible ASCII characters")]
 pub struct IdempotencyKeyError;

@@ -1,8 +1,8 @@
-//! Chance for the pauses between tries.
+//! Random numbers for backoff.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// SplitMix64: even, quick, shared without a lock. Nothing secret depends on it.
+/// SplitMix64: uniform, fast and lock-free. Not for secrets.
 #[derive(Debug)]
 pub(crate) struct Jitter(AtomicU64);
 
@@ -13,13 +13,13 @@ impl Jitter {
         Self(AtomicU64::new(seed))
     }
 
-    /// Uniform in 0..1.
+    /// A random number, uniform in 0..1.
     pub(crate) fn next(&self) -> f64 {
         let mut bits = self.0.fetch_add(Self::STEP, Ordering::Relaxed).wrapping_add(Self::STEP);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
-        // The upper 32 bits fit into a float exactly.
+        // 32 bits convert to a float exactly.
         f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
     }
 }

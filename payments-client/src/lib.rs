@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod answer;
 #[cfg(feature = "blocking")]
 mod blocking;
 mod budget;
@@ -16,6 +15,7 @@ mod idempotency_key;
 mod jitter;
 mod limiter;
 mod payments;
+mod raw_response;
 mod reconcile;
 mod request;
 mod response;

@@ -1,4 +1,4 @@
-//! Staying within the server's rate limit by what its answers say of it, rather than by being refused.
+//! Keeps a client within the server's rate limit, by the rate-limit headers of its responses.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,48 +7,48 @@ use std::{
 
 use crate::RateLimit;
 
-/// The server counts a minute from the first request in it.
+/// The server's window begins with the first request in it.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What is known of the present window. It is shared by clones, and knows nothing of the key's other users; where they
-/// spend the rest, the server refuses and says how long to wait.
+/// The current window, shared by clones. It does not see the key's other users; if they use up the limit, the server
+/// returns 429 with `Retry-After`.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter(Mutex<Option<Window>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    /// When its first answer came, by the client's clock.
-    begun: Duration,
+    /// When the first response arrived, by the client's clock.
+    start: Duration,
     remaining: u32,
 }
 
 impl Limiter {
-    /// How long to wait before the next request; it is counted.
+    /// Returns how long to wait before the next request. Counts the request if the time is zero.
     pub(crate) fn take(&self, now: Duration) -> Duration {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match window.as_mut() {
-            Some(known) if now >= known.begun + WINDOW => {
+            Some(current) if now >= current.start + WINDOW => {
                 *window = None;
                 Duration::ZERO
             }
-            Some(known) if known.remaining == 0 => known.begun + WINDOW - now,
-            Some(known) => {
-                known.remaining -= 1;
+            Some(current) if current.remaining == 0 => current.start + WINDOW - now,
+            Some(current) => {
+                current.remaining -= 1;
                 Duration::ZERO
             }
             None => Duration::ZERO,
         }
     }
 
-    /// What an answer said. Answers may come out of order, so the least that was said counts.
-    pub(crate) fn heard(&self, limit: RateLimit, now: Duration) {
+    /// Updates the window from a response. Responses may arrive out of order, so the smallest `remaining` counts.
+    pub(crate) fn update(&self, limit: RateLimit, now: Duration) {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = limit.remaining + 1 >= limit.limit;
         match window.as_mut() {
-            Some(known) if !is_new || now < known.begun + WINDOW => {
-                known.remaining = known.remaining.min(limit.remaining);
+            Some(current) if !is_new || now < current.start + WINDOW => {
+                current.remaining = current.remaining.min(limit.remaining);
             }
-            _ => *window = Some(Window { begun: now, remaining: limit.remaining }),
+            _ => *window = Some(Window { start: now, remaining: limit.remaining }),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Limiter {
 mod tests {
     use super::*;
 
-    fn said(remaining: u32) -> RateLimit {
+    fn limit(remaining: u32) -> RateLimit {
         RateLimit { limit: 3, remaining }
     }
 
@@ -66,26 +66,26 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_until_the_window_is_spent_and_then_until_its_end() {
+    fn requests_wait_for_the_next_window_once_the_limit_is_used_up() {
         let limiter = Limiter::default();
-        assert_eq!(limiter.take(at(0)), Duration::ZERO, "nothing is known yet");
-        limiter.heard(said(2), at(1));
+        assert_eq!(limiter.take(at(0)), Duration::ZERO, "no window is known yet");
+        limiter.update(limit(2), at(1));
         assert_eq!(limiter.take(at(2)), Duration::ZERO);
-        limiter.heard(said(1), at(2));
+        limiter.update(limit(1), at(2));
         assert_eq!(limiter.take(at(3)), Duration::ZERO);
-        limiter.heard(said(0), at(3));
+        limiter.update(limit(0), at(3));
         assert_eq!(limiter.take(at(4)), at(57));
         assert_eq!(limiter.take(at(61)), Duration::ZERO, "a new window");
     }
 
     #[test]
-    fn requests_under_way_count_before_their_answers_come() {
+    fn requests_in_flight_count_before_their_responses_arrive() {
         let limiter = Limiter::default();
-        limiter.heard(said(2), at(0));
+        limiter.update(limit(2), at(0));
         assert_eq!((limiter.take(at(1)), limiter.take(at(1))), (Duration::ZERO, Duration::ZERO));
         assert_eq!(limiter.take(at(1)), at(59));
-        // A late answer of an earlier request does not give back what was spent since.
-        limiter.heard(said(1), at(2));
+        // A late response to an earlier request does not raise the remaining number.
+        limiter.update(limit(1), at(2));
         assert_eq!(limiter.take(at(2)), at(58));
     }
 }

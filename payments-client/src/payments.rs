@@ -1,4 +1,4 @@
-//! Creating, reading, listing and refunding payments.
+//! The payment methods.
 
 use payments_core::{CreatePayment, Page, Payment, PaymentId, Status};
 use reqwest::Method;
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::{Client, IdempotentRequest, call::Call, request::Request};
 
-/// The payments of the key's developer and environment.
+/// The payment methods, for the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Payments<'c> {
     client: &'c Client,
 }
 
 impl Client {
-    /// Payments.
+    /// The payment methods: create, retrieve, refund, list and reconcile.
     #[must_use]
     pub fn payments(&self) -> Payments<'_> {
         Payments { client: self }
@@ -27,8 +27,8 @@ impl<'c> Payments<'c> {
 
     /// Creates a payment.
     ///
-    /// It carries an idempotency key, a new one unless you give yours. A key is forgotten after 24 hours; used again
-    /// after that, it makes a second payment.
+    /// The request has an idempotency key, yours or a generated one. The server prunes a key after 24 hours; after that,
+    /// the same key creates a second payment.
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreatePayment, IdempotencyKey};
@@ -42,7 +42,7 @@ impl<'c> Payments<'c> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/payments", &[]).body(&params))
     }
 
-    /// Reads a payment: the way to know that it is paid when no webhook came.
+    /// Retrieves a payment, for example to check that it is paid if no webhook arrived.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
@@ -56,7 +56,7 @@ impl<'c> Payments<'c> {
         Request::new(self.client, Call::new(Method::GET, "/payments/{}", &[id.as_str()]))
     }
 
-    /// Refunds a whole payment that is paid; a live one, since test payments moved no money.
+    /// Refunds a paid live payment in full. Test payments cannot be refunded.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
@@ -78,7 +78,7 @@ impl<'c> Payments<'c> {
         IdempotentRequest::new(self.client, call.body(&Body { reason }))
     }
 
-    /// Reads a page of payments, newest first.
+    /// Lists a page of payments, newest first.
     ///
     /// ```no_run
     /// # use payments_client::{Client, Status};
@@ -94,19 +94,19 @@ impl<'c> Payments<'c> {
 }
 
 impl Request<Page<Payment>> {
-    /// Only payments of this public status.
+    /// Filters by public status.
     pub fn status(self, status: Status) -> Self {
         self.query("status", status.to_string())
     }
 }
 
 impl<T: serde::de::DeserializeOwned + Send + 'static> Request<Page<T>> {
-    /// Which page, from 1.
+    /// Sets the page number, from 1.
     pub fn page(self, page: u32) -> Self {
         self.query("page", page.to_string())
     }
 
-    /// How many items a page has, 1 to 100; 20 unless said otherwise.
+    /// Sets the number of items per page, 1 to 100. Default: 20.
     pub fn limit(self, limit: u32) -> Self {
         self.query("limit", limit.to_string())
     }

@@ -1,4 +1,4 @@
-//! What became of payments whose webhook may be lost. A webhook is attempted once, so a lost one does not come again.
+//! Reconciles payments whose webhook may be lost. There is one delivery attempt per webhook, so a lost one is not resent.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use payments_core::{Payment, PaymentId, Status, Timestamp};
 
 use crate::{Payments, Result};
 
-/// What a payment means for the order behind it (API specification, "Rules", 3).
+/// What a payment means for its order (API specification, "Rules", 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// The customer paid; whether it was given back since, the payment's own status tells.
+    /// The customer paid. The payment's status tells whether it was refunded since.
     Completed,
-    /// It failed, was cancelled or expired: release what was kept for the order. A gateway may yet confirm such a
-    /// payment late; it is completed then, so look once more before the books are closed.
+    /// The payment failed, expired or was cancelled: release the order's stock. A late payment can still complete it, so
+    /// reconcile once more before you close the books.
     Abandoned,
-    /// The customer may still pay, or its status is of a later version: ask again later.
+    /// The customer can still pay, or this version does not know the status: check again later.
     Open,
 }
 
 impl Standing {
-    /// What this payment means for its order.
+    /// The standing of a payment.
     #[must_use]
     pub fn of(payment: &Payment) -> Self {
         match payment.status {
@@ -36,11 +36,11 @@ impl Standing {
     }
 }
 
-/// A payment and what it means.
+/// A payment and its standing.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// The payment as it is now.
+    /// The current payment.
     pub payment: Payment,
     /// What it means for its order.
     pub standing: Standing,
@@ -52,13 +52,13 @@ impl From<Payment> for Reconciled {
     }
 }
 
-/// How often one payment waits for the rate limit's next window.
-const WINDOWS: u32 = 10;
+/// How many times to wait for the rate limit, per payment.
+const MAX_RATE_LIMIT_WAITS: u32 = 10;
 
 impl Payments<'_> {
-    /// Tells what became of these payments, in the order in which the answers come; at most `at_once` requests are
-    /// under way. A refusal by the rate limit is waited out; any other error stands beside its payment's id, and the
-    /// others go on.
+    /// Retrieves these payments and their standing, with at most `at_once` requests in flight. Results come in the order
+    /// of the responses. The stream waits for the rate limit; it returns other errors with the payment's id and
+    /// continues.
     ///
     /// ```no_run
     /// use futures_util::StreamExt;
@@ -83,11 +83,11 @@ impl Payments<'_> {
         let asked = stream::iter(ids).map(move |id| {
             let client = client.clone();
             async move {
-                let mut windows = 0;
+                let mut waits = 0;
                 loop {
                     match client.payments().retrieve(&id).await {
-                        Err(error) if error.is_rate_limited() && windows < WINDOWS => {
-                            windows += 1;
+                        Err(error) if error.is_rate_limited() && waits < MAX_RATE_LIMIT_WAITS => {
+                            waits += 1;
                             tokio::time::sleep(error.retry_after().unwrap_or(Duration::from_secs(5))).await;
                         }
                         outcome => return (id, outcome.map(Reconciled::from)),
@@ -98,8 +98,8 @@ impl Payments<'_> {
         Box::pin(asked.buffer_unordered(at_once.max(1)))
     }
 
-    /// Tells what became of all payments created at `from` or later and before `until`, newest first. One request is
-    /// under way at a time. It ends after an error.
+    /// Retrieves all payments created at `from` or later and before `until`, with their standing, newest first. Sends one
+    /// request at a time. The stream ends after an error.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;

@@ -1,4 +1,4 @@
-//! A request that waits to be sent.
+//! Requests before they are sent.
 
 use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
 
@@ -12,7 +12,7 @@ use crate::{
 
 type Sending<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
-/// A request; await it to send it.
+/// A request. Await it to send it.
 #[derive(Debug)]
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Request<T> {
@@ -38,7 +38,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
         self
     }
 
-    /// Sends it and gives the value, as awaiting it does.
+    /// Sends the request and returns the value. Awaiting the request does the same.
     ///
     /// # Errors
     /// See [`Error`].
@@ -46,7 +46,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
         Ok(self.send_for_response().await?.value)
     }
 
-    /// Sends it and gives the value with the answer it came in.
+    /// Sends the request and returns the value with the response's details.
     ///
     /// # Errors
     /// See [`Error`].
@@ -54,8 +54,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
         self.client.send(self.call?).await
     }
 
-    /// Sends it and waits, in a program without `async`. It may be called anywhere: within a runtime it holds its
-    /// thread up, but does not panic.
+    /// Sends the request and blocks the thread until the value arrives. Does not panic inside a runtime.
     ///
     /// # Errors
     /// See [`Error`].
@@ -74,11 +73,10 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Request<T> {
     }
 }
 
-/// A request that carries an idempotency key; await it to send it. The key is a new one unless you give yours, and the
-/// same over all tries.
+/// A request with an idempotency key, yours or a generated one, the same for all tries. Await it to send it.
 ///
-/// The server keeps the answer under the key for 24 hours. **The same key after that makes a second payment.** Do not
-/// repeat a request that old: read the list of payments first.
+/// The server stores the response under the key for 24 hours. **After that, the same key creates a second payment.**
+/// Before you retry an older request, check the list of payments.
 #[derive(Debug)]
 #[must_use = "nothing is sent until it is awaited"]
 pub struct IdempotentRequest<T> {
@@ -91,8 +89,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         Self { request: Request::new(client, call), key: None }
     }
 
-    /// Sends it under your own key, such as the order's number: then a program that crashed and starts again within 24
-    /// hours gets the payment it made.
+    /// Sets your own key, such as the order number. After a crash, the program gets the same payment within 24 hours.
     pub fn idempotency_key(mut self, key: IdempotencyKey) -> Self {
         self.key = Some(key);
         self
@@ -107,7 +104,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         self.request
     }
 
-    /// Sends it and gives the value, as awaiting it does.
+    /// Sends the request and returns the value. Awaiting the request does the same.
     ///
     /// # Errors
     /// See [`Error`].
@@ -115,7 +112,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         self.keyed().send().await
     }
 
-    /// Sends it and gives the value with the answer it came in: whether it is a replay, and under which key.
+    /// Sends the request and returns the value with the response's details, such as whether it is a stored response.
     ///
     /// # Errors
     /// See [`Error`].
@@ -123,8 +120,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         self.keyed().send_for_response().await
     }
 
-    /// Sends it and waits, in a program without `async`. It may be called anywhere: within a runtime it holds its
-    /// thread up, but does not panic.
+    /// Sends the request and blocks the thread until the value arrives. Does not panic inside a runtime.
     ///
     /// # Errors
     /// See [`Error`].

@@ -1,10 +1,10 @@
-//! An answer with all that came with it.
+//! Responses with their metadata.
 
 use reqwest::header::{HeaderMap, HeaderName};
 
 use crate::IdempotencyKey;
 
-/// What a call gave, and the answer it came in. Ask for it with `send_for_response`; the plain call gives the value.
+/// A value with the details of its response. `send_for_response` returns it; awaiting a request returns only the value.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response<T> {
@@ -14,39 +14,39 @@ pub struct Response<T> {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// How many times it was sent.
+    /// How many times the request was sent.
     pub tries: u32,
-    /// The idempotency key it was sent under, if it carried one.
+    /// The idempotency key of the request, if any.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl<T> Response<T> {
-    /// The server's name for this request; tell it when you ask its operator for help.
+    /// The server's request id. Include it when you contact the operator.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         request_id(&self.headers)
     }
 
-    /// Whether this is the kept answer of an earlier request under the same idempotency key.
+    /// Whether this is the stored response of an earlier request with the same idempotency key.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         is_replayed(&self.headers)
     }
 
-    /// How many requests the key may still make in this minute, if the server said.
+    /// The rate limit of the key, if the server sent it.
     #[must_use]
     pub fn rate_limit(&self) -> Option<RateLimit> {
         rate_limit(&self.headers)
     }
 }
 
-/// What the server said of its rate limit.
+/// The server's rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimit {
-    /// Requests in a minute.
+    /// The number of requests per minute.
     pub limit: u32,
-    /// Requests left in this one.
+    /// The number of requests left in this minute.
     pub remaining: u32,
 }
 

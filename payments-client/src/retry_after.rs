@@ -1,16 +1,16 @@
-//! Reads `Retry-After` (RFC 9110, section 10.2.3): seconds, or an HTTP date.
+//! Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or an HTTP date.
 
 use std::time::Duration;
 
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// How long the server asks to wait. A date is measured against the answer's own `Date`, so that a wrong clock here
-/// does not matter; without one against `now`.
+/// How long the server asks to wait. A date is relative to the response's `Date`, so that a wrong local clock does not
+/// matter, or to `now` without one.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a number holds still mean: not soon.
+        // A number that overflows is a very long time.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let date = |text: &str| DateTimeParser::new().parse_timestamp(text).ok();
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_in_seconds_and_as_a_date() {
+    fn retry_after_parses_seconds_and_dates() {
         let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         for (text, date, seconds) in [
             ("7", None, Some(7)),

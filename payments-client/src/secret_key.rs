@@ -1,11 +1,11 @@
-//! The secret API key.
+//! Secret API keys.
 
 use std::fmt;
 
 use payments_core::Environment;
 use reqwest::header::HeaderValue;
 
-/// A secret API key. It is shown by no `Debug`, and its header is marked as sensitive.
+/// A secret API key. `Debug` omits it, and its header is marked as sensitive.
 #[derive(Clone)]
 pub struct SecretKey {
     environment: Environment,
@@ -14,10 +14,10 @@ pub struct SecretKey {
 }
 
 impl SecretKey {
-    /// Takes a key.
+    /// Creates a key.
     ///
     /// # Errors
-    /// A text that does not begin with `sk_live_` or `sk_test_`, or that holds anything but visible ASCII.
+    /// If the text does not begin with `sk_live_` or `sk_test_`, or has other characters than visible ASCII.
     pub fn new(key: &str) -> Result<Self, SecretKeyError> {
         let environment = Environment::of_key(key).ok_or(SecretKeyError)?;
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -31,7 +31,7 @@ impl SecretKey {
         Ok(Self { environment, bearer: sensitive(&format!("Bearer {key}"))?, plain: sensitive(key)? })
     }
 
-    /// The environment that the key belongs to.
+    /// The environment of the key.
     #[must_use]
     pub const fn environment(&self) -> Environment {
         self.environment
@@ -52,7 +52,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// A text that cannot be an API key. It is not shown: it may be most of one.
+/// The text is not a valid API key. The error never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an API key begins with sk_live_ or sk_test_ and holds no white space; check where it is read from")]
+#[error("an API key must begin with sk_live_ or sk_test_ and have no white space; check where you read it")]
 pub struct SecretKeyError;

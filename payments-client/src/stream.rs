@@ -1,4 +1,4 @@
-//! Everything on a list, page after page.
+//! Streams of all items of a list.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::{Client, Result, call::Call, request::Request};
 
-/// What lists are made of.
+/// An item of a list.
 pub trait Listed: DeserializeOwned + Send + Sync + 'static + sealed::Sealed {
-    /// What tells one item from another.
+    /// The item's id.
     fn id(&self) -> &str;
 }
 
@@ -32,20 +32,20 @@ mod sealed {
     impl Sealed for payments_core::Delivery {}
 }
 
-/// New items push the others on to later pages, where they come again. So many are remembered.
-const REMEMBERED: usize = 10_000;
-/// So many pages in a row may hold nothing new before the list counts as over.
-const STALE_PAGES: u32 = 100;
+/// How many ids a stream remembers, to skip repeated items.
+const MAX_SEEN: usize = 10_000;
+/// How many consecutive pages without new items end the stream.
+const MAX_STALE_PAGES: u32 = 100;
 
 impl<T: Listed> Request<Page<T>> {
-    /// Every item from this page on, newest first; 100 a page unless said otherwise. Nothing is sent before the first
-    /// item is asked for, nor after the stream is dropped. It ends after an error.
+    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only as
+    /// items are polled, and ends after an error.
     ///
-    /// A list is newest first, so items that are new meanwhile push the others on to later pages: none is lost, and
-    /// those that come again are known by their ids and left out. Where more than a page arrives
-    /// between two requests, some of it may be among them. A
-    /// [`status`](Request::status) makes a list that payments also leave, which pulls later ones forward, past the
-    /// page that is asked for next: to miss none, read all and look at each one's status.
+    /// New items shift older ones to later pages; the stream misses none of the older ones and skips repeated items by
+    /// id. If more than a page of new items arrives between two requests, the stream may include some of them.
+    ///
+    /// With a [`status`](Request::status) filter, payments also leave the list, which shifts others to earlier pages, so
+    /// the stream can miss some. To see every payment, stream without a filter and check each status.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -59,14 +59,14 @@ impl<T: Listed> Request<Page<T>> {
     /// ```
     pub fn stream(self) -> BoxStream<'static, Result<T>> {
         let (client, call) = self.into_parts();
-        let walk = call.map(|call| Walk::new(client, call));
-        Box::pin(stream::unfold(Some(walk), |walk| async move {
-            let mut walk = match walk? {
-                Ok(walk) => walk,
+        let pages = call.map(|call| Pages::new(client, call));
+        Box::pin(stream::unfold(Some(pages), |pages| async move {
+            let mut pages = match pages? {
+                Ok(pages) => pages,
                 Err(error) => return Some((Err(error), None)),
             };
-            match walk.next().await {
-                Ok(Some(item)) => Some((Ok(item), Some(Ok(walk)))),
+            match pages.next().await {
+                Ok(Some(item)) => Some((Ok(item), Some(Ok(pages)))),
                 Ok(None) => None,
                 Err(error) => Some((Err(error), None)),
             }
@@ -74,21 +74,23 @@ impl<T: Listed> Request<Page<T>> {
     }
 }
 
-struct Walk<T> {
+struct Pages<T> {
     client: Client,
     call: Call,
     page: u32,
-    /// How long the list was at first, and how many items came again since.
+    /// The list's `total` on the first page.
     first_total: Option<u64>,
+    /// The number of repeated items.
     repeats: u64,
+    /// The number of consecutive pages without new items.
     stale: u32,
-    over: bool,
-    waiting: VecDeque<T>,
+    is_last: bool,
+    buffered: VecDeque<T>,
     seen: HashSet<Box<str>>,
     order: VecDeque<Box<str>>,
 }
 
-impl<T: Listed> Walk<T> {
+impl<T: Listed> Pages<T> {
     fn new(client: Client, mut call: Call) -> Self {
         let page = call.query.iter().find(|(name, _)| *name == "page").and_then(|(_, page)| page.parse().ok());
         if !call.query.iter().any(|(name, _)| *name == "limit") {
@@ -101,40 +103,40 @@ impl<T: Listed> Walk<T> {
             first_total: None,
             repeats: 0,
             stale: 0,
-            over: false,
-            waiting: VecDeque::new(),
+            is_last: false,
+            buffered: VecDeque::new(),
             seen: HashSet::new(),
             order: VecDeque::new(),
         }
     }
 
     async fn next(&mut self) -> Result<Option<T>> {
-        while self.waiting.is_empty() && !self.over {
+        while self.buffered.is_empty() && !self.is_last {
             self.call.query.retain(|(name, _)| *name != "page");
             self.call.query.push(("page", self.page.to_string()));
             let page: Page<T> = self.client.send(self.call.clone()).await?.value;
             self.take(page);
         }
-        Ok(self.waiting.pop_front())
+        Ok(self.buffered.pop_front())
     }
 
     fn take(&mut self, page: Page<T>) {
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        self.over = page.items.is_empty() || page.items.len() < limit;
+        self.is_last = page.items.is_empty() || page.items.len() < limit;
         for item in page.items {
             if self.is_new(item.id()) {
-                self.waiting.push_back(item);
+                self.buffered.push_back(item);
             } else {
                 self.repeats += 1;
             }
         }
-        // Each new item makes one other come again. Where more come again, the server repeats itself.
+        // Each new item causes one repeat. If there are more repeats, the server returns the same page again.
         let growth = page.total.saturating_sub(*self.first_total.get_or_insert(page.total));
-        self.stale = if self.waiting.is_empty() { self.stale + 1 } else { 0 };
-        self.over |= self.stale > 0 && (self.repeats > growth || self.stale >= STALE_PAGES);
+        self.stale = if self.buffered.is_empty() { self.stale + 1 } else { 0 };
+        self.is_last |= self.stale > 0 && (self.repeats > growth || self.stale >= MAX_STALE_PAGES);
         match self.page.checked_add(1) {
             Some(next) => self.page = next,
-            None => self.over = true,
+            None => self.is_last = true,
         }
     }
 
@@ -142,7 +144,7 @@ impl<T: Listed> Walk<T> {
         let is_new = self.seen.insert(id.into());
         if is_new {
             self.order.push_back(id.into());
-            if self.order.len() > REMEMBERED
+            if self.order.len() > MAX_SEEN
                 && let Some(oldest) = self.order.pop_front()
             {
                 self.seen.remove(&oldest);

@@ -1,4 +1,4 @@
-//! For a merchant's own tests: a server that answers as told, without sockets, and a clock that stands still.
+//! Scripted responses and a fixed clock, for a merchant's tests. They use no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};
@@ -12,7 +12,7 @@
 //! let balance = client.account().balance().await?;
 //! assert_eq!(balance.bdt_balance.as_minor(), 500);
 //! assert_eq!(script.requests().len(), 3);
-//! assert_eq!(clock.pauses().len(), 2, "and no time has passed");
+//! assert_eq!(clock.pauses().len(), 2);
 //! # Ok(())
 //! # }
 //! ```
@@ -29,53 +29,53 @@ use reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 
-/// What a client is answered, in this order. Clones share it, so that a test keeps one.
+/// The responses that a client gets, in order. Clones share the script, so a test can keep one.
 #[derive(Debug, Clone, Default)]
-pub struct Script(Arc<Mutex<Lines>>);
+pub struct Script(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
-struct Lines {
+struct State {
     outcomes: VecDeque<Outcome>,
     requests: Vec<SentRequest>,
 }
 
-/// What becomes of one request.
+/// The outcome of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    Answer { status: StatusCode, headers: HeaderMap, body: Bytes },
+    Response { status: StatusCode, headers: HeaderMap, body: Bytes },
     Lost,
     TimedOut,
     NotConnected,
 }
 
-/// A request as the client sent it. The API key is not in it.
+/// A request that the client sent, without the API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SentRequest {
-    /// Its method.
+    /// The HTTP method.
     pub method: String,
-    /// Its path with the query.
+    /// The path and query.
     pub path: String,
-    /// Its idempotency key, if it carried one.
+    /// The idempotency key, if any.
     pub idempotency_key: Option<String>,
-    /// Its body, or an empty text.
+    /// The body; may be empty.
     pub body: String,
 }
 
 impl Script {
-    /// A script without lines: what is asked beyond its end finds no connection.
+    /// Creates an empty script. Requests after its end cannot connect.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The next request is answered with this status and body. A status that is none answers as 500.
+    /// Responds to the next request with this status and body. An invalid status becomes 500.
     #[must_use]
     pub fn answer(self, status: u16, body: impl Into<String>) -> Self {
         self.answer_with(status, &[], body)
     }
 
-    /// The same with headers, such as `("retry-after", "7")`. One that cannot be a header is left out.
+    /// As [`answer`](Self::answer), with headers such as `("retry-after", "7")`. Ignores invalid headers.
     #[must_use]
     pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -83,41 +83,41 @@ impl Script {
             Some((HeaderName::try_from(*name).ok()?, HeaderValue::from_str(value).ok()?))
         };
         let headers = headers.iter().filter_map(pair).collect();
-        self.then(Outcome::Answer { status, headers, body: Bytes::from(body.into()) })
+        self.then(Outcome::Response { status, headers, body: Bytes::from(body.into()) })
     }
 
-    /// The answer to the next request is lost; whether the server did what was asked, nobody knows.
+    /// Loses the response to the next request. The server may have processed the request.
     #[must_use]
     pub fn lost(self) -> Self {
         self.then(Outcome::Lost)
     }
 
-    /// The next request runs into its timeout.
+    /// Makes the next request time out.
     #[must_use]
     pub fn timed_out(self) -> Self {
         self.then(Outcome::TimedOut)
     }
 
-    /// The next request finds no connection, so the server surely did not see it.
+    /// Makes the next request fail to connect. The server has not seen the request.
     #[must_use]
     pub fn not_connected(self) -> Self {
         self.then(Outcome::NotConnected)
     }
 
-    /// What the client sent so far.
+    /// The requests that the client has sent.
     #[must_use]
     pub fn requests(&self) -> Vec<SentRequest> {
-        self.lines().requests.clone()
+        self.state().requests.clone()
     }
 
-    /// How many lines nobody has asked for yet.
+    /// The number of outcomes that are not used yet.
     #[must_use]
     pub fn left(&self) -> usize {
-        self.lines().outcomes.len()
+        self.state().outcomes.len()
     }
 
     fn then(self, outcome: Outcome) -> Self {
-        self.lines().outcomes.push_back(outcome);
+        self.state().outcomes.push_back(outcome);
         self
     }
 
@@ -126,22 +126,23 @@ impl Script {
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let key = request.headers().get("idempotency-key").and_then(|value| value.to_str().ok());
         let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
-        let mut lines = self.lines();
-        lines.requests.push(SentRequest {
+        let mut state = self.state();
+        state.requests.push(SentRequest {
             method: request.method().to_string(),
             path: format!("{}{query}", url.path()),
             idempotency_key: key.map(str::to_owned),
             body: String::from_utf8_lossy(body).into_owned(),
         });
-        lines.outcomes.pop_front().unwrap_or(Outcome::NotConnected)
+        state.outcomes.pop_front().unwrap_or(Outcome::NotConnected)
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A clock that stands still but for the client's own pauses, which it makes at once. Clones share it.
+/// A clock that only advances when the client waits, which takes no real time, or by [`advance`](Self::advance). Clones
+/// share it.
 #[derive(Debug, Clone, Default)]
 pub struct FixedClock(Arc<Mutex<Time>>);
 
@@ -153,20 +154,20 @@ struct Time {
 }
 
 impl FixedClock {
-    /// A clock that stands at so many seconds since 1970.
+    /// Creates a clock with a given Unix time.
     #[must_use]
     pub fn at(unix_seconds: u64) -> Self {
         let time = Time { start_since_1970: Duration::from_secs(unix_seconds), ..Time::default() };
         Self(Arc::new(Mutex::new(time)))
     }
 
-    /// The pauses that the client has made.
+    /// How long the client has waited, each time.
     #[must_use]
     pub fn pauses(&self) -> Vec<Duration> {
         self.time().pauses.clone()
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.time().elapsed += by;
     }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_create_whose_answer_is_lost_is_sent_again_under_the_same_key() {
+    async fn a_create_without_a_response_is_retried_with_the_same_key() {
         let (script, clock) = (Script::new().lost().timed_out().not_connected(), FixedClock::default());
         let client = set_up(&script, &clock).build().unwrap();
         let error = client.payments().create(cup()).await.unwrap_err();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_date_to_come_back_at_is_waited_for_by_the_clock() {
+    async fn a_retry_waits_for_a_retry_after_date() {
         let later = [("retry-after", "Tue, 14 Nov 2023 22:13:27 GMT")];
         let script = Script::new().answer_with(429, &later, "{}").answer(200, r#"{"bdt_balance":0,"usd_balance":0}"#);
         let clock = FixedClock::at(1_700_000_000);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_seed_makes_the_same_pauses() {
+    async fn the_same_seed_gives_the_same_backoff() {
         let mut runs = Vec::new();
         for _ in 0..2 {
             let (script, clock) =
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_stays_within_its_limit_waits_for_the_next_minute_and_is_never_refused() {
+    async fn a_client_within_its_rate_limit_waits_for_the_next_minute() {
         let clock = FixedClock::default();
         let mut script = Script::new();
         for remaining in ["1", "0", "1", "0"] {

@@ -1,4 +1,4 @@
-//! Subscribing endpoints to events, and what was delivered to them.
+//! The webhook methods.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Client, IdempotentRequest, call::Call, request::Request};
 
-/// The webhook endpoints of the key's developer and environment.
+/// The webhook methods, for the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Webhooks<'c> {
     client: &'c Client,
 }
 
 impl Client {
-    /// Webhook endpoints.
+    /// The webhook methods: endpoints, deliveries and verification.
     #[must_use]
     pub fn webhooks(&self) -> Webhooks<'_> {
         Webhooks { client: self }
@@ -23,10 +23,10 @@ impl Client {
 }
 
 impl Webhooks<'_> {
-    /// Subscribes an endpoint. The answer holds its signing secret.
+    /// Creates an endpoint. The response contains its signing secret.
     ///
-    /// A developer may have so many in an environment, 100 unless the server's operator chose otherwise; one more is
-    /// refused with 409 ([`Error::is_conflict`](crate::Error::is_conflict)), whose message says so.
+    /// The number of endpoints per developer and environment is limited, by default to 100. Beyond the limit the server
+    /// returns 409 ([`Error::is_conflict`](crate::Error::is_conflict)).
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreateWebhook, Subscription};
@@ -40,7 +40,7 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks", &[]).body(&params))
     }
 
-    /// Reads all endpoints, oldest first, each with its secret.
+    /// Lists all endpoints with their secrets, oldest first.
     ///
     /// ```no_run
     /// # async fn list(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -54,8 +54,8 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks", &[]))
     }
 
-    /// Removes an endpoint. If the first answer was lost and the second says that there is no such endpoint, it was
-    /// removed, and that is a success.
+    /// Deletes an endpoint. If a response is lost and the retry returns 404, the first try has deleted the endpoint, so
+    /// the call succeeds.
     ///
     /// ```no_run
     /// # use payments_client::{Client, WebhookId};
@@ -68,7 +68,7 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", &[id.as_str()]))
     }
 
-    /// Sends a `test.ping` to an endpoint. `None` if the server could not send the ping or record it.
+    /// Sends a `test.ping` to an endpoint. Returns `None` if the server could not send or record it.
     ///
     /// ```no_run
     /// # use payments_client::{Client, WebhookId};
@@ -83,16 +83,16 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/{}/test", &[id.as_str()]))
     }
 
-    /// Reads a page of deliveries, newest first. Each event is sent once: one that failed here does not come again.
+    /// Lists a page of deliveries, newest first. The platform does not retry a failed delivery.
     ///
     /// ```no_run
     /// # async fn list(client: payments_client::Client) -> Result<(), payments_client::Error> {
     /// let page = client.webhooks().deliveries().limit(50).await?;
     /// for delivery in page.items {
     ///     match (delivery.response_status, delivery.error) {
-    ///         (Some(status), _) => println!("{} was answered with {status}", delivery.id),
-    ///         (None, Some(error)) => println!("{} got no answer: {} ({})", delivery.id, error.message, error.code),
-    ///         (None, None) => println!("{} is under way", delivery.id),
+    ///         (Some(status), _) => println!("{}: the endpoint returned {status}", delivery.id),
+    ///         (None, Some(error)) => println!("{}: {} ({})", delivery.id, error.message, error.code),
+    ///         (None, None) => println!("{} is pending", delivery.id),
     ///     }
     /// }
     /// # Ok(())
@@ -102,8 +102,8 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks/deliveries", &[]))
     }
 
-    /// Asks the server to verify a signature; no API key is sent. A receiver does better to verify by itself, with
-    /// [`webhook`](crate::webhook), and to keep the secret.
+    /// Asks the server to verify a signature, without an API key. Receivers should verify locally with
+    /// [`webhook`](crate::webhook) instead, and not send their secret.
     ///
     /// ```no_run
     /// # use payments_client::{Client, VerifySignature};
@@ -120,23 +120,23 @@ impl Webhooks<'_> {
 }
 
 impl Request<Page<Delivery>> {
-    /// Only deliveries to this endpoint.
+    /// Filters by endpoint.
     pub fn webhook(self, id: &WebhookId) -> Self {
         self.query("webhookId", id.to_string())
     }
 }
 
-/// What the API says of a removal.
+/// The response to a delete.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Removed {
     /// Always true.
     pub success: bool,
-    /// What was done.
+    /// A sentence that describes the result.
     pub message: String,
 }
 
-/// A signature to be verified by the server. `Debug` does not show the secret.
+/// A signature to verify. `Debug` omits the secret.
 #[derive(Clone, Serialize)]
 pub struct VerifySignature {
     payload: String,
@@ -147,13 +147,13 @@ pub struct VerifySignature {
 }
 
 impl VerifySignature {
-    /// The raw body of a request, its signature header and the endpoint's secret.
+    /// Creates parameters from a request's raw body, its signature header and the endpoint's secret.
     #[must_use]
     pub fn new(payload: impl Into<String>, signature: impl Into<String>, secret: impl Into<String>) -> Self {
         Self { payload: payload.into(), signature: signature.into(), secret: secret.into(), tolerance: None }
     }
 
-    /// How many seconds old or early a signature may be; 300 unless said otherwise, 0 for any.
+    /// Sets how far the timestamp may be from now, in seconds. Default: 300; 0 turns the check off.
     #[must_use]
     pub fn tolerance(mut self, seconds: u64) -> Self {
         self.tolerance = Some(seconds);
@@ -167,16 +167,16 @@ impl fmt::Debug for VerifySignature {
     }
 }
 
-/// Whether a signature is right.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Whether it is.
+    /// Whether the signature is valid.
     pub valid: bool,
-    /// When it was made, in seconds since 1970, if it is.
+    /// When the body was signed, in Unix seconds, if the signature is valid.
     #[serde(default)]
     pub timestamp: Option<u64>,
-    /// Why it is not: `missing_secret`, `malformed_header`, `timestamp_outside_tolerance` or `signature_mismatch`.
+    /// Why it is invalid: `missing_secret`, `malformed_header`, `timestamp_outside_tolerance` or `signature_mismatch`.
     #[serde(default)]
     pub reason: Option<String>,
 }

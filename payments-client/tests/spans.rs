@@ -1,4 +1,4 @@
-//! What a program's own log gets to see of the calls. A binary of its own: what is logged is decided for a whole process.
+//! What the client logs. A separate binary, because log settings apply to the whole process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code)]
@@ -29,7 +29,7 @@ impl Write for Log {
 }
 
 #[test]
-fn a_span_tells_the_method_the_template_the_status_and_the_tries_and_nothing_of_anybody() {
+fn a_span_has_the_method_template_status_and_tries_and_no_personal_data() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

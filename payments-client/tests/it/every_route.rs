@@ -1,4 +1,4 @@
-//! Each method once against the real server.
+//! Each method against the real server.
 
 use payments_client::{
     CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, IdempotencyKey, KeyHeader, Pay,
@@ -12,7 +12,7 @@ fn cup() -> CreatePayment {
 }
 
 #[tokio::test]
-async fn a_payment_is_made_read_listed_and_its_refund_refused() {
+async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it() {
     let server = Server::start();
     let client = server.client();
     assert_eq!(client.environment(), Environment::Test);
@@ -44,7 +44,7 @@ async fn a_payment_is_made_read_listed_and_its_refund_refused() {
 }
 
 #[tokio::test]
-async fn the_account_is_read() {
+async fn the_client_retrieves_the_account() {
     let server = Server::start();
     let client = server.client();
     let payment = client.payments().create(cup()).await.unwrap();
@@ -57,14 +57,14 @@ async fn the_account_is_read() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_made_tested_listed_and_removed() {
+async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let server = Server::start();
     let client = server.client();
-    // Nothing listens there: the delivery fails, and that is logged.
+    // Nothing listens there, so the server logs a failed delivery.
     let params = CreateWebhook::new("http://127.0.0.1:9/hook", Subscription::All);
     let endpoint = client.webhooks().create(params).await.unwrap();
     assert!(endpoint.secret.reveal().starts_with("whsec_"));
-    let delivery = client.webhooks().test(&endpoint.id).await.unwrap().expect("it is recorded");
+    let delivery = client.webhooks().test(&endpoint.id).await.unwrap().expect("the delivery is recorded");
     assert_eq!(delivery.webhook_id, endpoint.id);
     let page = client.webhooks().deliveries().webhook(&endpoint.id).limit(10).await.unwrap();
     assert_eq!(page.items[0].id, delivery.id);
@@ -76,7 +76,7 @@ async fn a_webhook_is_made_tested_listed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_signature_is_verified_without_a_key() {
+async fn the_client_verifies_a_signature_without_a_key() {
     let server = Server::start();
     let verify = |params| async { server.client().webhooks().verify(params).await.unwrap() };
     let verdict = verify(VerifySignature::new("{}", "t=1,v1=00", "whsec_1").tolerance(0)).await;
@@ -86,7 +86,7 @@ async fn a_signature_is_verified_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_checkout_session_is_read_and_ended() {
+async fn the_client_retrieves_and_simulates_a_checkout_session() {
     let server = Server::start();
     let client = server.client();
     let payment = client.payments().create(cup()).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_checkout_session_is_read_and_ended() {
 }
 
 #[tokio::test]
-async fn either_header_carries_the_key_and_a_wrong_one_is_refused() {
+async fn both_key_headers_work_and_a_wrong_key_is_rejected() {
     let server = Server::start();
     for header in [KeyHeader::Authorization, KeyHeader::XApiKey] {
         let client =
@@ -120,7 +120,7 @@ async fn either_header_carries_the_key_and_a_wrong_one_is_refused() {
 
 #[cfg(feature = "blocking")]
 #[test]
-fn a_program_without_async_waits() {
+fn wait_blocks_until_the_response() {
     let server = Server::start();
     let client = server.client();
     let payment = client.payments().create(cup()).wait().unwrap();
@@ -129,7 +129,7 @@ fn a_program_without_async_waits() {
 
 #[cfg(feature = "blocking")]
 #[tokio::test]
-async fn waiting_within_a_runtime_does_not_panic() {
+async fn wait_inside_a_runtime_does_not_panic() {
     let server = Server::start();
     let payment = server.client().payments().create(cup()).wait().unwrap();
     assert_eq!(server.client().payments().retrieve(&payment.id).await.unwrap(), payment);

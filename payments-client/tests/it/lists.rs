@@ -1,4 +1,4 @@
-//! Lists as streams, and what is told from them.
+//! Streams of lists, and reconciliation.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use payments_client::{CreatePayment, PaymentId, SimulateOutcome, Standing, Timestamp};
 
 use crate::{
-    ill_server::{IllServer, answer},
+    scripted_server::{ScriptedServer, respond},
     server::Server,
 };
 
@@ -15,7 +15,7 @@ fn cup() -> CreatePayment {
 }
 
 #[tokio::test]
-async fn a_stream_neither_repeats_nor_loses_a_payment_while_new_ones_arrive() {
+async fn a_stream_neither_repeats_nor_misses_a_payment_while_new_ones_arrive() {
     let server = Server::start();
     let client = server.client();
     let mut before = BTreeSet::new();
@@ -23,47 +23,47 @@ async fn a_stream_neither_repeats_nor_loses_a_payment_while_new_ones_arrive() {
         before.insert(client.payments().create(cup()).await.unwrap().id.to_string());
     }
     let mut stream = client.payments().list().limit(5).stream();
-    let mut told = Vec::new();
+    let mut streamed = Vec::new();
     while let Some(payment) = stream.try_next().await.unwrap() {
-        told.push(payment.id.to_string());
-        // Of the first pages, each item is followed by a new payment: more than a page arrives between two pages.
-        if told.len() <= 10 {
+        streamed.push(payment.id.to_string());
+        // More than a page of new payments arrives between two requests.
+        if streamed.len() <= 10 {
             client.payments().create(cup()).await.unwrap();
             client.payments().create(cup()).await.unwrap();
         }
     }
-    let distinct = told.iter().cloned().collect::<BTreeSet<_>>();
-    assert_eq!(told.len(), distinct.len(), "none is repeated");
-    assert!(distinct.is_superset(&before), "none is lost");
+    let distinct = streamed.iter().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(streamed.len(), distinct.len(), "the stream repeats an item");
+    assert!(distinct.is_superset(&before), "the stream misses an item");
 }
 
 #[tokio::test]
-async fn a_server_that_repeats_itself_is_not_asked_for_ever() {
+async fn a_stream_ends_if_the_server_repeats_a_page() {
     let payment = {
         let server = Server::start();
         let client = server.client();
         client.payments().create(cup()).await.unwrap()
     };
     let page = format!(r#"{{"items":[{}],"total":9,"page":1,"limit":1}}"#, serde_json::to_string(&payment).unwrap());
-    let server = IllServer::start(vec![answer(200, "", &page)]).await;
-    let told: Vec<_> = server.client().payments().list().stream().try_collect().await.unwrap();
-    assert_eq!((told.len(), server.heard().len()), (1, 2));
+    let server = ScriptedServer::start(vec![respond(200, "", &page)]).await;
+    let streamed: Vec<_> = server.client().payments().list().stream().try_collect().await.unwrap();
+    assert_eq!((streamed.len(), server.requests().len()), (1, 2));
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_asks_no_more() {
-    let server = IllServer::start(vec![answer(500, "", "")]).await;
+async fn a_dropped_or_failed_stream_sends_no_more_requests() {
+    let server = ScriptedServer::start(vec![respond(500, "", "")]).await;
     let client = server.builder().retries(0).build().unwrap();
     drop(client.payments().list().stream());
-    assert!(server.heard().is_empty());
+    assert!(server.requests().is_empty());
     let mut stream = client.payments().list().stream();
     assert!(stream.next().await.unwrap().is_err());
     assert!(stream.next().await.is_none());
-    assert_eq!(server.heard().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn payments_are_told_completed_abandoned_or_open() {
+async fn reconcile_returns_completed_abandoned_and_open_payments() {
     let server = Server::start();
     let client = server.client();
     let mut ids = Vec::new();
@@ -75,17 +75,18 @@ async fn payments_are_told_completed_abandoned_or_open() {
         ids.push(id);
     }
     let unknown: PaymentId = "pay_none".parse().unwrap();
-    let asked = ids.iter().cloned().chain([unknown.clone()]).collect::<Vec<_>>();
-    let told: std::collections::HashMap<_, _> = client.payments().reconcile(asked, 2).collect().await;
-    let standing = |id| told[id].as_ref().unwrap().standing;
+    let all_ids = ids.iter().cloned().chain([unknown.clone()]).collect::<Vec<_>>();
+    let streamed: std::collections::HashMap<_, _> = client.payments().reconcile(all_ids, 2).collect().await;
+    let standing = |id| streamed[id].as_ref().unwrap().standing;
     assert_eq!(standing(&ids[0]), Standing::Completed);
     assert_eq!(standing(&ids[1]), Standing::Abandoned);
     assert_eq!(standing(&ids[2]), Standing::Open);
-    assert!(told[&unknown].as_ref().unwrap_err().is_not_found());
+    assert!(streamed[&unknown].as_ref().unwrap_err().is_not_found());
 
-    let moment = |text: &str| text.parse::<Timestamp>().unwrap();
-    let all = client.payments().reconcile_between(moment("2020-01-01T00:00:00Z"), moment("2200-01-01T00:00:00Z"));
+    let timestamp = |text: &str| text.parse::<Timestamp>().unwrap();
+    let all = client.payments().reconcile_between(timestamp("2020-01-01T00:00:00Z"), timestamp("2200-01-01T00:00:00Z"));
     assert_eq!(all.try_collect::<Vec<_>>().await.unwrap().len(), 3);
-    let none = client.payments().reconcile_between(moment("2200-01-01T00:00:00Z"), moment("2201-01-01T00:00:00Z"));
+    let none =
+        client.payments().reconcile_between(timestamp("2200-01-01T00:00:00Z"), timestamp("2201-01-01T00:00:00Z"));
     assert!(none.try_collect::<Vec<_>>().await.unwrap().is_empty());
 }

@@ -1,4 +1,4 @@
-//! A refund against the real server, which has a card processor: its fake on this machine.
+//! A live payment and its refund, on the real server with a fake card processor.
 
 use gateway_fakes::{
     Running,
@@ -23,7 +23,7 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let params = CreatePayment::new("12.50".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
     let payment = client.payments().create(params.currency(Currency::Usd)).await.unwrap();
     let PayResult::Redirect { redirect_url } = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
-        panic!("a live session leads to the gateway")
+        panic!("a live session redirects to the gateway")
     };
     let back = stripe.program().pay(redirect_url.rsplit('/').next().unwrap(), CARD).unwrap();
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();

@@ -1,12 +1,12 @@
-//! The client against the real server, and against servers that are ill.
+//! Tests of the client against the real server and faulty servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod every_route;
 mod faults;
-mod ill_server;
 mod lists;
 mod live;
-mod lost_answers;
+mod lost_responses;
 mod round_trip;
+mod scripted_server;
 mod server;
 mod wire;

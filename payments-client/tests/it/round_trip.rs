@@ -1,4 +1,4 @@
-//! What a server of tomorrow sends is kept, and written back.
+//! Fields and values of later API versions round-trip.
 
 use payments_client::{Payment, Status};
 use payments_core::aliased::Brief;
@@ -20,7 +20,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every alias at once.
+/// A payment with every alias.
 fn payment() -> Value {
     json!({
         "id": "pay_1", "developerId": "dev_1", "appId": null, "merchantTransactionId": "pay_1", "amount": 750,
@@ -37,7 +37,7 @@ fn payment() -> Value {
 
 proptest! {
     #[test]
-    fn unknown_fields_and_words_survive(
+    fn unknown_fields_and_values_round_trip(
         fields in prop::collection::btree_map("new_[a-z]{1,8}", anything(), 0..5),
         status in "[a-z]{1,12}",
         method in "[a-z]{1,12}",
@@ -58,19 +58,19 @@ proptest! {
 }
 
 #[test]
-fn any_one_name_of_an_aliased_field_will_do() {
-    for (dropped, kept) in [
+fn an_aliased_field_deserializes_from_either_name() {
+    for (current, old) in [
         ("checkoutUrl", "checkout_url"),
         ("platformFeeAmount", "platform_fee"),
         ("netAmount", "net_amount"),
         ("created_at", "createdAt"),
     ] {
-        for gone in [dropped, kept] {
+        for missing in [current, old] {
             let mut sent = payment();
-            sent.as_object_mut().unwrap().remove(gone);
+            sent.as_object_mut().unwrap().remove(missing);
             let read: Payment = serde_json::from_str(&sent.to_string()).unwrap();
             assert_eq!(read.status, Status::Pending);
-            assert_eq!(serde_json::to_value(&read).unwrap(), payment(), "without {gone}");
+            assert_eq!(serde_json::to_value(&read).unwrap(), payment(), "without {missing}");
         }
     }
 }

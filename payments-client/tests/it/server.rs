@@ -9,7 +9,7 @@ use std::{
 use payments_client::Client;
 use tempfile::TempDir;
 
-/// A server process on a data directory of its own, without a rate limit.
+/// A server process with its own data directory and without a rate limit.
 pub(crate) struct Server {
     process: Child,
     directory: TempDir,
@@ -21,7 +21,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// Starts one with more in its environment.
+    /// Starts a server with more environment variables.
     pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         let mut process = Command::new(binary())
@@ -39,7 +39,7 @@ impl Server {
         Self { process, directory, url }
     }
 
-    /// An administrative verb on this server's data directory; what it prints.
+    /// Runs an administrative command on this server's data directory and returns its output.
     pub(crate) fn administer(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(binary());
         command.args(arguments).arg("--data-dir").arg(self.directory.path().join("data"));
@@ -60,7 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// It lies beside the directory of this test's own binary once the workspace is built.
+/// The server's binary, in the parent of the test binary's directory.
 fn binary() -> PathBuf {
     let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
     assert!(path.exists(), "build the server first: cargo build -p payments-server");

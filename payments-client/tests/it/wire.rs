@@ -1,4 +1,4 @@
-//! What a healthy server never answers.
+//! Unexpected responses.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use wiremock::{
 };
 
 async fn client_of(server: &MockServer) -> Client {
-    let pause = Duration::from_millis(1);
-    Client::builder("sk_test_demo").base_url(server.uri()).backoff(pause, pause).build().unwrap()
+    let backoff = Duration::from_millis(1);
+    Client::builder("sk_test_demo").base_url(server.uri()).backoff(backoff, backoff).build().unwrap()
 }
 
-async fn answering(template: ResponseTemplate) -> (MockServer, Client) {
+async fn server_returning(template: ResponseTemplate) -> (MockServer, Client) {
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(template).mount(&server).await;
     let client = client_of(&server).await;
@@ -21,12 +21,12 @@ async fn answering(template: ResponseTemplate) -> (MockServer, Client) {
 }
 
 #[tokio::test]
-async fn html_where_json_belongs_and_no_content_are_decode_failures_that_keep_the_status() {
+async fn html_and_no_content_are_decode_errors_with_their_status() {
     for (template, status) in [
         (ResponseTemplate::new(200).set_body_raw("<html>maintenance</html>", "text/html"), 200),
         (ResponseTemplate::new(204), 204),
     ] {
-        let (server, client) = answering(template).await;
+        let (server, client) = server_returning(template).await;
         let error = client.account().balance().await.unwrap_err();
         assert!(error.is_decode() && !error.is_retryable(), "{error:?}");
         assert_eq!((error.status(), error.tries()), (Some(status), 1));
@@ -35,20 +35,21 @@ async fn html_where_json_belongs_and_no_content_are_decode_failures_that_keep_th
 }
 
 #[tokio::test]
-async fn html_on_a_server_error_keeps_its_status_and_is_tried_again() {
+async fn a_server_error_with_html_is_retried_and_keeps_its_status() {
     let server = MockServer::start().await;
     let page = ResponseTemplate::new(502).set_body_raw("<html>bad gateway</html>", "text/html");
     Mock::given(method("GET")).respond_with(page).up_to_n_times(1).mount(&server).await;
-    let sums = ResponseTemplate::new(200).set_body_raw(r#"{"bdt_balance":1.5,"usd_balance":0}"#, "application/json");
-    Mock::given(method("GET")).respond_with(sums).mount(&server).await;
+    let balances =
+        ResponseTemplate::new(200).set_body_raw(r#"{"bdt_balance":1.5,"usd_balance":0}"#, "application/json");
+    Mock::given(method("GET")).respond_with(balances).mount(&server).await;
     let response = client_of(&server).await.account().balance().send_for_response().await.unwrap();
     assert_eq!((response.tries, response.value.bdt_balance.as_minor()), (2, 150));
-    let (_server, client) = answering(ResponseTemplate::new(502).set_body_string("<html>")).await;
+    let (_server, client) = server_returning(ResponseTemplate::new(502).set_body_string("<html>")).await;
     assert_eq!(client.account().balance().await.unwrap_err().status(), Some(502));
 }
 
 #[tokio::test]
-async fn a_redirect_carries_the_key_nowhere() {
+async fn the_client_does_not_follow_redirects() {
     let elsewhere = MockServer::start().await;
     Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&elsewhere).await;
     for key_header in [KeyHeader::Authorization, KeyHeader::XApiKey] {
@@ -62,9 +63,9 @@ async fn a_redirect_carries_the_key_nowhere() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_a_timeout_within_the_deadline() {
+async fn a_late_response_is_a_timeout_within_the_deadline() {
     let late = ResponseTemplate::new(200).set_delay(Duration::from_secs(30));
-    let (server, _) = answering(late).await;
+    let (server, _) = server_returning(late).await;
     let client = Client::builder("sk_test_demo").base_url(server.uri()).attempt_timeout(Duration::from_millis(80));
     let client = client.total_timeout(Duration::from_millis(400)).build().unwrap();
     let begun = std::time::Instant::now();
@@ -74,7 +75,7 @@ async fn an_answer_that_comes_too_late_is_a_timeout_within_the_deadline() {
 }
 
 #[tokio::test]
-async fn retry_after_in_seconds_is_waited_for_and_nonsense_is_not() {
+async fn the_client_waits_for_retry_after_and_ignores_invalid_values() {
     for (text, at_least) in [("1", Duration::from_secs(1)), ("soon", Duration::ZERO), ("-5", Duration::ZERO)] {
         let server = MockServer::start().await;
         let busy = ResponseTemplate::new(429).insert_header("retry-after", text);
@@ -83,8 +84,8 @@ async fn retry_after_in_seconds_is_waited_for_and_nonsense_is_not() {
             .up_to_n_times(1)
             .mount(&server)
             .await;
-        let sums = ResponseTemplate::new(200).set_body_string(r#"{"bdt_balance":0,"usd_balance":0}"#);
-        Mock::given(any()).respond_with(sums).mount(&server).await;
+        let balances = ResponseTemplate::new(200).set_body_string(r#"{"bdt_balance":0,"usd_balance":0}"#);
+        Mock::given(any()).respond_with(balances).mount(&server).await;
         let begun = std::time::Instant::now();
         client_of(&server).await.account().balance().await.unwrap();
         assert!(begun.elapsed() >= at_least, "{text}");

@@ -1,4 +1,4 @@
-//! A whole answer, and why there is none.
+//! Complete responses and failed requests.
 
 use bytes::Bytes;
 use payments_core::ErrorBody;
@@ -14,15 +14,15 @@ use crate::{
     retry_after::retry_after,
 };
 
-/// A whole answer, of whatever status.
-pub(crate) struct Answer {
+/// A complete response of any status.
+pub(crate) struct RawResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) tries: u32,
 }
 
-impl Answer {
+impl RawResponse {
     fn context(&self, clock: &Clock) -> Context {
         Context {
             tries: self.tries,
@@ -43,7 +43,7 @@ impl Answer {
         (failure, kind, context)
     }
 
-    /// Reads it once more, to tell where it cannot be read.
+    /// Deserializes the body again, to find the path of the error.
     pub(crate) fn unreadable<T: DeserializeOwned>(
         &self,
         source: serde_json::Error,
@@ -58,16 +58,16 @@ impl Answer {
         Error::new(Kind::Decode { status: self.status, path, source }, Context { key, ..self.context(clock) })
     }
 
-    /// What the API says of a removal.
+    /// The API's response to a successful delete.
     pub(crate) fn removed(self) -> Self {
-        let body = Bytes::from_static(br#"{"success":true,"message":"It was removed before"}"#);
+        let body = Bytes::from_static(br#"{"success":true,"message":"The webhook endpoint was removed before"}"#);
         Self { status: StatusCode::OK, body, ..self }
     }
 }
 
-/// Tells why a request has no answer.
+/// Classifies a request that failed without a response.
 pub(crate) fn failed(error: reqwest::Error) -> (Failure, Kind) {
-    // Its address holds ids and what a list was asked for.
+    // The URL contains ids and queries.
     let error = error.without_url();
     if error.is_connect() {
         (Failure::Connect, Kind::Connect(Some(error)))

@@ -1,4 +1,4 @@
-//! A server that answers by script, down to the bytes.
+//! A server that sends scripted bytes.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,78 +8,80 @@ use tokio::{
     net::TcpListener,
 };
 
-/// What comes back for a request.
-pub(crate) enum Act {
-    /// These bytes, and the connection is closed.
-    Say(String),
-    /// Nothing, for as long as the client waits.
+/// What the server does with a request.
+pub(crate) enum Action {
+    /// Sends these bytes and closes the connection.
+    Respond(String),
+    /// Sends nothing and keeps the connection open.
     Hang,
 }
 
-pub(crate) struct IllServer {
+pub(crate) struct ScriptedServer {
     pub(crate) url: String,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl IllServer {
-    /// Plays the acts in turn, one for each connection, and the last one again and again.
-    pub(crate) async fn start(acts: Vec<Act>) -> Self {
+impl ScriptedServer {
+    /// Starts a server that performs one action per connection, and repeats the last one.
+    pub(crate) async fn start(actions: Vec<Action>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let log = heard.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
         tokio::spawn(async move {
             let mut hanging = Vec::new();
-            let mut acts = acts.into_iter();
-            let mut act = acts.next().unwrap();
+            let mut actions = actions.into_iter();
+            let mut action = actions.next().unwrap();
             loop {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 let mut request = Vec::new();
                 let mut part = [0; 4096];
-                while !is_whole(&request) {
+                while !is_complete(&request) {
                     match socket.read(&mut part).await {
                         Ok(read) if read > 0 => request.extend_from_slice(&part[..read]),
                         _ => break,
                     }
                 }
                 log.lock().unwrap().push(String::from_utf8(request).unwrap());
-                match &act {
-                    Act::Say(bytes) => {
+                match &action {
+                    Action::Respond(bytes) => {
                         let _ = socket.write_all(bytes.as_bytes()).await;
                         let _ = socket.shutdown().await;
                     }
-                    Act::Hang => hanging.push(socket),
+                    Action::Hang => hanging.push(socket),
                 }
-                act = acts.next().unwrap_or(act);
+                action = actions.next().unwrap_or(action);
             }
         });
-        Self { url, heard }
+        Self { url, requests }
     }
 
     pub(crate) fn builder(&self) -> ClientBuilder {
-        let pause = std::time::Duration::from_millis(1);
-        Client::builder("sk_test_verysecret").base_url(&self.url).backoff(pause, pause)
+        let backoff = std::time::Duration::from_millis(1);
+        Client::builder("sk_test_verysecret").base_url(&self.url).backoff(backoff, backoff)
     }
 
     pub(crate) fn client(&self) -> Client {
         self.builder().build().unwrap()
     }
 
-    /// The requests that came, whole.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    /// The complete requests received.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn is_whole(request: &[u8]) -> bool {
+fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     length.is_none_or(|length| body.len() >= length.parse::<usize>().unwrap())
 }
 
-/// A whole answer.
-pub(crate) fn answer(status: u16, headers: &str, body: &str) -> Act {
+/// Sends a complete response.
+pub(crate) fn respond(status: u16, headers: &str, body: &str) -> Action {
     let length = body.len();
-    Act::Say(format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"))
+    Action::Respond(format!(
+        "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+    ))
 }

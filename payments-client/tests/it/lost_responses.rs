@@ -1,4 +1,4 @@
-//! The promise for which the retries exist: whatever is lost on the way, each create makes one payment.
+//! Each create makes one payment, even if responses are lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,40 +14,40 @@ use crate::server::Server;
 
 const CREATES: u64 = 1000;
 
-/// A proxy with one request on each connection. Of five, one gets a 503 and one is forwarded and its answer dropped.
+/// A proxy with one request per connection. Of five requests, it returns 503 to one and drops the response to another.
 async fn faulty_proxy(server: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        for turn in 0_u64.. {
+        for number in 0_u64.. {
             let (client, _) = listener.accept().await.unwrap();
             let server = server.clone();
             tokio::spawn(async move {
-                let _ = pass(client, &server, turn % 5).await;
+                let _ = pass(client, &server, number % 5).await;
             });
         }
     });
     url
 }
 
-async fn pass(mut client: TcpStream, server: &str, turn: u64) -> std::io::Result<()> {
-    let request = whole_request(&mut client).await?;
-    if turn == 0 {
+async fn pass(mut client: TcpStream, server: &str, number: u64) -> std::io::Result<()> {
+    let request = read_request(&mut client).await?;
+    if number == 0 {
         return client
             .write_all(b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
             .await;
     }
     let mut upstream = TcpStream::connect(server).await?;
     upstream.write_all(request.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes()).await?;
-    let mut answer = Vec::new();
-    upstream.read_to_end(&mut answer).await?;
-    if turn != 1 {
-        client.write_all(&answer).await?;
+    let mut response = Vec::new();
+    upstream.read_to_end(&mut response).await?;
+    if number != 1 {
+        client.write_all(&response).await?;
     }
     Ok(())
 }
 
-async fn whole_request(client: &mut TcpStream) -> std::io::Result<String> {
+async fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
     let mut request = String::new();
     let mut part = [0; 4096];
     loop {
@@ -67,7 +67,7 @@ async fn whole_request(client: &mut TcpStream) -> std::io::Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_creates_make_a_thousand_payments_though_two_answers_in_five_fail() {
+async fn each_of_1000_creates_makes_one_payment_if_two_in_five_responses_fail() {
     let server = Server::start();
     let proxy = faulty_proxy(server.url.trim_start_matches("http://").to_owned()).await;
     let client = Client::builder("sk_test_demo")
@@ -83,16 +83,16 @@ async fn a_thousand_creates_make_a_thousand_payments_though_two_answers_in_five_
     for order in 0..CREATES {
         let (client, at_once) = (client.clone(), at_once.clone());
         creates.spawn(async move {
-            let _place = at_once.acquire().await.unwrap();
+            let _permit = at_once.acquire().await.unwrap();
             let params = CreatePayment::new("1".parse().unwrap(), "https://shop.example/a", "https://shop.example/b")
                 .merchant_transaction_id(format!("order-{order}"));
             let response = client.payments().create(params).send_for_response().await.unwrap();
             (response.value.id, response.tries)
         });
     }
-    let made = creates.join_all().await;
-    assert!(made.iter().any(|(_, tries)| *tries > 2), "the proxy does harm");
-    let mut ids: Vec<_> = made.into_iter().map(|(id, _)| id).collect();
+    let responses = creates.join_all().await;
+    assert!(responses.iter().any(|(_, tries)| *tries > 2), "the proxy causes retries");
+    let mut ids: Vec<_> = responses.into_iter().map(|(id, _)| id).collect();
     ids.sort();
     ids.dedup();
     assert_eq!(u64::try_from(ids.len()).unwrap(), CREATES);
