@@ -1,10 +1,10 @@
-//! A shop's backend: one thing to buy, paid through the hosted checkout.
+//! A shop's backend that sells one product through the hosted checkout.
 //!
 //! ```sh
 //! cargo run -p examples --bin shop          # then open http://127.0.0.1:3000
 //! ```
 //!
-//! `PAYMENTS_URL` and `PAYMENTS_KEY` name another server and key than the sandbox on this machine.
+//! `PAYMENTS_URL` and `PAYMENTS_KEY` set the server and key. Default: the sandbox on this machine.
 #![forbid(unsafe_code)]
 
 use std::{env, error::Error, net::SocketAddr};
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = tokio::net::TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
-    println!("the shop is open on http://{address}");
+    println!("the shop listens on http://{address}");
 
     let front = warp::path::end().and(warp::get()).map(|| warp::reply::html(FRONT));
     let buying = client.clone();
@@ -40,16 +40,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 const FRONT: &str = r#"<!doctype html><title>Shop</title><h1>Cups</h1>
 <form method="post" action="/buy"><button>Buy one for ৳750</button></form>"#;
 
-/// What the checkout adds to our address. A browser brings it, so it is only a hint.
+/// The query that the checkout appends to our URL. Do not trust it, since it comes from the browser.
 #[derive(serde::Deserialize)]
 struct Returned {
     payment_id: String,
 }
 
-/// The customer buys: make a payment and send them to the checkout.
+/// Creates a payment and redirects the customer to the checkout.
 async fn buy(client: Client, shop: SocketAddr) -> Response<String> {
     let outcome: Result<_, Box<dyn Error + Send + Sync>> = async {
-        // The order's number is the idempotency key: whatever is repeated, the order is paid once.
+        // With the order number as the idempotency key, retries do not create a second payment.
         let order =
             format!("order-{}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis());
         let params = CreatePayment::new("750".parse()?, format!("http://{shop}/paid"), format!("http://{shop}/"))
@@ -59,35 +59,35 @@ async fn buy(client: Client, shop: SocketAddr) -> Response<String> {
     }
     .await;
     match outcome {
-        Ok(payment) => answer(StatusCode::SEE_OTHER, Some(&payment.checkout_url), String::new()),
+        Ok(payment) => respond(StatusCode::SEE_OTHER, Some(&payment.checkout_url), String::new()),
         Err(error) => {
-            eprintln!("no payment was made: {error}");
-            answer(StatusCode::BAD_GATEWAY, None, "We cannot take payments just now.".into())
+            eprintln!("cannot create the payment: {error}");
+            respond(StatusCode::BAD_GATEWAY, None, "We cannot take payments at the moment.".into())
         }
     }
 }
 
-/// The customer is back: ask the API whether they paid.
+/// Asks the API whether the customer paid.
 async fn paid(client: Client, returned: Returned) -> Response<String> {
     let Ok(id) = returned.payment_id.parse::<PaymentId>() else {
-        return answer(StatusCode::NOT_FOUND, None, "We do not know this payment.".into());
+        return respond(StatusCode::NOT_FOUND, None, "We do not know this payment.".into());
     };
     match client.payments().retrieve(&id).await {
         Ok(payment) if payment.status == Status::Completed => {
-            answer(StatusCode::OK, None, format!("Thank you. Your cup is on its way ({}).", payment.id))
+            respond(StatusCode::OK, None, format!("Thank you. Your cup is on its way ({}).", payment.id))
         }
-        Ok(payment) => answer(StatusCode::OK, None, format!("Your payment is {}.", payment.status)),
+        Ok(payment) => respond(StatusCode::OK, None, format!("Your payment is {}.", payment.status)),
         Err(error) if error.is_not_found() => {
-            answer(StatusCode::NOT_FOUND, None, "We do not know this payment.".into())
+            respond(StatusCode::NOT_FOUND, None, "We do not know this payment.".into())
         }
         Err(error) => {
-            eprintln!("the payment cannot be read: {error}");
-            answer(StatusCode::BAD_GATEWAY, None, "We are checking your payment.".into())
+            eprintln!("cannot retrieve the payment: {error}");
+            respond(StatusCode::BAD_GATEWAY, None, "We are checking your payment.".into())
         }
     }
 }
 
-fn answer(status: StatusCode, location: Option<&str>, text: String) -> Response<String> {
+fn respond(status: StatusCode, location: Option<&str>, text: String) -> Response<String> {
     let mut response = Response::new(text);
     *response.status_mut() = status;
     if let Some(location) = location.and_then(|location| location.parse().ok()) {

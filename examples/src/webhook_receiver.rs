@@ -4,8 +4,8 @@
 //! cargo run -p examples --bin webhook-receiver
 //! ```
 //!
-//! It subscribes itself at the sandbox on this machine; `PAYMENTS_URL` and `PAYMENTS_KEY` name another server and key.
-//! A receiver in production is told its secret instead: set `WEBHOOK_SECRET`.
+//! It creates its own endpoint. `PAYMENTS_URL` and `PAYMENTS_KEY` set the server and key; the default is the sandbox on
+//! this machine. In production, create the endpoint once and set `WEBHOOK_SECRET`.
 #![forbid(unsafe_code)]
 
 use std::{env, error::Error, net::SocketAddr, sync::Arc};
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let verifier = Arc::new(Verifier::new(secret));
     println!("waiting for events on http://{address}/webhooks");
 
-    // The raw bytes are what was signed: no JSON filter here.
+    // The signature covers the raw bytes, so do not use a JSON filter here.
     let receive = warp::path!("webhooks")
         .and(warp::post())
         .and(warp::body::content_length_limit(256 * 1024))
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .map(move |signature: String, body: Bytes| match receive(&verifier, &signature, &body) {
             Ok(()) => StatusCode::OK,
             Err(error) => {
-                eprintln!("refused: {error}");
+                eprintln!("rejected: {error}");
                 StatusCode::BAD_REQUEST
             }
         });
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Finds this endpoint's secret, or makes the endpoint.
+/// Finds or creates this endpoint, and returns its secret.
 async fn subscribe(address: &str) -> Result<Secret, Box<dyn Error>> {
     let key = env::var("PAYMENTS_KEY").unwrap_or_else(|_| "sk_test_demo".into());
     let url = env::var("PAYMENTS_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
@@ -59,7 +59,7 @@ async fn subscribe(address: &str) -> Result<Secret, Box<dyn Error>> {
     Ok(Secret::new(endpoint.secret.reveal())?)
 }
 
-/// Answer quickly and do the work elsewhere; the same event may come twice, its id tells.
+/// Verifies and prints an event. A real receiver queues the event and checks its id, since it may arrive twice.
 fn receive(verifier: &Verifier, signature: &str, body: &[u8]) -> Result<(), Box<dyn Error>> {
     let event = Event::from_verified(verifier.verify(signature, body)?)?;
     match event.payment() {

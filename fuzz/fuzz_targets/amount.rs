@@ -1,12 +1,12 @@
-//! An amount read from text is the exact value of that text, as a slow model works it out with big numbers.
+//! Compares the parsed amount with the exact value that a slow model computes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use payments_core::{Amount, AmountError};
 
-/// The model: shifts the decimal point by hand, on a string of digits.
+/// The model shifts the decimal point in a string of digits.
 fn model(text: &str) -> Result<u64, AmountError> {
-    // Whether it is a number is serde_json's to say; exponents beyond these are beyond any amount.
+    // serde_json decides whether the text is a number.
     let number: serde_json::Result<Box<serde_json::value::RawValue>> = serde_json::from_str(text);
     let is_number = number.is_ok_and(|raw| raw.get() == text && text.starts_with(|c: char| c == '-' || c.is_ascii_digit()));
     if !is_number {

@@ -1,4 +1,4 @@
-//! Whatever body arrives: it is refused by name, or it makes a payment whose figures add up and that survives the wire.
+//! Checks that a body fails with an error, or makes a payment whose amounts add up and that round-trips.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any header is judged as a slow and simple model judges it.
+//! Compares the verification of a header with a slow and simple model.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use webhook_verify::{Failure, Secret, Signer, Tolerance, Verifier};
 const SECRET: &str = "whsec_fuzz";
 const BODY: &[u8] = b"body";
 
-/// The model's verdict by its code; no age check.
+/// The model's result, as a failure code. Does not check the timestamp.
 fn model(header: &[u8]) -> &'static str {
     const MALFORMED: &str = "malformed_header";
     if header.is_empty() || header.len() > 4096 {
@@ -22,9 +22,9 @@ fn model(header: &[u8]) -> &'static str {
     if signatures.is_empty() {
         return MALFORMED;
     }
-    // Where the digits are written otherwise than the signer writes them (leading zeros), nothing of ours matches.
-    let genuine = Signer::new(Secret::new(SECRET).unwrap()).sign_at(BODY, seconds);
-    let (written, digest) = genuine.as_str().split_once(",v1=").unwrap();
+    // The signer writes no leading zeros, so a timestamp with leading zeros does not match.
+    let valid = Signer::new(Secret::new(SECRET).unwrap()).sign_at(BODY, seconds);
+    let (written, digest) = valid.as_str().split_once(",v1=").unwrap();
     let same_text = written.as_bytes()[2..] == *time;
     let matches = signatures.iter().take(16).any(|signature| signature.eq_ignore_ascii_case(digest.as_bytes()));
     if same_text && matches { "valid" } else { "signature_mismatch" }
@@ -34,16 +34,16 @@ fuzz_target!(|input: (bool, Vec<u8>)| {
     let (splice, mut header) = input;
     let secret = || Secret::new(SECRET).unwrap();
     if splice {
-        // A genuine signature somewhere in the noise, so that the fuzzer need not guess one.
-        let genuine = Signer::new(secret()).sign_at(BODY, 1_700_000_000);
+        // Insert a valid signature, because the fuzzer cannot guess one.
+        let valid = Signer::new(secret()).sign_at(BODY, 1_700_000_000);
         let at = header.len() / 2;
-        header.splice(at..at, genuine.as_str().bytes());
+        header.splice(at..at, valid.as_str().bytes());
     }
     let verifier = Verifier::new(secret()).tolerance(Tolerance::OFF);
-    let verdict = verifier.verify_at(&header, BODY, 0);
-    let code = verdict.as_ref().map_or_else(Failure::code, |_| "valid");
+    let result = verifier.verify_at(&header, BODY, 0);
+    let code = result.as_ref().map_or_else(Failure::code, |_| "valid");
     assert_eq!(code, model(&header));
-    // With an age check it is at most stricter.
+    // The timestamp check only rejects more.
     let strict = Verifier::new(secret()).verify_at(&header, BODY, 1_700_000_000);
-    assert!(strict.is_err() || verdict.is_ok());
+    assert!(strict.is_err() || result.is_ok());
 });

@@ -1,4 +1,4 @@
-//! What is signed verifies, whole or in pieces, and nothing else does.
+//! Checks that a signed body verifies, whole or in chunks, and a changed body does not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
-//! What the receivers on all frameworks share: where their settings come from, and how they handle each event once.
+//! Code that the receivers share: settings, and handling each event once.
 //!
-//! `WEBHOOK_SECRET` is the endpoint's secret; several, parted by commas, while one replaces the other.
-//! `RECEIVER_LISTEN` is where to listen, 127.0.0.1:9000 unless it is set.
+//! `WEBHOOK_SECRET` is the endpoint's secret, or several separated by commas during a rotation.
+//! `RECEIVER_LISTEN` is the address to listen on. Default: 127.0.0.1:9000.
 #![forbid(unsafe_code)]
 
 use std::{env, error::Error, net::SocketAddr, sync::LazyLock};
@@ -15,33 +15,33 @@ use webhook_verify::{
     replay::{Claim, MemoryClaims, ReplayError, ReplayGuard},
 };
 
-/// What was handled lately. In memory, so that this example stands alone; a shop claims events where its orders are.
+/// The claims of recent events. In memory to keep the example simple; a shop should store claims with its orders.
 static EVENTS: LazyLock<ReplayGuard<MemoryClaims>> = LazyLock::new(|| ReplayGuard::new(MemoryClaims::new(100_000)));
 
-/// A receiver by the environment. Without a secret there is none: an unset variable must not mean "anyone may call".
+/// Creates a receiver with the secrets in `WEBHOOK_SECRET`.
 ///
 /// # Errors
-/// A secret that is missing or cannot be one.
+/// If the variable is not set or a secret is invalid.
 pub fn receiver() -> Result<Receiver, Box<dyn Error>> {
     let secrets = env::var("WEBHOOK_SECRET")?;
     Ok(Receiver::new(Verifier::from_secrets(secrets.split(','))?))
 }
 
-/// Where to listen.
+/// The address to listen on.
 ///
 /// # Errors
-/// A text that is no address.
+/// If the address is invalid.
 pub fn address() -> Result<SocketAddr, Box<dyn Error>> {
     Ok(env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into()).parse()?)
 }
 
-/// Tells where the receiver listens.
+/// Prints the receiver's URL.
 pub fn greet(address: SocketAddr) {
     println!("listening on http://{address}/webhooks");
 }
 
-/// Handles an event, unless it was handled before, and tells what to answer. A shop would put it into its own queue here
-/// and answer at once.
+/// Handles an event once and returns the status to respond with. A shop should queue the event here and respond
+/// immediately.
 #[must_use]
 pub fn handle(verified: Verified<Bytes>) -> StatusCode {
     let claimed = match EVENTS.claim(&verified, Event::id_in) {

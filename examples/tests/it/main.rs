@@ -1,4 +1,4 @@
-//! The examples as their reader would run them: server, shop and receiver on one machine, and a customer who buys.
+//! Runs the server and the examples, and buys something.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
@@ -7,7 +7,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-/// A program that is stopped when the test is over.
+/// A process that is killed on drop.
 struct Running {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -44,7 +44,7 @@ impl Drop for Running {
     }
 }
 
-/// The server's binary lies beside the examples' once the workspace is built.
+/// The server's binary, in the same directory as the examples.
 fn server_binary() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_shop")).with_file_name("payments-server");
     assert!(path.exists(), "build the server first: cargo build -p payments-server");
@@ -52,7 +52,7 @@ fn server_binary() -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_customer_buys_a_cup_and_the_receiver_hears_of_it() {
+async fn a_customer_buys_a_cup_and_the_receiver_gets_the_events() {
     let data = tempfile::tempdir().unwrap();
     let mut server =
         Running::start(Command::new(server_binary()).args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(data.path()));
@@ -74,17 +74,17 @@ async fn a_customer_buys_a_cup_and_the_receiver_hears_of_it() {
     assert!(checkout.url().as_str().starts_with(&format!("{api}/checkout/pay_")), "{}", checkout.url());
     let pay = browser.post(checkout.url().clone()).header("content-type", "application/x-www-form-urlencoded");
     let page = pay.body("action=success").send().await.unwrap().text().await.unwrap();
-    // A test payment's page leads back to the shop when the customer clicks.
+    // The page of a test payment has a link back to the shop.
     let (_, rest) = page.split_once("<a class=\"button go\" href=\"").unwrap();
     let back = rest.split_once('"').unwrap().0.replace("&#38;", "&");
     let thanks = browser.get(back).send().await.unwrap().text().await.unwrap();
     assert!(thanks.starts_with("Thank you. Your cup is on its way (pay_"), "{thanks}");
 
-    let heard = [receiver.line(), receiver.line()];
-    assert!(heard.iter().any(|line| line.contains(" payment.created pay_")), "{heard:?}");
+    let printed = [receiver.line(), receiver.line()];
+    assert!(printed.iter().any(|line| line.contains(" payment.created pay_")), "{printed:?}");
     assert!(
-        heard.iter().any(|line| line.contains(" payment.completed pay_") && line.ends_with(" 750 BDT")),
-        "{heard:?}"
+        printed.iter().any(|line| line.contains(" payment.completed pay_") && line.ends_with(" 750 BDT")),
+        "{printed:?}"
     );
 
     let forged = browser.post(endpoint).header("x-service-signature", "t=1,v1=00").body("{}").send().await.unwrap();

@@ -17,6 +17,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn webhook(body: VerifiedBody) -> HttpResponse {
     let status = receivers::handle(body.0).as_u16();
-    // actix-web has a status of its own.
+    // actix-web uses another version of `http`.
     HttpResponse::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
 }

@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Gets verified requests only.
+/// The inner service, which gets only verified requests.
 #[derive(Clone)]
 struct Webhook;
 

@@ -1,4 +1,4 @@
-//! Each framework's receiver, started for real, against requests that published receivers got wrong.
+//! Runs each receiver and sends it requests that published receivers got wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
@@ -30,7 +30,7 @@ struct Receiver {
 impl Receiver {
     fn start(binary: &str) -> Self {
         let mut command = Command::new(binary);
-        // An old secret beside the one in use: a rotation is under way.
+        // Two secrets, as in a rotation.
         command.env("WEBHOOK_SECRET", format!("whsec_old,{SECRET}")).env("RECEIVER_LISTEN", "127.0.0.1:0");
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
@@ -48,7 +48,7 @@ impl Receiver {
         request.send().await.unwrap()
     }
 
-    /// What the handler printed next.
+    /// The next line that the handler prints.
     fn handled(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -63,28 +63,28 @@ impl Drop for Receiver {
     }
 }
 
-async fn refused(response: Response, status: u16, reason: &str) {
+async fn assert_rejected(response: Response, status: u16, reason: &str) {
     assert_eq!(response.status(), status, "{reason}");
     assert_eq!(response.headers()["content-type"], "application/json");
     let body = response.text().await.unwrap();
     assert!(body.starts_with(&format!(r#"{{"statusCode":{status},"message":""#)) && body.contains(reason), "{body}");
 }
 
-/// An event with this id, so many bytes long.
+/// An event with this id, padded to `bytes` bytes.
 fn padded(id: &str, bytes: usize) -> Vec<u8> {
     let mut body = BODY.replace("evt_1", id).into_bytes();
     body.resize(bytes, b' ');
     body
 }
 
-/// A body in pieces, without a Content-Length.
+/// A chunked body, without a Content-Length.
 fn chunked(body: Vec<u8>) -> Body {
     let chunks: Vec<Result<Vec<u8>, std::io::Error>> = body.chunks(1000).map(|chunk| Ok(chunk.to_vec())).collect();
     Body::wrap_stream(futures_util::stream::iter(chunks))
 }
 
 #[tokio::test]
-async fn a_genuine_request_reaches_the_handler_with_its_raw_bytes_whole_or_chunked() {
+async fn the_handler_gets_the_raw_bytes_of_a_verified_request() {
     for binary in RECEIVERS {
         let mut receiver = Receiver::start(binary);
         let sender = Sender::new(SECRET).unwrap();
@@ -97,25 +97,25 @@ async fn a_genuine_request_reaches_the_handler_with_its_raw_bytes_whole_or_chunk
         assert_eq!(good.status(), 200, "{binary}");
         assert_eq!(receiver.handled(), "evt_2 payment.created in 50000 bytes");
 
-        // Genuine, and no events: the handler itself refuses them.
+        // Verified bodies that are not events: the handler rejects them.
         for body in [&b"\xff\xfe"[..], b"", b"{}"] {
-            let answer = receiver.post(&[sender.good(body).as_ref()], body.to_vec()).await;
-            assert_eq!(answer.status(), 400, "{binary}");
-            assert_eq!(answer.text().await.unwrap(), "");
+            let response = receiver.post(&[sender.good(body).as_ref()], body.to_vec()).await;
+            assert_eq!(response.status(), 400, "{binary}");
+            assert_eq!(response.text().await.unwrap(), "");
         }
     }
 }
 
-/// Cases 46 and 47: the same request again, and eight times at once.
+/// Sends the same request eight times at once, then once more.
 #[tokio::test]
-async fn an_event_that_is_delivered_again_is_answered_and_not_handled_again() {
+async fn a_repeated_event_is_handled_once() {
     for binary in RECEIVERS {
         let mut receiver = Receiver::start(binary);
         let sender = Sender::new(SECRET).unwrap();
         let captured = sender.good(BODY.as_bytes());
         let signatures = [captured.as_ref()];
-        let at_once = futures_util::future::join_all((0..8).map(|_| receiver.post(&signatures, BODY))).await;
-        assert!(at_once.iter().all(|answer| [200, 409].contains(&answer.status().as_u16())), "{at_once:?}");
+        let responses = futures_util::future::join_all((0..8).map(|_| receiver.post(&signatures, BODY))).await;
+        assert!(responses.iter().all(|response| [200, 409].contains(&response.status().as_u16())), "{responses:?}");
         assert_eq!(receiver.post(&[captured.as_ref()], BODY).await.status(), 200, "{binary}");
         let next = padded("evt_2", 200);
         assert_eq!(receiver.post(&[sender.good(&next).as_ref()], next).await.status(), 200, "{binary}");
@@ -125,46 +125,45 @@ async fn an_event_that_is_delivered_again_is_answered_and_not_handled_again() {
 }
 
 #[tokio::test]
-async fn what_is_forged_stale_from_the_future_or_changed_is_refused_with_a_reason() {
+async fn invalid_signatures_are_rejected_with_a_reason() {
     for binary in RECEIVERS {
         let receiver = Receiver::start(binary);
         let (sender, body) = (Sender::new(SECRET).unwrap(), BODY.as_bytes());
-        refused(receiver.post(&[sender.forged(body).as_ref()], BODY).await, 401, "no signature matches").await;
-        refused(receiver.post(&[sender.good(b"{}").as_ref()], BODY).await, 401, "no signature matches").await;
-        refused(receiver.post(&[sender.stale(body).as_ref()], BODY).await, 400, "tolerance").await;
-        refused(receiver.post(&[sender.from_the_future(body).as_ref()], BODY).await, 400, "tolerance").await;
+        assert_rejected(receiver.post(&[sender.forged(body).as_ref()], BODY).await, 401, "no signature matches").await;
+        assert_rejected(receiver.post(&[sender.good(b"{}").as_ref()], BODY).await, 401, "no signature matches").await;
+        assert_rejected(receiver.post(&[sender.stale(body).as_ref()], BODY).await, 400, "tolerance").await;
+        assert_rejected(receiver.post(&[sender.from_the_future(body).as_ref()], BODY).await, 400, "tolerance").await;
     }
 }
 
-/// headers that are missing, doubled, or not ASCII.
 #[tokio::test]
-async fn a_signature_header_that_is_missing_repeated_or_no_text_has_a_reason_of_its_own() {
+async fn malformed_headers_are_rejected_with_a_reason() {
     for binary in RECEIVERS {
         let receiver = Receiver::start(binary);
         let good = Sender::new(SECRET).unwrap().good(BODY.as_bytes());
         let good = good.as_ref();
-        refused(receiver.post(&[], BODY).await, 400, "it is missing").await;
-        refused(receiver.post(&[b""], BODY).await, 400, "it is missing").await;
-        refused(receiver.post(&[good, good], BODY).await, 400, "more than once").await;
-        refused(receiver.post(&[good, b"t=1,v1=00"], BODY).await, 400, "more than once").await;
-        refused(receiver.post(&[b"\xff\xfe"], BODY).await, 400, "no time").await;
+        assert_rejected(receiver.post(&[], BODY).await, 400, "it is missing").await;
+        assert_rejected(receiver.post(&[b""], BODY).await, 400, "it is missing").await;
+        assert_rejected(receiver.post(&[good, good], BODY).await, 400, "more than once").await;
+        assert_rejected(receiver.post(&[good, b"t=1,v1=00"], BODY).await, 400, "more than once").await;
+        assert_rejected(receiver.post(&[b"\xff\xfe"], BODY).await, 400, "no timestamp").await;
     }
 }
 
-/// bodies over the limit, announced or not.
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_before_it_is_read_announced_or_chunked() {
+async fn a_body_over_the_limit_gets_413_with_or_without_a_content_length() {
     const LIMIT: usize = 256 * 1024;
     for binary in RECEIVERS {
         let receiver = Receiver::start(binary);
         let sender = Sender::new(SECRET).unwrap();
-        let fits = padded("evt_1", LIMIT);
-        assert_eq!(receiver.post(&[sender.good(&fits).as_ref()], fits).await.status(), 200, "{binary}");
+        let longest = padded("evt_1", LIMIT);
+        assert_eq!(receiver.post(&[sender.good(&longest).as_ref()], longest).await.status(), 200, "{binary}");
         let over = padded("evt_2", LIMIT + 1);
         let signature = sender.good(&over);
-        refused(receiver.post(&[signature.as_ref()], chunked(over)).await, 413, "longer than 262144 bytes").await;
+        assert_rejected(receiver.post(&[signature.as_ref()], chunked(over)).await, 413, "longer than 262144 bytes")
+            .await;
 
-        // Announced, and never sent: the answer must not wait for it.
+        // The receiver must respond before the body arrives.
         let address = receiver.url.strip_prefix("http://").unwrap().strip_suffix("/webhooks").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -174,14 +173,14 @@ async fn a_body_over_the_limit_is_413_before_it_is_read_announced_or_chunked() {
             LIMIT + 1
         );
         stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 413", "{binary}");
+        let mut response = [0; 12];
+        stream.read_exact(&mut response).unwrap();
+        assert_eq!(&response, b"HTTP/1.1 413", "{binary}");
     }
 }
 
 #[test]
-fn without_a_secret_no_receiver_starts() {
+fn receivers_do_not_start_without_a_secret() {
     for binary in RECEIVERS {
         for secret in [None, Some(""), Some("whsec_a,")] {
             let mut command = Command::new(binary);
