@@ -130,8 +130,8 @@ impl Error {
         self.0.context.tries
     }
 
-    /// The idempotency key of the request. Retry with this key, not a new one: within 24 hours it cannot create a second
-    /// payment. After 24 hours the server has pruned the key, and a retry creates a second payment.
+    /// The idempotency key of the request. Retry with this key, not a new one: within 24 hours it cannot create a
+    /// second payment. After 24 hours the server has pruned the key, and a retry creates a second payment.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&IdempotencyKey> {
         self.0.context.key.as_ref()
@@ -221,8 +221,8 @@ impl Error {
         matches!(self.0.kind, Kind::Connect(_) | Kind::Timeout(_) | Kind::Lost(_))
     }
 
-    /// The request succeeded, but this version cannot parse the response; see [`decode_path`](Self::decode_path). Update
-    /// this crate, or find the payment in the list.
+    /// The request succeeded, but this version cannot parse the response; see [`decode_path`](Self::decode_path).
+    /// Update this crate, or find the payment in the list.
     #[must_use]
     pub fn is_decode(&self) -> bool {
         matches!(self.0.kind, Kind::Decode { .. })

@@ -27,8 +27,8 @@ impl<'c> Payments<'c> {
 
     /// Creates a payment.
     ///
-    /// The request has an idempotency key, yours or a generated one. The server prunes a key after 24 hours; after that,
-    /// the same key creates a second payment.
+    /// The request has an idempotency key, yours or a generated one. The server prunes a key after 24 hours; after
+    /// that, the same key creates a second payment.
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreatePayment, IdempotencyKey};

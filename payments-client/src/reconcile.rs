@@ -1,4 +1,4 @@
-//! Reconciles payments whose webhook may be lost. There is one delivery attempt per webhook, so a lost one is not resent.
+//! Reconciles payments whose webhook may be lost. There is one delivery attempt per webhook, so none is resent.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::{Payments, Result};
 pub enum Standing {
     /// The customer paid. The payment's status tells whether it was refunded since.
     Completed,
-    /// The payment failed, expired or was cancelled: release the order's stock. A late payment can still complete it, so
-    /// reconcile once more before you close the books.
+    /// The payment failed, expired or was cancelled: release the order's stock. A late payment can still complete it,
+    /// so reconcile once more before you close the books.
     Abandoned,
     /// The customer can still pay, or this version does not know the status: check again later.
     Open,
@@ -56,8 +56,8 @@ impl From<Payment> for Reconciled {
 const MAX_RATE_LIMIT_WAITS: u32 = 10;
 
 impl Payments<'_> {
-    /// Retrieves these payments and their standing, with at most `at_once` requests in flight. Results come in the order
-    /// of the responses. The stream waits for the rate limit; it returns other errors with the payment's id and
+    /// Retrieves these payments and their standing, with at most `at_once` requests in flight. Results come in the
+    /// order of the responses. The stream waits for the rate limit; it returns other errors with the payment's id and
     /// continues.
     ///
     /// ```no_run
@@ -98,8 +98,8 @@ impl Payments<'_> {
         Box::pin(asked.buffer_unordered(at_once.max(1)))
     }
 
-    /// Retrieves all payments created at `from` or later and before `until`, with their standing, newest first. Sends one
-    /// request at a time. The stream ends after an error.
+    /// Retrieves all payments created at `from` or later and before `until`, with their standing, newest first. Sends
+    /// one request at a time. The stream ends after an error.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;

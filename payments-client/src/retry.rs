@@ -54,8 +54,8 @@ pub(crate) enum Next {
 }
 
 impl Policy {
-    /// Decides after `tries` tries. `random` is uniform in 0..1, `retry_after` is what the server asked for, and `left` is
-    /// the time until the deadline.
+    /// Decides after `tries` tries. `random` is uniform in 0..1, `retry_after` is what the server asked for, and `left`
+    /// is the time until the deadline.
     pub(crate) fn decide(
         &self,
         safety: Safety,

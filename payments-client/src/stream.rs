@@ -38,14 +38,14 @@ const MAX_SEEN: usize = 10_000;
 const MAX_STALE_PAGES: u32 = 100;
 
 impl<T: Listed> Request<Page<T>> {
-    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only as
-    /// items are polled, and ends after an error.
+    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only
+    /// as items are polled, and ends after an error.
     ///
     /// New items shift older ones to later pages; the stream misses none of the older ones and skips repeated items by
     /// id. If more than a page of new items arrives between two requests, the stream may include some of them.
     ///
-    /// With a [`status`](Request::status) filter, payments also leave the list, which shifts others to earlier pages, so
-    /// the stream can miss some. To see every payment, stream without a filter and check each status.
+    /// With a [`status`](Request::status) filter, payments also leave the list, which shifts others to earlier pages,
+    /// so the stream can miss some. To see every payment, stream without a filter and check each status.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;

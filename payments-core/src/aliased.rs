@@ -1,8 +1,8 @@
 //! Resources whose fields have several names on the wire.
 //!
 //! The API returns old field names along with the current ones: `checkoutUrl` and `checkout_url`, `responseStatus` and
-//! `statusCode` (API specification, sections "Resources" and "Versioning"). A resource declares the names of each field,
-//! the current one first:
+//! `statusCode` (API specification, sections "Resources" and "Versioning"). A resource declares the names of each
+//! field, the current one first:
 //!
 //! ```text
 //! aliased_resource! {

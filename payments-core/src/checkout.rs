@@ -269,8 +269,8 @@ aliased_resource! {
 
 const MAX_TEXT_BYTES: usize = 2000;
 
-/// Where to send the customer after a payment: `success_url` if it is paid, else `cancel_url`, with `payment_id` and the
-/// public `status` appended to the query.
+/// Where to send the customer after a payment: `success_url` if it is paid, else `cancel_url`, with `payment_id` and
+/// the public `status` appended to the query.
 #[must_use]
 pub fn redirect_url(payment: &Payment) -> String {
     let target = if payment.raw_status == RawStatus::Paid { &payment.success_url } else { &payment.cancel_url };

@@ -117,8 +117,8 @@ impl Event {
         serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
     }
 
-    /// Parses an event from unverified bytes. Use this only to test a handler: if an endpoint does this, anyone can fake
-    /// a payment.
+    /// Parses an event from unverified bytes. Use this only to test a handler: if an endpoint does this, anyone can
+    /// fake a payment.
     ///
     /// # Errors
     /// If the body is not an event.

@@ -9,8 +9,8 @@ use crate::{
     hundredths::{self, AmountError},
 };
 
-/// The platform's fee rate in basis points (hundredths of a percent): 500 is 5 %. On the wire it is a percentage, such as
-/// `5` or `2.75`.
+/// The platform's fee rate in basis points (hundredths of a percent): 500 is 5 %. On the wire it is a percentage:
+/// `5`, `2.75`.
 ///
 /// ```
 /// use payments_core::{Amount, FeeRate};

@@ -1,7 +1,7 @@
 //! Ids: a prefix for the kind and a UUIDv7 (RFC 9562, section 5.7) in hex.
 //!
-//! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids cannot
-//! be guessed: anyone who knows a payment's id can open its checkout page.
+//! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids
+//! cannot be guessed: anyone who knows a payment's id can open its checkout page.
 
 use std::{fmt, str::FromStr, sync::Arc};
 

@@ -2,8 +2,8 @@
 
 use crate::SecretError;
 
-/// Why verification failed: the four reasons of the API specification's section "Signature", in the order of the checks.
-/// No variant contains a secret, a digest or a part of the body, so you can log them.
+/// Why verification failed: the four reasons of the API specification's section "Signature", in the order of the
+/// checks. No variant contains a secret, a digest or a part of the body, so you can log them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn dropping_a_key_wipes_its_state() {
-        // The feature `zeroize` of hmac and sha2 wipes the hash states and the buffer; this does not compile without it.
+        // The feature `zeroize` of hmac and sha2 wipes the hash states and the buffer; without it this does not compile.
         fn is_wiped<T: zeroize::ZeroizeOnDrop>() {}
         is_wiped::<Sha256>();
         assert!(core::mem::needs_drop::<Key>() && core::mem::needs_drop::<Mac>());

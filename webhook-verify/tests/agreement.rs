@@ -1,4 +1,4 @@
-//! Compares the verifier with an independent implementation of the scheme: `WebhookSignature` of Stripe's Python library.
+//! Compares the verifier with an independent implementation: `WebhookSignature` of Stripe's Python library.
 //!
 //! The cases avoid the known differences. Stripe accepts any future timestamp, a timestamp with a sign or white space
 //! (Python's `int`) and the last of several `t`, and rejects upper-case hex.

@@ -31,8 +31,8 @@ struct Entry {
 }
 
 impl MemoryClaims {
-    /// Creates a store for at most `capacity` claims. Choose more than the number of events that arrive within twice the
-    /// tolerance.
+    /// Creates a store for at most `capacity` claims. Choose more than the number of events that arrive within twice
+    /// the tolerance.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity, claims: Mutex::default() }

@@ -1,8 +1,8 @@
 //! Handles each event once, even if it arrives twice.
 //!
-//! The platform may deliver an event more than once, and an attacker can replay a captured request within the tolerance.
-//! Both have the same event id in the signed body, so claim that id before you handle the event. Never use the id in
-//! `X-Service-Delivery`, which is not signed.
+//! The platform may deliver an event more than once, and an attacker can replay a captured request within the
+//! tolerance. Both have the same event id in the signed body, so claim that id before you handle the event. Never use
+//! the id in `X-Service-Delivery`, which is not signed.
 //!
 //! ```
 //! use webhook_verify::{Secret, Signer, Verifier};
