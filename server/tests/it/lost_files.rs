@@ -147,7 +147,7 @@ async fn a_server_stops_without_answering_when_its_journal_file_is_removed() {
         assert!(is_replayed(&server, nth).await, "{nth}");
     }
     let checked = text_of(&server.try_run(&["check"]));
-    assert!(checked.contains("is missing") && checked.contains("take a backup now"), "{checked}");
+    assert!(checked.contains("is missing") && checked.contains("take a new backup"), "{checked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
