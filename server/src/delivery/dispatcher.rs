@@ -88,6 +88,8 @@ pub(super) enum AttemptOutcome {
     Withdrawn,
     /// This server could not send it. It is still in the outbox.
     NotSent,
+    /// It was sent and not logged: the claim on the lane no longer counts.
+    ClaimLost,
 }
 
 impl Dispatcher {
@@ -206,26 +208,26 @@ impl Dispatcher {
         };
         outgoing.version += 1;
         self.metrics.made.get_or_create(&DeliveryLabels { outcome }).inc();
-        self.log(&outgoing, claim).await;
-        result
+        if self.log(&outgoing, claim).await { result } else { AttemptOutcome::ClaimLost }
     }
 
     /// Logs a delivery attempt, and retries until that succeeds: a full disk must not make the endpoint receive it twice.
-    async fn log(&self, outgoing: &Outgoing, claim: Claim) {
+    /// Returns false if the claim on the lane no longer counts.
+    async fn log(&self, outgoing: &Outgoing, claim: Claim) -> bool {
         loop {
             let under = vec![claim.clone()];
             let change = Change { under, ..Change::of(Write::DeliveryEnded(Box::new(outgoing.clone()))) };
             let id = &outgoing.delivery.id;
             match self.store.commit(change).await {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(CommitError::Conflict(conflict)) => {
                     tracing::warn!(%conflict, delivery = %id, "delivery attempt not logged; another server makes its own");
-                    return;
+                    return false;
                 }
                 Err(error) => tracing::error!(%error, delivery = %id, "cannot log a delivery attempt; retrying"),
             }
             if self.closing.is_cancelled() {
-                return;
+                return true;
             }
             sleep(STORE_RETRY).await;
         }

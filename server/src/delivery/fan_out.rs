@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
 use payments_core::{PaymentId, WebhookId};
 use tokio::{
     sync::{Notify, watch},
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -128,7 +128,11 @@ impl FanOut {
         let mut batches: Vec<PaymentBatch> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
-        for claim in claims.iter().take_while(|_| endpoints_left > 0).collect::<Vec<_>>() {
+        for claim in claims.iter() {
+            // The others are released, and the next round claims them.
+            if endpoints_left == 0 {
+                break;
+            }
             let Work::FanOut(id) = &claim.work else { continue };
             let (event, endpoints) = match self.store.pending_event(id, endpoints_left).await {
                 Ok(Some(event)) => event,
@@ -145,8 +149,12 @@ impl FanOut {
             endpoints_left = endpoints_left.saturating_sub(endpoints.len().max(1));
         }
         claims.retain(|claim| !unreadable.contains(claim));
-        let commits = batches.into_iter().map(|batch| self.commit(batch));
-        join_all(commits).await.into_iter().collect()
+        // In tasks of their own, so that one sync makes many of them durable.
+        let mut commits = JoinSet::new();
+        for batch in batches {
+            commits.spawn(commit(Arc::clone(&self.store), Arc::clone(&self.dispatcher), batch));
+        }
+        commits.join_all().await.into_iter().collect()
     }
 
     /// Adds the deliveries of an event to `endpoints`, the next of its endpoints.
@@ -172,18 +180,18 @@ impl FanOut {
             change.writes.push(Write::Delivery(Box::new(delivery)));
         }
     }
+}
 
-    async fn commit(&self, batch: PaymentBatch) -> Result<(), StoreError> {
-        match self.store.commit(batch.change).await {
-            Ok(()) => {
-                for endpoint in &batch.endpoints {
-                    self.dispatcher.start_lane(endpoint).await;
-                }
-                Ok(())
+async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, batch: PaymentBatch) -> Result<(), StoreError> {
+    match store.commit(batch.change).await {
+        Ok(()) => {
+            for endpoint in &batch.endpoints {
+                dispatcher.start_lane(endpoint).await;
             }
-            // Another server has claimed the event and makes the deliveries.
-            Err(CommitError::Conflict(_)) => Ok(()),
-            Err(CommitError::Store(error)) => Err(error),
+            Ok(())
         }
+        // Another server has claimed the event and makes the deliveries.
+        Err(CommitError::Conflict(_)) => Ok(()),
+        Err(CommitError::Store(error)) => Err(error),
     }
 }

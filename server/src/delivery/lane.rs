@@ -30,6 +30,8 @@ const RENEWAL: Duration = Duration::from_secs(15);
 pub(super) struct Lane {
     dispatcher: Arc<Dispatcher>,
     claim: Claim,
+    /// Whether the claim still counts, as far as this lane knows.
+    is_claimed: bool,
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
@@ -47,7 +49,7 @@ enum Done {
 impl Lane {
     pub(super) fn new(dispatcher: Arc<Dispatcher>, entry: LaneEntry, claim: Claim) -> Self {
         let (backlog, width, in_flight) = (Backlog::new(), Width::new(), FuturesUnordered::new());
-        Self { dispatcher, claim, backlog, width, in_flight, entry }
+        Self { dispatcher, claim, is_claimed: true, backlog, width, in_flight, entry }
     }
 
     /// Sends deliveries until the outbox is empty, the server shuts down, or another server has claimed the lane.
@@ -55,10 +57,9 @@ impl Lane {
         let (dispatcher, notify) = (Arc::clone(&self.dispatcher), self.entry.signal());
         let holder = holder(&dispatcher, self.entry.endpoint()).await;
         let mut renewal = interval_at(Instant::now() + RENEWAL, RENEWAL);
-        let mut is_claimed = true;
         let mut slot: Option<Pin<Box<dyn Future<Output = Slot> + Send>>> = None;
         loop {
-            let is_closing = dispatcher.closing.is_cancelled() || !is_claimed;
+            let is_closing = dispatcher.closing.is_cancelled() || !self.is_claimed;
             if self.entry.take_notification() {
                 self.backlog.request_refill();
             }
@@ -88,7 +89,7 @@ impl Lane {
                     }
                 }
                 () = notify.notified() => {}
-                _ = renewal.tick() => is_claimed = is_claimed && dispatcher.renew(&self.claim).await,
+                _ = renewal.tick() => self.is_claimed = self.is_claimed && dispatcher.renew(&self.claim).await,
                 () = dispatcher.closing.cancelled(), if !is_closing => {}
             }
         }
@@ -160,6 +161,8 @@ impl Lane {
             AttemptOutcome::Unanswered => self.width.unanswered(),
             AttemptOutcome::NotSent => return self.backlog.put_back(&id),
             AttemptOutcome::Withdrawn => {}
+            // The lane sends nothing more.
+            AttemptOutcome::ClaimLost => self.is_claimed = false,
         }
         self.backlog.finished(&id);
     }

@@ -141,6 +141,26 @@ async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
     assert!(held <= ENDPOINTS * 4, "a lane starts with few slots, not {held}");
 }
 
+/// More events wait for fan-out than one round of it handles.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_events_reaches_every_endpoint() {
+    const ENDPOINTS: usize = 30;
+    const PAYMENTS: usize = 30;
+    let server = Server::start();
+    for _ in 0..ENDPOINTS {
+        endpoint(&server, |_| async {}).await;
+    }
+    let payment = payment_of(&json!(5));
+    futures_util::future::join_all((0..PAYMENTS).map(|_| server.create(&payment))).await;
+    let made = eventually("the outbox to be empty", async || {
+        let pending = count(&server, "payments_outbox_deliveries").await;
+        let log: Value = server.get("/webhooks/deliveries?limit=1").await;
+        (pending == 0).then(|| log["total"].as_u64())
+    })
+    .await;
+    assert_eq!(made, Some((ENDPOINTS * PAYMENTS) as u64));
+}
+
 /// Deliveries end while the lanes read the outbox, and no new event wakes a lane that stops too early.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
