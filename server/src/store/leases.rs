@@ -77,7 +77,12 @@ impl Leases {
             if claims.len() == at_most {
                 break;
             }
-            let Due { work, in_order_of } = due?.into();
+            let Due { work, in_order_of } = match due {
+                Ok(due) => due.into(),
+                // The claims so far are work; the next call meets the error again.
+                Err(_) if !claims.is_empty() => break,
+                Err(error) => return Err(error),
+            };
             if in_order_of.as_ref().is_some_and(|payment| at_others.contains(payment)) {
                 continue;
             }

@@ -115,7 +115,11 @@ impl Store for Sandboxed {
         let mut claims = self.lasting.claim(queue, lease, at_most).await?;
         // The sandbox moves no money, so it has no gateway checks.
         if queue != Queue::GatewayChecks {
-            claims.extend(self.sandbox.store().claim(queue, lease, at_most - claims.len()).await?);
+            match self.sandbox.store().claim(queue, lease, at_most - claims.len()).await {
+                Ok(others) => claims.extend(others),
+                // It must not stop the work of the lasting store.
+                Err(error) => tracing::error!(%error, "cannot claim work of the sandbox"),
+            }
         }
         Ok(claims)
     }
