@@ -19,4 +19,7 @@ pub(crate) struct KeptToken {
     /// The end of the lease of the server that requests a token. No other server may request one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asking_until: Option<Timestamp>,
+    /// Which process requests one until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asking: Option<String>,
 }

@@ -40,6 +40,8 @@ pub(super) struct Tokens {
     seal: Seal,
     store: Arc<dyn Store>,
     ambient: Arc<dyn Ambient>,
+    /// Tells this process from others.
+    process: String,
 }
 
 #[derive(Clone)]
@@ -68,7 +70,8 @@ impl Tokens {
         ambient: Arc<dyn Ambient>,
     ) -> Option<Self> {
         let seal = Seal::new(&credentials.app_secret)?;
-        Some(Self { cached: Mutex::default(), seal, store, ambient })
+        let process = hex::encode(ambient.random::<8>());
+        Some(Self { cached: Mutex::default(), seal, store, ambient, process })
     }
 
     /// A valid token, renewed if necessary.
@@ -134,18 +137,21 @@ impl Tokens {
             let why = "two tokens were requested within the hour, and bKash blocks a credential that requests more";
             return Err(client.unanswered(why));
         }
-        if stored.asking_until.is_some_and(|until| now < until) {
+        // This process requests one token at a time, so a lease of its own is left from a request that was cancelled.
+        let is_ours = stored.asking.as_ref() == Some(&self.process);
+        if !is_ours && stored.asking_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
         // Store the request before it is sent: it counts even after a crash, and only one server may send it.
         stored.asked_at.push(now);
-        stored.asking_until = Some(now.plus_seconds(REQUEST_LEASE_SECONDS));
+        (stored.asking_until, stored.asking) =
+            (Some(now.plus_seconds(REQUEST_LEASE_SECONDS)), Some(self.process.clone()));
         if !self.save(client, stored.clone()).await? {
             return Ok(None);
         }
         let granted = request_token(client, credentials, old.and_then(|old| old.refresh.as_ref())).await;
         stored = next(stored);
-        stored.asking_until = None;
+        (stored.asking_until, stored.asking) = (None, None);
         let fresh = granted.map(|granted| {
             let expires_at = now.plus_seconds(granted.expires_in.unwrap_or(3600));
             stored.token = self.seal.seal(&granted.token);
