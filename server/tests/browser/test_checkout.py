@@ -4,6 +4,7 @@ import time
 
 import pytest
 from conftest import SANDBOX_KEY, call
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -13,7 +14,9 @@ def css(browser, selector):
 
 
 def wait(browser, condition, what):
-    WebDriverWait(browser, 20).until(lambda _: condition(), what)
+    # An element may go stale between two calls, while the browser loads the next page.
+    ignored = [StaleElementReferenceException]
+    WebDriverWait(browser, 20, ignored_exceptions=ignored).until(lambda _: condition(), what)
 
 
 def text(browser):

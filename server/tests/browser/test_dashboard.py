@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from conftest import SANDBOX_KEY, call
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -22,7 +23,9 @@ def press(browser, label):
 
 
 def wait(browser, condition, what):
-    WebDriverWait(browser, 20).until(lambda _: condition(), what)
+    # An element may go stale between two calls, while the browser loads the next page.
+    ignored = [StaleElementReferenceException]
+    WebDriverWait(browser, 20, ignored_exceptions=ignored).until(lambda _: condition(), what)
 
 
 def reads(browser, words):
