@@ -1,6 +1,6 @@
 //! HTTP: connections, route table, handlers.
 //!
-//! The [`listener`] looks up a request's route in the table ([`routes`]), warp parses the request, and the [`gate`]
+//! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)), warp parses the request, and the [`gate`]
 //! authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
