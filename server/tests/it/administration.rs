@@ -17,18 +17,18 @@ fn order() -> CreatePayment {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_creates_workspaces_and_keys_with_and_without_a_running_server() {
     let mut server = Server::start();
-    let running = server.run(&["workspaces", "create", "--name", "Rahim & Sons"]);
-    let key = server.run(&["keys", "create", "--workspace", &running, "--environment", "test"]);
+    let running = server.run_for_line(&["workspaces", "create", "--name", "Rahim & Sons"]);
+    let key = server.run_for_line(&["keys", "create", "--workspace", &running, "--environment", "test"]);
     assert!(key.starts_with("sk_test_"));
     let payment = client(&server, &key).payments().create(order()).await.unwrap();
     let page = server.keyless(Method::GET, &format!("/checkout/{}", payment.id)).send().await.unwrap();
     assert!(page.text().await.unwrap().contains("Rahim &#38; Sons"));
 
     assert!(server.terminate().success());
-    let stopped = server.run(&["workspaces", "create", "--name", "Offline", "--json"]);
+    let stopped = server.run_for_line(&["workspaces", "create", "--name", "Offline", "--json"]);
     let stopped: Value = serde_json::from_str(&stopped).unwrap();
     let arguments = ["keys", "create", "--workspace", stopped["id"].as_str().unwrap(), "--environment", "test"];
-    let offline_key = server.run(&arguments);
+    let offline_key = server.run_for_line(&arguments);
     server.restart();
     assert_eq!(client(&server, &offline_key).payments().list().await.unwrap().total, 0);
     assert_eq!(client(&server, &key).payments().list().await.unwrap().total, 1);
@@ -87,8 +87,9 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_sees_only_records_of_its_developer_and_environment() {
     let server = Server::start();
-    let workspace = server.run(&["workspaces", "create", "--name", "Other"]);
-    let create = |environment| server.run(&["keys", "create", "--workspace", &workspace, "--environment", environment]);
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Other"]);
+    let create =
+        |environment| server.run_for_line(&["keys", "create", "--workspace", &workspace, "--environment", environment]);
     let (test, live) = (create("test"), create("live"));
     let owner = server.client();
     let payment = owner.payments().create(order()).await.unwrap();
@@ -131,10 +132,10 @@ async fn no_file_contains_an_api_key_in_clear_text() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     let server = Server::start();
-    let workspace = server.run(&["workspaces", "create", "--name", "Rotating"]);
-    let key = server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Rotating"]);
+    let key = server.run_for_line(&["keys", "create", "--workspace", &workspace, "--environment", "test"]);
     let list = || {
-        let listed: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        let listed: Value = serde_json::from_str(&server.run_for_line(&["keys", "list", "--json"])).unwrap();
         let keys = listed["keys"].as_array().unwrap().clone();
         keys.into_iter().filter(|row| row["workspace"] == *workspace).collect::<Vec<_>>()
     };
@@ -142,7 +143,7 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert_eq!((&first["environment"], &first["last4"]), (&"test".into(), &key[key.len() - 4..].into()));
     assert_eq!(first["revokedAt"], Value::Null);
 
-    let rotated = server.run(&["keys", "rotate", first["id"].as_str().unwrap()]);
+    let rotated = server.run_for_line(&["keys", "rotate", first["id"].as_str().unwrap()]);
     assert!(client(&server, &key).payments().list().await.unwrap_err().is_authentication());
     assert_eq!(client(&server, &rotated).payments().list().await.unwrap().total, 0);
     let rows = list();
@@ -150,7 +151,7 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert_eq!(rows.len(), 2);
 
     let new = rows.into_iter().find(|row| row["revokedAt"] == Value::Null).unwrap();
-    server.run(&["keys", "revoke", new["id"].as_str().unwrap()]);
+    server.run_for_line(&["keys", "revoke", new["id"].as_str().unwrap()]);
     assert!(client(&server, &rotated).payments().list().await.unwrap_err().is_authentication());
     let again = server.try_run(&["keys", "rotate", new["id"].as_str().unwrap()]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("this key is already revoked"));

@@ -34,7 +34,8 @@ pub(crate) async fn filled() -> Server {
             assert_eq!(simulated.status(), 200);
         }
     }
-    server.ended_deliveries(6).await;
+    let deliveries = server.ended_deliveries(6).await;
+    assert!(deliveries.iter().all(|delivery| delivery["status"] == "success"), "{deliveries:?}");
     assert!(server.terminate().success());
     server
 }

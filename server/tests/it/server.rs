@@ -202,10 +202,17 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
+    /// Runs a command that must succeed and print one line. Returns the line.
+    pub(crate) fn run_for_line(&self, arguments: &[&str]) -> String {
+        let text = self.run(arguments);
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+        text
+    }
+
     /// Creates a workspace and returns a new key for it.
     pub(crate) fn new_key(&self, workspace: &str, environment: &str) -> String {
-        let workspace = self.run(&["workspaces", "create", "--name", workspace]);
-        self.run(&["keys", "create", "--workspace", &workspace, "--environment", environment])
+        let workspace = self.run_for_line(&["workspaces", "create", "--name", workspace]);
+        self.run_for_line(&["keys", "create", "--workspace", &workspace, "--environment", environment])
     }
 }
 
