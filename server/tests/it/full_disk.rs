@@ -13,32 +13,8 @@ use serde_json::json;
 use crate::{
     receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of},
+    small_disk::SmallDisk,
 };
-
-/// A small tmpfs. Mounting it needs root.
-struct SmallDisk<'d>(&'d Path);
-
-impl<'d> SmallDisk<'d> {
-    fn mount(at: &'d Path) -> Self {
-        let as_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-        let mut mount = Command::new(if as_root { "mount" } else { "sudo" });
-        if !as_root {
-            mount.args(["-n", "mount"]);
-        }
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=192m,mode=0777", "tmpfs"]).arg(at).status().unwrap();
-        assert!(mounted.success(), "cannot mount a tmpfs; run this test as root");
-        Self(at)
-    }
-}
-
-impl Drop for SmallDisk<'_> {
-    fn drop(&mut self) {
-        let sudo = |command: &str| Command::new("sudo").args(["-n", command]).arg(self.0).status();
-        if !Command::new("umount").arg(self.0).status().is_ok_and(|status| status.success()) {
-            let _ = sudo("umount");
-        }
-    }
-}
 
 async fn create(server: &Server, key: &str) -> reqwest::Response {
     let request = server.request(Method::POST, "/payments").header("idempotency-key", key);
@@ -48,7 +24,7 @@ async fn create(server: &Server, key: &str) -> reqwest::Response {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room() {
     let directory = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::mount(directory.path());
+    let disk = SmallDisk::mount(directory.path(), "192m");
     let on_it = tempfile::tempdir_in(directory.path()).unwrap();
     let server = Server::try_start_on(on_it).map_err(|(_, log)| log).unwrap();
     let receiver = Receiver::ok().await;

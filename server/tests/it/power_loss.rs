@@ -21,9 +21,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    disk::{Disk, Fate, Image, Step, steps},
+    disk::{Disk, Fate, Image},
     receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, launch, payment_of},
+    trace::{Step, steps},
 };
 
 const CALLS: &str = "trace=openat,lseek,write,pwrite64,writev,sendto,sendmsg,ftruncate,fallocate,mkdir,mkdirat,rename,\
@@ -121,7 +122,7 @@ async fn create(http: &Client, url: &str, key: &str) -> reqwest::Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
-    let (images, payments) = (number("POWER_LOSS_IMAGES", 500), number("POWER_LOSS_PAYMENTS", 80));
+    let (images, payments) = (number("POWER_LOSS_IMAGES", 1000), number("POWER_LOSS_PAYMENTS", 80));
     let seed = std::env::var("POWER_LOSS_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
     println!("POWER_LOSS_SEED={seed}");
     let directory = tempfile::tempdir().unwrap();

@@ -1,40 +1,18 @@
 //! A disk that is full for a while.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 use journaled_tree::CommitError;
 
-use crate::workload::{Model, check_and_go_on, commit, in_memory, open};
-
-/// A small disk in memory. Mounting one needs root.
-struct SmallDisk<'d>(&'d Path);
-
-impl<'d> SmallDisk<'d> {
-    fn mount(at: &'d Path) -> Self {
-        let as_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-        let mut mount = Command::new(if as_root { "mount" } else { "sudo" });
-        if !as_root {
-            mount.args(["-n", "mount"]);
-        }
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=32m,mode=0777", "tmpfs"]).arg(at).status().unwrap();
-        assert!(mounted.success(), "a small disk cannot be mounted: this test needs root");
-        Self(at)
-    }
-}
-
-impl Drop for SmallDisk<'_> {
-    fn drop(&mut self) {
-        // The tree's own threads let go of its file a moment later.
-        if !Command::new("umount").arg("-l").arg(self.0).status().is_ok_and(|status| status.success()) {
-            let _ = Command::new("sudo").args(["-n", "umount", "-l"]).arg(self.0).status();
-        }
-    }
-}
+use crate::{
+    small_disk::SmallDisk,
+    workload::{Model, check_and_go_on, commit, in_memory, open},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_full_disk_commits_fail_whole_and_can_be_tried_again_and_nothing_is_lost() {
     let held = in_memory();
-    let disk = SmallDisk::mount(held.path());
+    let disk = SmallDisk::mount(held.path(), "32m");
     let data = held.path().join("data");
     let (mut model, ballast) = (Model::default(), held.path().join("ballast"));
     let (database, closing) = open(&data).unwrap();

@@ -9,4 +9,8 @@ mod kills;
 mod open;
 mod power_cuts;
 mod readers;
+#[path = "../../../tests/it/small_disk.rs"]
+mod small_disk;
+#[path = "../../../tests/it/trace.rs"]
+mod trace;
 mod workload;

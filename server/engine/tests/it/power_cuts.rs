@@ -20,7 +20,8 @@ use std::{
 use fastrand::Rng;
 
 use crate::{
-    disk::{Disk, Fate, Image, Step, steps},
+    disk::{Disk, Fate, Image},
+    trace::{Step, steps},
     workload::{self, ARGUMENTS, Model, acknowledged, check_backup, in_memory, process, this_program},
 };
 
