@@ -51,19 +51,17 @@ pub(super) fn read(records: &impl Records, id: &EventId) -> Result<Option<Pendin
     Ok(Some(PendingEvent { after, ..pending }))
 }
 
-/// All pending events, oldest first. Skips unreadable ones, so that one damaged record does not stop the others.
+/// All pending events, oldest first. Unreadable ones too: reading them says what is wrong, and does not stop the others.
 pub(super) fn due(records: &impl Records) -> impl Iterator<Item = Result<Due, StoreError>> {
     records.prefix(keys::PENDING_EVENTS).filter_map(|entry| {
         let due = || {
             let (key, value) = entry?;
             let Some(event) = keys::event_of_pending(&key) else { return Ok(None) };
-            Ok(match parse(&key, &value) {
-                Ok(PendingRecord { payment, .. }) => Some(Due::in_order(Work::FanOut(event), payment)),
-                Err(error) => {
-                    tracing::error!(%error, "cannot read a pending event; run check");
-                    None
-                }
-            })
+            let work = Work::FanOut(event);
+            Ok(Some(match parse(&key, &value) {
+                Ok(PendingRecord { payment, .. }) => Due::in_order(work, payment),
+                Err(_) => work.into(),
+            }))
         };
         due().transpose()
     })

@@ -12,17 +12,17 @@ pub(super) fn lanes(records: &impl Records) -> impl Iterator<Item = Result<Work,
 
 /// The ids of endpoints with pending deliveries. Takes one step for each endpoint, not for each delivery.
 pub(super) fn endpoints_with_outbox(records: &impl Records) -> impl Iterator<Item = Result<WebhookId, StoreError>> {
-    let mut from = keys::OUTBOX.to_vec();
+    let mut after = keys::OUTBOX.to_vec();
     std::iter::from_fn(move || {
-        let key = match records.range(from.clone()..).next()? {
+        let key = match records.prefix_after(keys::OUTBOX, &after).next()? {
             Ok((key, _)) => key,
             Err(error) => return Some(Err(error.into())),
         };
         let id = key.strip_prefix(keys::OUTBOX)?.split(|byte| *byte == b'/').next()?;
         let id: WebhookId = String::from_utf8_lossy(id).parse().ok()?;
         // Skips every other delivery of this endpoint.
-        from = keys::outbox_of(&id);
-        from.push(0xff);
+        after = keys::outbox_of(&id);
+        after.push(0xff);
         Some(Ok(id))
     })
 }
