@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
+    registry::{Metric, Registry, Unit},
 };
 
 /// All metrics. Clones share their counters.
@@ -19,7 +19,7 @@ pub(crate) struct Metrics {
     pub(crate) gateways: GatewayCalls,
     pub(crate) outside_effects: Gauge,
     pub(crate) sandbox: SandboxGauges,
-    payments: Family<PaymentLabels, Gauge>,
+    payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
     reviews: Gauge,
     unsettled_refunds: Gauge,
@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
 #[derive(Clone)]
 pub(crate) struct Requests {
     answered: Family<RequestLabels, Counter>,
-    seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    seconds: Timings,
     pub(crate) panics: Counter,
     pub(crate) connections: Gauge,
     pub(crate) connections_at_most: Gauge,
@@ -50,7 +50,7 @@ pub(crate) struct Commits {
 /// Webhook deliveries.
 #[derive(Clone, Default)]
 pub(crate) struct Deliveries {
-    pub(crate) made: Family<DeliveryLabels, Counter>,
+    pub(crate) made: Family<Labels<1, DeliveryOutcome>, Counter>,
     pub(crate) not_sent: Counter,
     pub(crate) places: PlaceGauges,
 }
@@ -73,9 +73,9 @@ pub(crate) struct SandboxGauges {
 /// Calls to payment gateways.
 #[derive(Clone)]
 pub(crate) struct GatewayCalls {
-    calls: Family<CallLabels, Counter>,
-    seconds: Family<GatewayLabels, Histogram, fn() -> Histogram>,
-    held_back: Family<GatewayLabels, Gauge>,
+    calls: Family<Labels<3>, Counter>,
+    seconds: Timings,
+    held_back: Family<Labels<1>, Gauge>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -85,34 +85,11 @@ struct RequestLabels {
     status: u16,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RouteLabels {
-    route: &'static str,
-}
+/// Labels: names and values.
+type Labels<const N: usize, V = &'static str> = [(&'static str, V); N];
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct PaymentLabels {
-    environment: &'static str,
-    status: Text,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CallLabels {
-    gateway: &'static str,
-    call: &'static str,
-    answered: Text,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct GatewayLabels {
-    gateway: &'static str,
-}
-
-/// The label of a delivery's outcome.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub(crate) struct DeliveryLabels {
-    pub(crate) outcome: DeliveryOutcome,
-}
+/// How long something took, by one label.
+type Timings = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
 /// The outcome of a delivery attempt.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
@@ -127,133 +104,99 @@ pub(crate) enum DeliveryOutcome {
     Withdrawn,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq)]
-struct Text(String);
-
-impl prometheus_client::encoding::EncodeLabelValue for Text {
-    fn encode(&self, encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-        self.0.as_str().encode(encoder)
-    }
-}
-
 /// A histogram of durations, with bounds that double from 0.5 ms to 33 s.
 fn seconds() -> Histogram {
     Histogram::new(std::iter::successors(Some(0.0005), |bound| Some(bound * 2.0)).take(17))
 }
 
+/// Registers a metric and returns its handle.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers a metric in seconds, whose unit ends its name, and returns its handle.
+fn add_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
+/// Registers [`Timings`] and returns their handle.
+fn add_timings(registry: &mut Registry, name: &str, help: &str) -> Timings {
+    add_seconds(registry, name, help, Timings::new_with_constructor(seconds))
+}
+
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("payments");
+        let r = &mut registry;
         let requests = Requests {
-            answered: Family::default(),
-            seconds: Family::new_with_constructor(seconds),
-            panics: Counter::default(),
-            connections: Gauge::default(),
-            connections_at_most: Gauge::default(),
-            connections_closed: Counter::default(),
-            unreadable: Counter::default(),
-            rate_windows_evicted: Counter::default(),
+            answered: add(r, "requests", "HTTP requests answered"),
+            seconds: add_timings(r, "request_duration", "Time to answer"),
+            panics: add(r, "panics", "Handlers that panicked; answered with status 500"),
+            connections: add(r, "connections", "Open connections"),
+            connections_at_most: add(r, "connections_at_most", "Maximum open connections; further connections wait"),
+            connections_closed: add(
+                r,
+                "connections_closed",
+                "Connections closed because their address had reached its limit",
+            ),
+            unreadable: add(
+                r,
+                "unreadable_requests",
+                "Requests that were not HTTP or had too long a head; answered without a body",
+            ),
+            rate_windows_evicted: add(
+                r,
+                "rate_windows_evicted",
+                "Rate limit windows dropped early because their table was full; their keys or addresses start a new \
+                 window",
+            ),
         };
+        let changes = Histogram::new(std::iter::successors(Some(1.0), |bound| Some(bound * 2.0)).take(12));
+        r.register("commit_batch_changes", "Changes per group commit", changes.clone());
         let commits = Commits {
-            changes: Histogram::new(std::iter::successors(Some(1.0), |bound| Some(bound * 2.0)).take(12)),
-            seconds: seconds(),
-            outbox: Gauge::default(),
+            changes,
+            seconds: add_seconds(r, "commit_sync", "Time to make a group commit durable", seconds()),
+            outbox: add(r, "outbox_deliveries", "Pending deliveries"),
         };
-        let gateways = GatewayCalls {
-            calls: Family::default(),
-            seconds: Family::new_with_constructor(seconds),
-            held_back: Family::default(),
+        let oldest_in_outbox = add_seconds(r, "outbox_oldest", "Age of the oldest pending delivery", Gauge::default());
+        let deliveries = Deliveries {
+            made: add(r, "deliveries", "Delivery attempts, by outcome"),
+            not_sent: add(
+                r,
+                "deliveries_not_sent",
+                "Times a delivery stayed pending because this server had no descriptor, port, memory or lookup for it",
+            ),
+            places: PlaceGauges {
+                held: add(r, "delivery_places_held", "Delivery slots in use"),
+                waiting: add(r, "delivery_places_waiting", "Endpoints that wait for a delivery slot"),
+                kib: add(r, "delivery_loaded_kibibytes", "Memory reserved for attempts in flight"),
+            },
         };
-        let deliveries = Deliveries::default();
-        let (payments, oldest_in_outbox) = (Family::<PaymentLabels, Gauge>::default(), Gauge::default());
-        let (reviews, unsettled_refunds) = (Gauge::default(), Gauge::default());
-        let unit = Unit::Seconds;
-        registry.register("requests", "HTTP requests answered", requests.answered.clone());
-        registry.register_with_unit("request_duration", "Time to answer", unit.clone(), requests.seconds.clone());
-        registry.register("panics", "Handlers that panicked; answered with status 500", requests.panics.clone());
-        registry.register("connections", "Open connections", requests.connections.clone());
-        registry.register(
-            "connections_at_most",
-            "Maximum open connections; further connections wait",
-            requests.connections_at_most.clone(),
-        );
-        registry.register(
-            "connections_closed",
-            "Connections closed because their address had reached its limit",
-            requests.connections_closed.clone(),
-        );
-        registry.register(
-            "unreadable_requests",
-            "Requests that were not HTTP or had too long a head; answered without a body",
-            requests.unreadable.clone(),
-        );
-        registry.register(
-            "rate_windows_evicted",
-            "Rate limit windows dropped early because their table was full; their keys or addresses start a new window",
-            requests.rate_windows_evicted.clone(),
-        );
-        registry.register("commit_batch_changes", "Changes per group commit", commits.changes.clone());
-        registry.register_with_unit(
-            "commit_sync",
-            "Time to make a group commit durable",
-            unit.clone(),
-            commits.seconds.clone(),
-        );
-        registry.register("outbox_deliveries", "Pending deliveries", commits.outbox.clone());
-        registry.register_with_unit(
-            "outbox_oldest",
-            "Age of the oldest pending delivery",
-            unit.clone(),
-            oldest_in_outbox.clone(),
-        );
-        registry.register("deliveries", "Delivery attempts, by outcome", deliveries.made.clone());
-        registry.register(
-            "deliveries_not_sent",
-            "Times a delivery stayed pending because this server had no descriptor, port, memory or lookup for it",
-            deliveries.not_sent.clone(),
-        );
-        let places = &deliveries.places;
-        registry.register("delivery_places_held", "Delivery slots in use", places.held.clone());
-        registry.register("delivery_places_waiting", "Endpoints that wait for a delivery slot", places.waiting.clone());
-        registry.register("delivery_loaded_kibibytes", "Memory reserved for attempts in flight", places.kib.clone());
-        let outside_effects = Gauge::default();
-        registry.register(
-            "outside_effects",
-            "Test pings and gateway refunds in progress for requests",
-            outside_effects.clone(),
-        );
-        let sandbox = SandboxGauges::default();
-        registry.register("sandbox_bytes", "Size of the sandbox's own store on disk", sandbox.bytes.clone());
-        registry.register("sandbox_renewals", "Times the sandbox's own store was replaced", sandbox.renewals.clone());
-        registry.register("payments", "Payments by public status", payments.clone());
-        registry.register("gateway_calls", "Calls to payment gateways", gateways.calls.clone());
-        registry.register_with_unit("gateway_call_duration", "Time of a gateway call", unit, gateways.seconds.clone());
-        registry.register(
-            "gateway_held_back",
-            "1 while the circuit breaker of a gateway is open",
-            gateways.held_back.clone(),
-        );
-        registry.register(
-            "reviews_open",
-            "Payments whose gateway state contradicts ours and needs a manual decision; see reconcile list",
-            reviews.clone(),
-        );
-        registry.register(
-            "refunds_unsettled",
-            "Refunds that need manual settlement; see refunds list",
-            unsettled_refunds.clone(),
-        );
         Self {
             requests,
             commits,
             deliveries,
-            gateways,
-            outside_effects,
-            sandbox,
-            payments,
             oldest_in_outbox,
-            reviews,
-            unsettled_refunds,
+            outside_effects: add(r, "outside_effects", "Test pings and gateway refunds in progress for requests"),
+            sandbox: SandboxGauges {
+                bytes: add(r, "sandbox_bytes", "Size of the sandbox's own store on disk"),
+                renewals: add(r, "sandbox_renewals", "Times the sandbox's own store was replaced"),
+            },
+            payments: add(r, "payments", "Payments by public status"),
+            gateways: GatewayCalls {
+                calls: add(r, "gateway_calls", "Calls to payment gateways"),
+                seconds: add_timings(r, "gateway_call_duration", "Time of a gateway call"),
+                held_back: add(r, "gateway_held_back", "1 while the circuit breaker of a gateway is open"),
+            },
+            reviews: add(
+                r,
+                "reviews_open",
+                "Payments whose gateway state contradicts ours and needs a manual decision; see reconcile list",
+            ),
+            unsettled_refunds: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
             registry: registry.into(),
         }
     }
@@ -261,7 +204,7 @@ impl Metrics {
     /// All metrics in the text format of Prometheus.
     pub(crate) fn text(&self, observed: &Observed) -> Result<String, fmt::Error> {
         for (environment, status, count) in &observed.payments {
-            let labels = PaymentLabels { environment, status: Text(status.clone()) };
+            let labels = [("environment", (*environment).to_owned()), ("status", status.clone())];
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
@@ -287,7 +230,7 @@ impl Requests {
     pub(crate) fn answered(&self, route: &'static str, method: &str, status: u16, took: Duration) {
         let method = KNOWN_METHODS.iter().find(|known| **known == method).copied().unwrap_or("other");
         self.answered.get_or_create(&RequestLabels { route, method, status }).inc();
-        self.seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+        self.seconds.get_or_create(&[("route", route)]).observe(took.as_secs_f64());
     }
 }
 
@@ -303,12 +246,12 @@ impl Commits {
 
 impl GatewayCalls {
     pub(crate) fn called(&self, gateway: &'static str, call: &'static str, is_answered: bool, took: Duration) {
-        let answered = Text(is_answered.to_string());
-        self.calls.get_or_create(&CallLabels { gateway, call, answered }).inc();
-        self.seconds.get_or_create(&GatewayLabels { gateway }).observe(took.as_secs_f64());
+        let answered = if is_answered { "true" } else { "false" };
+        self.calls.get_or_create(&[("gateway", gateway), ("call", call), ("answered", answered)]).inc();
+        self.seconds.get_or_create(&[("gateway", gateway)]).observe(took.as_secs_f64());
     }
 
     pub(crate) fn held_back(&self, gateway: &'static str, is_held_back: bool) {
-        self.held_back.get_or_create(&GatewayLabels { gateway }).set(i64::from(is_held_back));
+        self.held_back.get_or_create(&[("gateway", gateway)]).set(i64::from(is_held_back));
     }
 }

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     ambient::Ambient,
     domain::Outgoing,
-    metrics::{Deliveries, DeliveryLabels, DeliveryOutcome},
+    metrics::{Deliveries, DeliveryOutcome},
     store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, Work, Write},
 };
 
@@ -207,7 +207,7 @@ impl Dispatcher {
             }
         };
         outgoing.version += 1;
-        self.metrics.made.get_or_create(&DeliveryLabels { outcome }).inc();
+        self.metrics.made.get_or_create(&[("outcome", outcome)]).inc();
         if self.log(&outgoing, claim).await { result } else { AttemptOutcome::ClaimLost }
     }
 
