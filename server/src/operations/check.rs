@@ -3,17 +3,22 @@
 use std::io::{self, Write};
 
 use super::{Failure, open::with_store, progress};
-use crate::{cli::AdminArgs, store::embedded};
+use crate::{
+    cli::AdminArgs,
+    store::{Checked, Maintenance, embedded},
+};
+
+/// Checks every record of a store.
+pub(super) fn check_records(store: &dyn Maintenance) -> Result<Checked, Failure> {
+    let bar = progress::bar("checking", || store.records());
+    let checked = store.check(&mut |done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    Ok(checked)
+}
 
 /// Checks the whole store and its journal files, and prints one violation per line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
-    let mut checked = with_store(&args.data.data_dir, |store| {
-        let bar = progress::bar("checking", || store.records());
-        let checked = store.check(&mut |done| progress::step(&bar, done))?;
-        bar.finish_and_clear();
-        Ok(checked)
-    })
-    .await?;
+    let mut checked = with_store(&args.data.data_dir, check_records).await?;
     let directory = args.data.data_dir.clone();
     let in_records = checked.findings.len();
     checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);

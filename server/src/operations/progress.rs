@@ -4,9 +4,6 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Records between two updates of the bar.
-const STEP: u64 = 1024;
-
 /// Shows a bar on the standard error stream if that is a terminal. Calls `total` only then.
 pub(super) fn bar(what: &'static str, total: impl FnOnce() -> u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
@@ -16,12 +13,5 @@ pub(super) fn bar(what: &'static str, total: impl FnOnce() -> u64) -> ProgressBa
     match ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
-}
-
-/// Updates the bar every [`STEP`] records.
-pub(super) fn step(bar: &ProgressBar, done: u64) {
-    if done.is_multiple_of(STEP) {
-        bar.set_position(done);
     }
 }

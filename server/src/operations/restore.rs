@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use payments_core::Timestamp;
 
-use super::{Failure, open::with_store, progress};
+use super::{Failure, check::check_records, open::with_store};
 use crate::{
     cli::RestoreArgs,
     store::embedded::{self, LeftOut, Restored, Sources, Until},
@@ -33,11 +33,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
         eprintln!("change {wanted} does not exist; the last change is {last}");
     }
-    let checked = with_store(&directory, |store| {
-        let bar = progress::bar("checking", || store.records());
-        Ok(store.check(&mut |done| progress::step(&bar, done))?)
-    })
-    .await?;
+    let checked = with_store(&directory, check_records).await?;
     let mut out = io::stdout().lock();
     if admin.json {
         let left_out = left_out.map(|LeftOut { first, last, since, until }| {
