@@ -42,20 +42,17 @@ pub(super) async fn with_store<T: Send + 'static>(
     tokio::select! {
         outcome = work => outcome,
         // Dropping `copy` removes it.
-        () = interrupted() => Err("interrupted; nothing was changed".into()),
+        interrupted = interrupted() => interrupted.and(Err("interrupted; nothing was changed".into())),
     }
 }
 
-async fn interrupted() {
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
+/// Waits for SIGINT or SIGTERM.
+async fn interrupted() -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        Ok(()) = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
     }
 }
 
@@ -71,16 +68,13 @@ async fn with_copy<T: Send + 'static>(
         Some(AdminReply::Error { error }) => return Err(error.into()),
         Some(_) => return Err("the running server has another version; use the command line of that version".into()),
     };
-    let directory = directory.to_owned();
+    let mut directory = directory.to_owned();
     tokio::task::spawn_blocking(move || {
-        let directory = match copied {
-            true => {
-                let (store, backup) = (copy.join("store"), copy.join("backup"));
-                embedded::restore(&embedded::Sources { backup: Some(&backup), ..Default::default() }, &store)?;
-                store
-            }
-            false => directory,
-        };
+        if copied {
+            let backup = copy.join("backup");
+            directory = copy.join("store");
+            embedded::restore(&embedded::Sources { backup: Some(&backup), ..Default::default() }, &directory)?;
+        }
         let (store, closing) = open(&directory)?;
         let outcome = read(&store);
         drop(store);
@@ -152,10 +146,7 @@ pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> io::Result<()> {
         if !matches!(process, Some(Ok(_))) || !entry.file_type()?.is_dir() {
             continue;
         }
-        let is_held = match File::open(entry.path().join("lock")) {
-            Ok(lock) => lock.try_lock().is_err(),
-            Err(_) => false,
-        };
+        let is_held = File::open(entry.path().join("lock")).is_ok_and(|lock| lock.try_lock().is_err());
         if !is_held {
             tracing::warn!(directory = %entry.path().display(), "removing an abandoned copy of the store");
             fs::remove_dir_all(entry.path())?;

@@ -58,13 +58,9 @@ impl Schedule {
 
     /// All scheduled backups, oldest first, incomplete ones included.
     fn made(&self) -> io::Result<Vec<PathBuf>> {
-        let mut made = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
-            let path = entry?.path();
-            if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX)) {
-                made.push(path);
-            }
-        }
+        let paths = fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.path()));
+        let mut made = paths.collect::<io::Result<Vec<_>>>()?;
+        made.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)));
         made.sort();
         Ok(made)
     }
@@ -86,9 +82,9 @@ impl Schedule {
 
 /// Removes a backup. `backup.json` goes first, so that a crash leaves an incomplete backup, which is ignored.
 fn remove(backup: &Path) -> io::Result<()> {
-    match fs::remove_file(backup.join("backup.json")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let file = backup.join("backup.json");
+    if file.try_exists()? {
+        fs::remove_file(file)?;
     }
     fs::remove_dir_all(backup)
 }
