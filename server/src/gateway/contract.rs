@@ -83,20 +83,29 @@ pub(crate) trait Gateway: Send + Sync {
     /// Queries the state of a gateway attempt. Moves no money.
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
     /// Whether an approved payment needs a [capture](Self::capture).
-    fn captures(&self) -> bool;
-    /// Captures the money of an approved gateway attempt.
-    async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Captured, GatewayError>;
+    fn captures(&self) -> bool {
+        false
+    }
+    /// Captures the money of an approved gateway attempt. A gateway that captures by itself does nothing.
+    async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<Captured, GatewayError> {
+        Ok(Captured::Unclear)
+    }
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
     /// How it refunds payments.
-    fn refund_way(&self) -> RefundWay;
+    fn refund_way(&self) -> RefundWay {
+        RefundWay::ByHand
+    }
     /// Sends the money back. Idempotent by the refund's id.
     async fn refund(
         &self,
-        payment: &Payment,
-        attempt: &GatewayAttempt,
-        refund: &RefundOrder<'_>,
-    ) -> Result<(), GatewayError>;
+        _payment: &Payment,
+        _attempt: &GatewayAttempt,
+        _refund: &RefundOrder<'_>,
+    ) -> Result<(), GatewayError> {
+        let message = "a person sends this refund by hand".to_owned();
+        Err(GatewayError::Refused { gateway: self.name(), code: "by_hand".to_owned(), message })
+    }
 }
 
 /// The parameters of a refund.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
-    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing},
+    contract::{Begun, Gateway, Order, Standing},
     error::GatewayError,
 };
 use crate::domain::{GatewayAttempt, GatewayName};
@@ -30,28 +30,7 @@ impl Gateway for Sandbox {
         Ok(Standing::Open)
     }
 
-    fn captures(&self) -> bool {
-        false
-    }
-
-    async fn capture(&self, _: &Payment, _: &GatewayAttempt) -> Result<Captured, GatewayError> {
-        Ok(Captured::Unclear)
-    }
-
     async fn cancel(&self, _: &Payment, _: &GatewayAttempt) -> Result<Standing, GatewayError> {
         Ok(Standing::Cancelled)
-    }
-
-    fn refund_way(&self) -> RefundWay {
-        RefundWay::ByHand
-    }
-
-    async fn refund(&self, _: &Payment, _: &GatewayAttempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
-        // The state machine refuses refunds of test payments before this.
-        Err(GatewayError::Refused {
-            gateway: GatewayName::Sandbox,
-            code: "test_payment".into(),
-            message: "a test payment moved no money".into(),
-        })
     }
 }

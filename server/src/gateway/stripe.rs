@@ -20,7 +20,7 @@ use self::refund::{RefundState, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
     call::{GatewayClient, Response},
-    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
+    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
@@ -84,11 +84,12 @@ impl Stripe {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}/v1{path}", self.credentials.base_url)
+        format!("{}/v1/{path}", self.credentials.base_url)
     }
 
-    fn get(&self, path: &str) -> RequestBuilder {
-        self.client.http.get(self.url(path))
+    /// Retrieves an object of a kind, such as `refunds`.
+    async fn retrieve<T: DeserializeOwned>(&self, what: &'static str, kind: &str, id: &str) -> Result<T, GatewayError> {
+        self.call(what, self.client.http.get(self.url(&format!("{kind}/{}", path_segment(id))))).await
     }
 
     fn post(&self, path: &str, idempotency_key: &str, form: &[(&str, &str)]) -> RequestBuilder {
@@ -109,20 +110,14 @@ impl Stripe {
             return serde_json::from_slice(&body)
                 .map_err(|_| self.client.unanswered("the response is not the expected JSON"));
         }
-        let detail = serde_json::from_slice::<ErrorResponse>(&body).map(|response| response.error);
-        match (status, detail) {
-            // Too many requests, or the same request is in progress: the caller may retry.
-            (StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT, _) | (_, Err(_)) => {
-                Err(self.client.unanswered(&format!("status {}", status.as_u16())))
-            }
-            (_, Ok(ErrorDetail { kind, code, message })) => {
+        // Too many requests, or the same request is in progress: the caller may retry.
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT);
+        match serde_json::from_slice(&body) {
+            Ok(ErrorResponse { error: ErrorDetail { kind, code, message } }) if !is_busy => {
                 Err(self.client.refused(code.unwrap_or(kind), message.unwrap_or_default()))
             }
+            _ => Err(self.client.unanswered(&format!("status {}", status.as_u16()))),
         }
-    }
-
-    async fn session(&self, id: &str) -> Result<Session, GatewayError> {
-        self.call("retrieve session", self.get(&format!("/checkout/sessions/{}", path_segment(id)))).await
     }
 
     async fn standing(
@@ -136,60 +131,51 @@ impl Stripe {
             (Some("open"), _) => Ok(Standing::Open),
             (Some("expired"), _) => Ok(Standing::Cancelled),
             // The customer has finished, the money has not arrived: some payment methods take days.
-            _ => match &session.payment_intent {
-                Some(intent) => {
-                    let request = self.get(&format!("/payment_intents/{}", path_segment(intent)));
-                    let intent: PaymentIntent = self.call("retrieve payment intent", request).await?;
-                    Ok(match intent.status.as_str() {
-                        "requires_payment_method" | "canceled" => Standing::Failed,
-                        _ => Standing::Pending,
-                    })
-                }
-                None => Ok(Standing::Pending),
-            },
+            _ => {
+                let Some(intent) = &session.payment_intent else { return Ok(Standing::Pending) };
+                let intent: PaymentIntent = self.retrieve("retrieve payment intent", "payment_intents", intent).await?;
+                Ok(match intent.status.as_str() {
+                    "requires_payment_method" | "canceled" => Standing::Failed,
+                    _ => Standing::Pending,
+                })
+            }
         }
     }
 
     /// Queries a refund; returns its fault if it failed.
     pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
-        let request = self.get(&format!("/refunds/{}", path_segment(id)));
-        let refund: StripeRefund = self.call("retrieve refund", request).await?;
+        let refund: StripeRefund = self.retrieve("retrieve refund", "refunds", id).await?;
         Ok(refund.fault())
     }
 
-    /// Verifies an event's signature and returns the payment it is about.
-    pub(crate) fn event<'s>(
-        &'s self,
+    /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
+    /// is a duplicate.
+    pub(crate) fn event(
+        &self,
         signature: &[u8],
         body: &[u8],
         now: Timestamp,
-    ) -> Result<StripeEvent<'s>, EventFault> {
+    ) -> Result<Option<StripeEvent<'_>>, EventFault> {
         let verifier = self.events.as_ref().ok_or(EventFault::NoSecret)?;
         let verified = verifier.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(about) = EventAbout::read(verified.body()) else {
             tracing::debug!("a Stripe event is not about a payment of this server");
-            return Ok(StripeEvent::NotOurs);
+            return Ok(None);
         };
-        let claim = self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds());
-        Ok(match claim {
-            Ok(Claim::New(claimed)) => StripeEvent::New { about, claimed },
-            Ok(Claim::Done | Claim::InProgress) => StripeEvent::Seen,
+        Ok(match self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds()) {
+            Ok(Claim::New(claimed)) => Some(StripeEvent { about, claimed: Some(claimed) }),
+            Ok(Claim::Done | Claim::InProgress) => None,
             // An extra query does no harm.
-            Err(_) => StripeEvent::Unremembered { about },
+            Err(_) => Some(StripeEvent { about, claimed: None }),
         })
     }
 }
 
-/// A verified event.
-pub(crate) enum StripeEvent<'s> {
-    /// Query this payment, then commit the claim. If the claim is dropped, the event may be processed again.
-    New { about: EventAbout, claimed: Claimed<'s, MemoryClaims> },
-    /// The same, but the event cannot be remembered: there are too many.
-    Unremembered { about: EventAbout },
-    /// The event was processed before, or is being processed.
-    Seen,
-    /// It is not about a payment of this server.
-    NotOurs,
+/// A verified event: query its payment, then commit its claim.
+pub(crate) struct StripeEvent<'s> {
+    pub(crate) about: EventAbout,
+    /// If it is dropped, the event may be processed again. `None` if too many events are remembered already.
+    pub(crate) claimed: Option<Claimed<'s, MemoryClaims>>,
 }
 
 /// Why an event was refused.
@@ -232,7 +218,7 @@ impl Gateway for Stripe {
             ("success_url", &format!("{}?outcome=success", order.return_url)),
             ("cancel_url", &format!("{}?outcome=cancel", order.return_url)),
         ];
-        let create = || self.call::<Session>("create session", self.post("/checkout/sessions", order.invoice, &form));
+        let create = || self.call::<Session>("create session", self.post("checkout/sessions", order.invoice, &form));
         let session = match create().await {
             // The same idempotency key returns the lost response.
             Err(GatewayError::Unanswered { .. }) => create().await?,
@@ -245,21 +231,12 @@ impl Gateway for Stripe {
     }
 
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        let session = self.session(&attempt.external_id).await?;
+        let session = self.retrieve("retrieve session", "checkout/sessions", &attempt.external_id).await?;
         self.standing(session, payment, attempt).await
     }
 
-    fn captures(&self) -> bool {
-        false
-    }
-
-    /// Does nothing: Stripe captures the money itself.
-    async fn capture(&self, _: &Payment, _: &GatewayAttempt) -> Result<Captured, GatewayError> {
-        Ok(Captured::Unclear)
-    }
-
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        let path = format!("/checkout/sessions/{}/expire", path_segment(&attempt.external_id));
+        let path = format!("checkout/sessions/{}/expire", path_segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await {
             Ok(session) => self.standing(session, payment, attempt).await,
@@ -292,7 +269,7 @@ impl Gateway for Stripe {
         if !reason.is_empty() {
             form.push(("metadata[reason]", &reason));
         }
-        match self.call::<StripeRefund>("refund", self.post("/refunds", refund.id, &form)).await {
+        match self.call::<StripeRefund>("refund", self.post("refunds", refund.id, &form)).await {
             Ok(refund) => match refund.state() {
                 RefundState::Accepted => Ok(()),
                 RefundState::Failed => {

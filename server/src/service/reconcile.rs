@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream};
 use payments_core::PaymentId;
 use tokio::time::{MissedTickBehavior, interval};
+use webhook_verify::replay::Claimed;
 
 use super::{Hint, Refused, Service, confirm::awaits_gateway, retry_on_conflict};
 use crate::{
@@ -65,18 +66,15 @@ impl Service {
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
     pub(crate) async fn take_event(&self, signature: &[u8], body: &[u8]) -> Result<(), Refused> {
         let stripe = self.gateways.card_processor()?;
-        match stripe.event(signature, body, self.ambient.now())? {
-            StripeEvent::New { about, claimed } => {
-                self.handle_event(stripe, &about).await?;
-                // Commit only now: if the handling failed, Stripe sends the event again.
-                if let Err(error) = claimed.commit() {
-                    tracing::debug!(%error, "could not mark an event as handled; it may come again");
-                }
-                Ok(())
-            }
-            StripeEvent::Unremembered { about } => self.handle_event(stripe, &about).await,
-            StripeEvent::Seen | StripeEvent::NotOurs => Ok(()),
+        let Some(StripeEvent { about, claimed }) = stripe.event(signature, body, self.ambient.now())? else {
+            return Ok(());
+        };
+        self.handle_event(stripe, &about).await?;
+        // Commit only now: if the handling failed, Stripe sends the event again.
+        if let Some(Err(error)) = claimed.map(Claimed::commit) {
+            tracing::debug!(%error, "could not mark an event as handled; it may come again");
         }
+        Ok(())
     }
 
     async fn handle_event(&self, stripe: &Stripe, about: &EventAbout) -> Result<(), Refused> {

@@ -11,17 +11,14 @@
 //! An accepted refund completes without another call, or an event reports that it `failed` or was `canceled`.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct StripeRefund {
     pub(super) id: String,
     pub(super) status: Option<String>,
-    metadata: Option<RefundMetadata>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RefundMetadata {
-    refund_id: Option<String>,
+    #[serde(default)]
+    metadata: Value,
 }
 
 /// A refund failed, perhaps after the payment counted as refunded.
@@ -58,7 +55,7 @@ impl StripeRefund {
             return None;
         }
         let what = format!("Stripe reports that refund {} is {}", self.id, self.status());
-        Some(RefundFault { refund: self.metadata.and_then(|metadata| metadata.refund_id), what })
+        Some(RefundFault { refund: self.metadata["refund_id"].as_str().map(str::to_owned), what })
     }
 
     pub(super) fn status(&self) -> &str {
@@ -83,7 +80,7 @@ mod tests {
             (Some(""), RefundState::Unknown),
             (None, RefundState::Unknown),
         ] {
-            let metadata = Some(RefundMetadata { refund_id: Some("ref_1".into()) });
+            let metadata = serde_json::json!({"refund_id": "ref_1"});
             let refund = StripeRefund { id: "re_1".into(), status: status.map(str::to_owned), metadata };
             assert_eq!(refund.state(), standing, "{status:?}");
             let fault = refund.fault().map(|fault| fault.refund.unwrap());
