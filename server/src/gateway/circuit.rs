@@ -1,7 +1,7 @@
 //! A circuit breaker: after consecutive failures, calls are refused for a while, then one call may try.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,25 +24,22 @@ struct State {
 impl Circuit {
     /// Whether a call may be made now. After `OPEN_FOR`, allows one call in each further `OPEN_FOR`.
     pub(super) fn may_call(&self, now: Instant) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.open_until {
-            Some(until) if now < until => false,
-            Some(_) => {
-                state.open_until = Some(now + OPEN_FOR);
-                true
-            }
-            None => true,
+        let mut state = self.state();
+        let may_call = state.open_until.is_none_or(|until| now >= until);
+        if may_call && state.open_until.is_some() {
+            state.open_until = Some(now + OPEN_FOR);
         }
+        may_call
     }
 
     /// Records a response, whatever it says.
     pub(super) fn answered(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+        *self.state() = State::default();
     }
 
     /// Records a call without a usable response.
     pub(super) fn unanswered(&self, now: Instant) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
         if state.failures >= FAILURE_THRESHOLD {
             state.open_until = Some(now + OPEN_FOR);
@@ -51,7 +48,11 @@ impl Circuit {
 
     /// Whether calls are refused.
     pub(super) fn is_open(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).open_until.is_some()
+        self.state().open_until.is_some()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -68,15 +68,14 @@ impl Credentials {
             BkashCredentials { base_url: bkash_url, app_key, app_secret, username, password }
         });
         let stripe_url = base_url("PAYMENTS_STRIPE_BASE_URL", one("PAYMENTS_STRIPE_BASE_URL")?, STRIPE_LIVE)?;
-        let webhook_secret = one("PAYMENTS_STRIPE_WEBHOOK_SECRET")?;
-        let stripe = match (one("PAYMENTS_STRIPE_SECRET_KEY")?, webhook_secret) {
+        let stripe = match (one("PAYMENTS_STRIPE_SECRET_KEY")?, one("PAYMENTS_STRIPE_WEBHOOK_SECRET")?) {
             (Some(secret_key), webhook_secret) => {
                 Some(StripeCredentials { base_url: stripe_url, secret_key, webhook_secret })
             }
+            (None, None) => None,
             (None, Some(_)) => {
                 return Err(CredentialError::Missing { gateway: "Stripe", missing: "PAYMENTS_STRIPE_SECRET_KEY" });
             }
-            (None, None) => None,
         };
         Ok(Self { bkash, stripe })
     }
@@ -92,17 +91,10 @@ fn all_or_none<const N: usize>(
     names: [&'static str; N],
     one: impl Fn(&'static str) -> Result<Option<SecretString>, CredentialError>,
 ) -> Result<Option<[SecretString; N]>, CredentialError> {
-    let mut found = Vec::with_capacity(N);
-    let mut missing = None;
-    for name in names {
-        match one(name)? {
-            Some(value) => found.push(value),
-            None => missing = missing.or(Some(name)),
-        }
-    }
-    match missing {
-        Some(missing) if !found.is_empty() => Err(CredentialError::Missing { gateway, missing }),
-        _ => Ok(found.try_into().ok()),
+    let values = names.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    match names.iter().zip(&values).find(|(_, value)| value.is_none()) {
+        Some((missing, _)) if values.iter().any(Option::is_some) => Err(CredentialError::Missing { gateway, missing }),
+        _ => Ok(values.into_iter().collect::<Option<Vec<_>>>().and_then(|values| values.try_into().ok())),
     }
 }
 
