@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod};
-use secrecy::ExposeSecret;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use reqwest::StatusCode;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{
-    call::{GatewayClient, sensitive},
-    contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
+    call::{GatewayClient, Response, sensitive},
+    contract::{Begun, Captured, Gateway, Order, Standing, is_amount},
     credentials::BkashCredentials,
-    error::{GatewayError, GatewaySetupError},
+    error::GatewayError,
 };
 use crate::{
     ambient::Ambient,
@@ -33,10 +34,9 @@ pub(super) struct Bkash {
     tokens: Tokens,
 }
 
-/// Codes that say the payment was executed before; its status tells the outcome.
-const EXECUTED: [&str; 3] = ["2062", "2068", "2117"];
-/// Codes that say the payment cannot be executed now; for example, the customer has not entered the PIN.
-const NOT_READY: [&str; 2] = ["2060", "2056"];
+/// Codes of a refused `execute` after which only the payment's status tells the outcome: the payment was executed before, or
+/// cannot be executed now; for example, the customer has not entered the PIN.
+const UNCLEAR: [&str; 5] = ["2062", "2068", "2117", "2060", "2056"];
 /// The customer cancelled.
 const CANCELLED: &str = "2069";
 /// The gateway is under maintenance.
@@ -67,27 +67,12 @@ struct Reply {
     merchant_invoice_number: Option<String>,
     /// The invoice in a status response.
     merchant_invoice: Option<String>,
-}
-
-impl Reply {
-    /// The reply itself if it is a success, or its error.
-    fn into_result(self, client: &GatewayClient) -> Result<Self, GatewayError> {
-        let failure = match &self {
-            Self { status_code: Some(code), .. } if code == "0000" => return Ok(self),
-            Self { status_code: Some(code), status_message, .. } => (code, status_message),
-            Self { error_code: Some(code), error_message, .. } => (code, error_message),
-            Self { external_code: Some(code), error_message_en, .. } => (code, error_message_en),
-            Self { internal_code: Some(code), error_message_en, .. } => (code, error_message_en),
-            // `{message}` comes from a server in front of the gateway, so the effect is unknown.
-            _ => return Err(client.unanswered(self.message.as_deref().unwrap_or("unknown response shape"))),
-        };
-        let (code, message) = failure;
-        let message = message.as_deref().unwrap_or("no reason given");
-        Err(match code.as_str() {
-            MAINTENANCE => client.unanswered(message),
-            code => client.refused(code, message),
-        })
-    }
+    #[serde(rename = "id_token")]
+    id_token: Option<SecretString>,
+    #[serde(rename = "refresh_token")]
+    refresh_token: Option<SecretString>,
+    #[serde(rename = "expires_in")]
+    expires_in: Option<u32>,
 }
 
 impl Bkash {
@@ -96,37 +81,34 @@ impl Bkash {
         client: GatewayClient,
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
-    ) -> Result<Self, GatewaySetupError> {
-        let tokens = Tokens::new(&credentials, store, ambient).ok_or(GatewaySetupError::Seal)?;
-        Ok(Self { client, credentials, tokens })
+    ) -> Self {
+        Self { client, credentials, tokens: Tokens::new(store, ambient) }
     }
 
-    async fn call(&self, what: &'static str, path: &str, body: &impl Serialize) -> Result<Reply, GatewayError> {
-        let token = self.tokens.current(&self.client, &self.credentials).await?;
+    async fn call(&self, what: &'static str, path: &str, body: &Value) -> Result<Reply, GatewayError> {
+        let token = self.token().await?;
+        // The token alone: bKash has no authorization scheme.
+        let headers = [("authorization", &token), ("x-app-key", &self.credentials.app_key)];
+        let response = self.post(what, path, headers, body).await?;
+        if response.status == StatusCode::UNAUTHORIZED {
+            self.drop_token(&token).await?;
+        }
+        parse(&self.client, &response.body)
+    }
+
+    async fn post(
+        &self,
+        what: &'static str,
+        path: &str,
+        headers: [(&str, &SecretString); 2],
+        body: &Value,
+    ) -> Result<Response, GatewayError> {
         let url = format!("{}/tokenized/checkout{path}", self.credentials.base_url);
-        let request = self
-            .client
-            .http
-            .post(url)
-            .header("accept", "application/json")
-            // The token alone: bKash has no authorization scheme.
-            .header("authorization", sensitive(token.expose_secret()))
-            .header("x-app-key", sensitive(self.credentials.app_key.expose_secret()))
-            .json(body);
-        let response = self.client.call(what, request).await?;
-        if response.status == reqwest::StatusCode::UNAUTHORIZED {
-            self.tokens.invalidate(&token).await;
+        let mut request = self.client.http.post(url).header("accept", "application/json");
+        for (name, value) in headers {
+            request = request.header(name, sensitive(value));
         }
-        parse(&self.client, &response.body)?.into_result(&self.client)
-    }
-
-    async fn status(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        let body = json!({"paymentID": attempt.external_id});
-        match self.call("payment status", "/payment/status", &body).await {
-            Ok(reply) => Ok(standing(&reply, payment, attempt)),
-            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(Standing::Cancelled),
-            Err(error) => Err(error),
-        }
+        self.client.call(what, request.json(body)).await
     }
 }
 
@@ -158,7 +140,12 @@ impl Gateway for Bkash {
     }
 
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        self.status(payment, attempt).await
+        let body = json!({"paymentID": attempt.external_id});
+        match self.call("payment status", "/payment/status", &body).await {
+            Ok(reply) => Ok(standing(&reply, payment, attempt)),
+            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(Standing::Cancelled),
+            Err(error) => Err(error),
+        }
     }
 
     fn captures(&self) -> bool {
@@ -169,9 +156,7 @@ impl Gateway for Bkash {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
             Ok(reply) => Ok(Captured::Stands(standing(&reply, payment, attempt))),
-            Err(GatewayError::Refused { code, .. }) if EXECUTED.contains(&&*code) || NOT_READY.contains(&&*code) => {
-                Ok(Captured::Unclear)
-            }
+            Err(GatewayError::Refused { code, .. }) if UNCLEAR.contains(&&*code) => Ok(Captured::Unclear),
             Err(GatewayError::Refused { code, message, .. }) => {
                 tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
                 Ok(Captured::Refused(if code == CANCELLED { Standing::Cancelled } else { Standing::Failed }))
@@ -182,18 +167,10 @@ impl Gateway for Bkash {
 
     /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        match self.status(payment, attempt).await? {
+        match self.query(payment, attempt).await? {
             Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
             standing => Ok(standing),
         }
-    }
-
-    fn refund_way(&self) -> RefundWay {
-        RefundWay::ByHand
-    }
-
-    async fn refund(&self, _: &Payment, _: &GatewayAttempt, _: &RefundOrder<'_>) -> Result<(), GatewayError> {
-        Err(self.client.refused("by_hand", "a mobile-money refund is sent by hand"))
     }
 }
 
@@ -247,8 +224,21 @@ fn with_two_decimals(amount: Amount) -> String {
     format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }
 
+/// The reply if it is a success, or its error.
 fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
-    serde_json::from_slice(body).map_err(|_| client.unanswered("the response is not the expected JSON"))
+    let reply: Reply =
+        serde_json::from_slice(body).map_err(|_| client.unanswered("the response is not the expected JSON"))?;
+    let codes = [&reply.status_code, &reply.error_code, &reply.external_code, &reply.internal_code];
+    let messages = [&reply.status_message, &reply.error_message, &reply.error_message_en];
+    let message = messages.into_iter().flatten().next().map_or("no reason given", String::as_str);
+    let code = codes.into_iter().flatten().next().cloned();
+    match code.as_deref() {
+        Some("0000") => Ok(reply),
+        Some(MAINTENANCE) => Err(client.unanswered(message)),
+        Some(code) => Err(client.refused(code, message)),
+        // `{message}` comes from a server in front of the gateway, so the effect is unknown.
+        None => Err(client.unanswered(reply.message.as_deref().unwrap_or("unknown response shape"))),
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +248,7 @@ mod tests {
     fn parse_reply(json: &str) -> Result<Reply, GatewayError> {
         let calls = crate::metrics::Metrics::new().gateways;
         let client = GatewayClient::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
-        parse(&client, json.as_bytes()).and_then(|reply| reply.into_result(&client))
+        parse(&client, json.as_bytes())
     }
 
     #[test]

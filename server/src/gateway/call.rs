@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use reqwest::{Client, RequestBuilder, StatusCode, redirect};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderValue, redirect};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
 use super::{
@@ -56,48 +58,37 @@ impl GatewayClient {
         }
         let started = Instant::now();
         let outcome = self.send(request).await;
-        let took = started.elapsed();
+        let (gateway, took) = (self.gateway.as_str(), started.elapsed());
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        self.calls.called(self.gateway.as_str(), what, outcome.is_ok(), took);
         match &outcome {
             Ok(response) => {
                 self.circuit.answered();
-                tracing::info!(
-                    gateway = self.gateway.as_str(),
-                    what,
-                    status = response.status.as_u16(),
-                    millis,
-                    "gateway answered"
-                );
+                tracing::info!(gateway, what, status = response.status.as_u16(), millis, "gateway answered");
             }
             Err(error) => {
                 self.circuit.unanswered(Instant::now());
-                tracing::warn!(gateway = self.gateway.as_str(), what, %error, millis, held_back = self.circuit.is_open(),
-                    "gateway gave no usable response");
+                let held_back = self.circuit.is_open();
+                tracing::warn!(gateway, what, %error, millis, held_back, "gateway gave no usable response");
             }
         }
-        self.calls.held_back(self.gateway.as_str(), self.circuit.is_open());
+        self.calls.called(gateway, what, outcome.is_ok(), took);
+        self.calls.held_back(gateway, self.circuit.is_open());
         outcome
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
-        let mut response = request.send().await.map_err(|error| self.request_error(&error.without_url()))?;
+        let response = request.send().await.map_err(|error| self.no_response(&error.without_url()))?;
         let status = response.status();
-        let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.request_error(&error.without_url()))? {
-            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(self.unanswered("the response is too long"));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await;
+        let body = body.map_err(|error| self.no_response(&*error))?.to_bytes();
         if status.is_server_error() {
             return Err(self.unanswered(&format!("status {}", status.as_u16())));
         }
-        Ok(Response { status, body: body.freeze() })
+        Ok(Response { status, body })
     }
 
-    fn request_error(&self, error: &reqwest::Error) -> GatewayError {
-        let mut cause: &dyn std::error::Error = error;
+    fn no_response(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+        let mut cause = error;
         while let Some(source) = cause.source() {
             cause = source;
         }
@@ -116,9 +107,8 @@ impl GatewayClient {
 
 /// A header value that no log shows. An invalid value becomes empty, so the gateway refuses it: credentials are checked when
 /// they are read, but tokens are not.
-pub(super) fn sensitive(value: &str) -> reqwest::header::HeaderValue {
-    let mut value =
-        reqwest::header::HeaderValue::from_str(value).unwrap_or_else(|_| reqwest::header::HeaderValue::from_static(""));
+pub(super) fn sensitive(value: &SecretString) -> HeaderValue {
+    let mut value = HeaderValue::from_str(value.expose_secret()).unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }

@@ -1,6 +1,5 @@
 //! Why a gateway request failed.
 
-use super::proxy::ProxyAddressError;
 use crate::domain::GatewayName;
 
 /// A gateway request failed.
@@ -24,8 +23,6 @@ pub(crate) enum GatewaySetupError {
     Client(#[from] reqwest::Error),
     #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]
     WebhookSecret(#[from] webhook_verify::SecretError),
-    #[error(transparent)]
-    Proxy(#[from] ProxyAddressError),
-    #[error("cannot derive a key from PAYMENTS_BKASH_APP_SECRET")]
-    Seal,
+    #[error("--gateway-proxy must be an address like http://proxy.internal:3128")]
+    Proxy,
 }

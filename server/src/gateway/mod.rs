@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::{Currency, Environment};
 use secrecy::SecretString;
 
-use self::{call::GatewayClient, proxy::GatewayProxy};
+use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
 pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
@@ -30,9 +30,8 @@ pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent
 
 /// The gateways of this server.
 pub(crate) struct Gateways {
-    sandbox: Arc<dyn Gateway>,
-    bkash: Option<Arc<dyn Gateway>>,
-    stripe: Option<Arc<Stripe>>,
+    bkash: Option<Bkash>,
+    stripe: Option<Stripe>,
 }
 
 impl Gateways {
@@ -47,45 +46,42 @@ impl Gateways {
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;
         let client = |name| GatewayClient::new(name, timeout, proxy.as_ref(), calls.clone());
-        let bkash = credentials.bkash.map(|bkash| -> Result<_, GatewaySetupError> {
-            bkash::Bkash::new(bkash, client(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))
-        });
-        let stripe = credentials
-            .stripe
-            .map(|stripe| -> Result<_, GatewaySetupError> { Stripe::new(stripe, client(GatewayName::Stripe)?) });
-        let stripe = stripe.transpose()?;
-        Ok(Self {
-            sandbox: Arc::new(sandbox::Sandbox),
-            bkash: bkash.transpose()?.map(|bkash| Arc::new(bkash) as Arc<dyn Gateway>),
-            stripe: stripe.map(Arc::new),
-        })
+        let bkash = match credentials.bkash {
+            Some(bkash) => Some(Bkash::new(bkash, client(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))),
+            None => None,
+        };
+        let stripe = match credentials.stripe {
+            Some(stripe) => Some(Stripe::new(stripe, client(GatewayName::Stripe)?)?),
+            None => None,
+        };
+        Ok(Self { bkash, stripe })
     }
 
     /// Only the sandbox, for commands that take no payments.
     pub(crate) fn none() -> Self {
-        Self { sandbox: Arc::new(sandbox::Sandbox), bkash: None, stripe: None }
+        Self { bkash: None, stripe: None }
     }
 
     /// The gateway for payments of this environment and currency.
-    pub(crate) fn of(&self, environment: Environment, currency: Currency) -> Option<Arc<dyn Gateway>> {
-        match (environment, currency) {
-            (Environment::Test, _) => Some(Arc::clone(&self.sandbox)),
-            (Environment::Live, Currency::Bdt) => self.bkash.clone(),
-            (Environment::Live, Currency::Usd) => self.stripe.clone().map(|stripe| stripe as Arc<dyn Gateway>),
-        }
+    pub(crate) fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
+        self.named(match (environment, currency) {
+            (Environment::Test, _) => GatewayName::Sandbox,
+            (Environment::Live, Currency::Bdt) => GatewayName::Bkash,
+            (Environment::Live, Currency::Usd) => GatewayName::Stripe,
+        })
     }
 
     /// The gateway of that name. `None` if this server has no credentials for it.
-    pub(crate) fn named(&self, name: GatewayName) -> Option<Arc<dyn Gateway>> {
+    pub(crate) fn named(&self, name: GatewayName) -> Option<&dyn Gateway> {
         match name {
-            GatewayName::Sandbox => Some(Arc::clone(&self.sandbox)),
-            GatewayName::Bkash => self.bkash.clone(),
-            GatewayName::Stripe => self.stripe.clone().map(|stripe| stripe as Arc<dyn Gateway>),
+            GatewayName::Sandbox => Some(&Sandbox),
+            GatewayName::Bkash => self.bkash.as_ref().map(|bkash| bkash as &dyn Gateway),
+            GatewayName::Stripe => self.stripe.as_ref().map(|stripe| stripe as &dyn Gateway),
         }
     }
 
     /// The card processor, which verifies its own events.
     pub(crate) fn card_processor(&self) -> Result<&Stripe, EventFault> {
-        self.stripe.as_deref().ok_or(EventFault::NoProcessor)
+        self.stripe.as_ref().ok_or(EventFault::NoProcessor)
     }
 }

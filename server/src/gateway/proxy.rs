@@ -4,20 +4,18 @@ use reqwest::{ClientBuilder, Proxy};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-/// A proxy's address. It may hold a password, so no error and no log shows it.
-#[derive(Debug, Clone)]
-pub(crate) struct GatewayProxy(SecretString);
+use super::error::GatewaySetupError;
 
-/// The proxy's address is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("--gateway-proxy must be an address like http://proxy.internal:3128")]
-pub(crate) struct ProxyAddressError;
+/// A proxy's address. It may hold a password, so no error and no log shows it.
+#[derive(Debug)]
+pub(super) struct GatewayProxy(SecretString);
 
 impl GatewayProxy {
-    pub(crate) fn new(address: SecretString) -> Result<Self, ProxyAddressError> {
-        let url = Url::parse(address.expose_secret()).map_err(|_| ProxyAddressError)?;
-        let is_proxy = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if is_proxy { Ok(Self(address)) } else { Err(ProxyAddressError) }
+    pub(super) fn new(address: SecretString) -> Result<Self, GatewaySetupError> {
+        match Url::parse(address.expose_secret()) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(Self(address)),
+            _ => Err(GatewaySetupError::Proxy),
+        }
     }
 }
 

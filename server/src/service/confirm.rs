@@ -120,7 +120,7 @@ impl Service {
             match step(&session, &standing, hint, self.ambient.now()) {
                 Step::Capture => {
                     session = self.record_capture(session).await?;
-                    standing = self.capture(&*gateway, &session, attempt).await?;
+                    standing = self.capture(gateway, &session, attempt).await?;
                 }
                 Step::Cancel => {
                     let cancelled = twice(|| gateway.cancel(payment, attempt)).await?;

@@ -42,7 +42,7 @@ impl Service {
             let gateway = self.gateways.of(payment.environment, payment.currency);
             let gateway = gateway.ok_or(Refused::NoGateway(payment.currency))?;
             if payment.is_simulated {
-                return self.pay_at(&*gateway, &session, pay).await;
+                return self.pay_at(gateway, &session, pay).await;
             }
             // Refuse before calling the gateway.
             let payment = self.expired(&session, now).unwrap_or_else(|| payment.clone());
@@ -51,7 +51,7 @@ impl Service {
                 payment.environment,
                 &Cause::SentToGateway(gateway.method()),
             )?;
-            self.pay_at(&*gateway, &session, pay).await
+            self.pay_at(gateway, &session, pay).await
         })
         .await
     }
