@@ -97,7 +97,7 @@ impl Service {
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
         let decision = payments_core::create(params, new);
         let session = Session::new(decision.payment.clone(), expires_at);
-        let Prepared { change, payment, .. } = self.prepare(decision, session, None, EventData::Wrapped, None).await?;
+        let Prepared { change, payment, .. } = self.prepare(decision, session, None, EventData::Wrapped, None)?;
         self.commit(change).await?;
         Ok(DemoCheckout {
             id: payment.id,

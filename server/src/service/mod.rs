@@ -73,7 +73,7 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
-    /// Wakes the fan-out worker after a commit with a pending event.
+    /// Wakes the fan-out worker after a commit with an event.
     pub(crate) fan_out: Arc<Bell>,
     /// The owner of this process's claims.
     pub(crate) server: ServerId,
@@ -83,12 +83,12 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Commits a change, then wakes the fan-out worker if the change has a pending event.
+    /// Commits a change, then wakes the fan-out worker if the change has an event.
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let mut payments = change.writes.iter().filter_map(Write::payment);
-        let has_pending_event = payments.any(|write| write.event.as_ref().is_some_and(|event| event.is_pending));
+        let has_event = payments.any(|write| write.event.is_some());
         self.store.commit(change).await?;
-        if has_pending_event {
+        if has_event {
             self.fan_out.ring();
         }
         Ok(())

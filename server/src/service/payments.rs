@@ -26,7 +26,7 @@ impl Service {
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let decision = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(decision.payment.clone(), expires_at);
-        let Prepared { change, body, .. } = self.prepare(decision, session, None, EventData::Payment, request).await?;
+        let Prepared { change, body, .. } = self.prepare(decision, session, None, EventData::Payment, request)?;
         self.commit_once(change, body, request).await
     }
 
@@ -108,7 +108,7 @@ impl Service {
         next: Session,
         decision: Decision,
     ) -> Result<Payment, Refused> {
-        let prepared = self.prepare(decision, next, Some(before), EventData::Payment, None).await?;
+        let prepared = self.prepare(decision, next, Some(before), EventData::Payment, None)?;
         self.commit(prepared.change).await?;
         Ok(prepared.payment)
     }
@@ -121,7 +121,7 @@ impl Service {
 
     /// Prepares a decision's commit: payment, postings, event and stored response. `next` is the session afterwards,
     /// except for the payment. `before` is `None` for a new session.
-    pub(super) async fn prepare(
+    pub(super) fn prepare(
         &self,
         decision: Decision,
         next: Session,
@@ -136,10 +136,8 @@ impl Service {
         let event = match event {
             Some(kind) => {
                 let data = data.of(&kind, &payment, &body)?;
-                // An endpoint that is added at this moment may or may not get the event.
-                let is_pending = self.store.has_endpoints(&session.scope()).await?;
                 let id = EventId::new(now, self.ambient.id_bytes());
-                Some(EventWrite { id, kind, created_at: now, data, is_pending })
+                Some(EventWrite { id, kind, created_at: now, data })
             }
             None => None,
         };

@@ -95,7 +95,7 @@ impl Service {
     ) -> Result<Answer, Refused> {
         let data = EventData::Refund { reason };
         let next = session.next();
-        let Prepared { change, body, .. } = self.prepare(decision, next, Some(&session), data, request).await?;
+        let Prepared { change, body, .. } = self.prepare(decision, next, Some(&session), data, request)?;
         self.commit_once(change, body, request).await
     }
 
@@ -171,7 +171,7 @@ impl Service {
         (next.pending_refund, next.check_at) = (None, None);
         let data = EventData::Refund { reason: pending.reason.clone() };
         let request = pending.request.clone().map(IdempotentRequest::of_parts);
-        let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request.as_ref()).await?;
+        let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request.as_ref())?;
         self.commit_once(change, body, request.as_ref()).await
     }
 

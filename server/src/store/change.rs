@@ -121,15 +121,13 @@ impl PaymentWrite {
     }
 }
 
-/// An event of a payment.
+/// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
 #[derive(Debug)]
 pub(crate) struct EventWrite {
     pub(crate) id: EventId,
     pub(crate) kind: EventKind,
     pub(crate) created_at: Timestamp,
     pub(crate) data: RawJson,
-    /// Whether it waits for fan-out, in [`Queue::FanOut`](super::Queue::FanOut).
-    pub(crate) is_pending: bool,
 }
 
 /// A condition of a change that did not hold.

@@ -178,7 +178,8 @@ impl Tables {
         let id = &session.payment.id;
         self.payments.extend((session.version == 0).then(|| (effects.scope.clone(), id.clone())));
         self.apply_effects(id, &effects);
-        if let Some(EventWrite { id, kind, created_at, data, is_pending: true }) = event {
+        let has_endpoint = self.endpoints(&effects.scope, None).next().is_some();
+        if let Some(EventWrite { id, kind, created_at, data }) = event.filter(|_| has_endpoint) {
             let pending = PendingEvent::new(&session, id.clone(), kind, created_at, &data);
             self.pending_events.insert(id, pending.map_err(|error| StoreError::corrupt(b"event", error))?);
         }
@@ -363,9 +364,6 @@ impl Store for MemoryStore {
         at_most: usize,
     ) -> Result<Vec<Endpoint>, StoreError> {
         Ok(self.tables().endpoints(scope, after).take(at_most).collect())
-    }
-    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        Ok(self.tables().endpoints(scope, None).next().is_some())
     }
     async fn pending_event(
         &self,

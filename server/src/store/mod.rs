@@ -52,12 +52,14 @@
 //! 18. `claim` returns the oldest events first, and the timed work that is due first. Timed work is never early and may be a
 //!     few milliseconds late. What is due within these milliseconds comes in either order.
 //! 19. Of two events of one payment, `claim` does not return the later one while another server holds the earlier one.
+//! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
+//!     writes of the same change add count too.
 //!
 //! Pruning:
 //!
-//! 20. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. At 0, nothing older
+//! 21. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. At 0, nothing older
 //!     is left. It never drops a claim on a key that takes over at the same moment.
-//! 21. A pending delivery keeps its payload. If it ends after deliveries with its id or later ones were redacted, it is
+//! 22. A pending delivery keeps its payload. If it ends after deliveries with its id or later ones were redacted, it is
 //!     stored redacted.
 
 mod change;
@@ -162,8 +164,6 @@ pub(crate) trait Store: Send + Sync + 'static {
         after: Option<&WebhookId>,
         at_most: usize,
     ) -> Result<Vec<Endpoint>, StoreError>;
-    /// Whether a developer has a webhook endpoint.
-    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError>;
     /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
     async fn pending_event(
         &self,

@@ -228,11 +228,6 @@ impl Store for Sandboxed {
         of_scope!(self, scope, endpoints(scope, after, at_most))
     }
 
-    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        // Payments from before the sandbox had a store of its own are in the lasting one, with their endpoints.
-        Ok(self.lasting.has_endpoints(scope).await? || of_scope!(self, scope, has_endpoints(scope))?)
-    }
-
     async fn pending_event(
         &self,
         id: &EventId,

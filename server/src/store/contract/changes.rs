@@ -87,7 +87,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
     assert!(store.workspace(workspace(0).id.as_str()).await.unwrap().is_none());
     assert!(store.api_keys().await.unwrap().is_empty() && store.apps(&scope().developer_id).await.unwrap().is_empty());
     assert_eq!(store.gateway_token("bkash").await.unwrap(), None);
-    assert!(!store.has_endpoints(&scope()).await.unwrap());
+    assert!(store.endpoints(&scope(), None, 9).await.unwrap().is_empty());
     assert_eq!((payments(&store, 1, 9).await.total, store.oldest_in_outbox().await.unwrap()), (0, None));
     assert_eq!(store.deliveries(&scope(), None, page_of(1, 9)).await.unwrap().total, 0);
     assert_eq!(store.kept_response(&key("one")).await.unwrap(), None);

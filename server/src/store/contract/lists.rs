@@ -159,6 +159,7 @@ pub(super) async fn an_outbox_begins_with_the_oldest_however_late_it_came(store:
 }
 
 pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store: Arc<dyn Store>) {
+    commit(&store, vec![added(endpoint(1), 9)]).await.unwrap();
     let later = create(&store, 1, DAY).await;
     commit(&store, vec![delivery(&ping(1, at(DAY), &endpoint(1)))]).await.unwrap();
     let earlier = create(&store, 2, 0).await;

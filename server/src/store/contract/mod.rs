@@ -150,6 +150,8 @@ contract! {
         a_claim_that_was_released_or_taken_over_finishes_nothing,
         one_piece_of_work_is_claimed_if_it_is_there_and_nobody_has_it,
         of_a_payments_events_the_later_waits_while_another_server_has_the_earlier,
+        an_endpoint_committed_before_a_payments_change_receives_its_event,
+        an_event_of_a_scope_without_endpoints_is_never_pending,
         an_event_is_handed_out_until_all_its_endpoints_were_looked_at,
         sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
     }

@@ -61,7 +61,7 @@ pub(super) const KEY_USED: &str = "the idempotency key was used";
 pub(super) const KEY_CLAIMED: &str = "the idempotency key is claimed";
 pub(super) const CLAIM_LOST: &str = "the claim on the idempotency key was taken over";
 
-/// A payment that is created at a time, with an event that is pending.
+/// A payment that is created at a time, with its event.
 pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
     let body = serde_json::json!({"amount": 100, "currency": "BDT", "success_url": "https://a.example/",
         "cancel_url": "https://a.example/"});
@@ -86,7 +86,7 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     let mut random = [0; RANDOM_BYTES];
     random.copy_from_slice(&id.as_str().as_bytes()[id.as_str().len() - RANDOM_BYTES..]);
     let (id, data) = (EventId::new(*updated_at, random), RawJson::of(&session.payment).unwrap());
-    kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data, is_pending: true })
+    kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
 fn attempt() -> GatewayAttempt {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use payments_core::Environment;
+
 use super::samples::*;
 use crate::store::{Change, Claim, PaymentWrite, Queue, Store, Work, Write};
 
@@ -91,7 +93,7 @@ pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_ha
     let paid = paid(&new.session, at(2 * SECOND));
     let of = |write: &PaymentWrite| vec![Work::FanOut(write.event.as_ref().unwrap().id.clone())];
     let (first, second, others) = (of(&new), of(&paid), of(&other));
-    commit(&store, vec![payment(new)]).await.unwrap();
+    commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();
     commit(&store, vec![payment(paid), payment(other)]).await.unwrap();
     let claimed = store.claim(Queue::FanOut, &lease(1, 0), 1).await.unwrap();
     assert_eq!(works(&claimed), first, "the oldest");
@@ -105,10 +107,33 @@ pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_ha
     assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), [first, second].concat());
 }
 
+pub(super) async fn an_endpoint_committed_before_a_payments_change_receives_its_event(store: Arc<dyn Store>) {
+    let new = new_payment(1, at(0));
+    let paid = paid(&new.session, at(SECOND));
+    let event = paid.event.as_ref().unwrap().id.clone();
+    commit(&store, vec![payment(new)]).await.unwrap();
+    commit(&store, vec![added(endpoint(1), 9)]).await.unwrap();
+    commit(&store, vec![payment(paid)]).await.unwrap();
+    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 0).await), [Work::FanOut(event.clone())], "only the later event");
+    let (_, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();
+    assert_eq!(endpoints[0].endpoint.id, endpoint(1).endpoint.id);
+}
+
+pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store: Arc<dyn Store>) {
+    let mut elsewhere = endpoint(1);
+    elsewhere.environment = Environment::Test;
+    let new = new_payment(1, at(0));
+    let (paid, event) = (paid(&new.session, at(SECOND)), new.event.as_ref().unwrap().id.clone());
+    commit(&store, vec![added(elsewhere, 9), payment(new), added(endpoint(2), 9)]).await.unwrap();
+    assert!(store.pending_event(&event, 9).await.unwrap().is_none(), "the endpoint came after it");
+    commit(&store, vec![Write::EndpointRemoved(Box::new(endpoint(2))), payment(paid)]).await.unwrap();
+    assert_eq!(claim(&store, Queue::FanOut, 1, DAY).await, []);
+}
+
 pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_at(store: Arc<dyn Store>) {
     let new = new_payment(1, at(0));
     let (event, id) = (new.event.as_ref().unwrap().id.clone(), new.session.payment.id.clone());
-    commit(&store, vec![payment(new), added(endpoint(1), 9), added(endpoint(3), 9)]).await.unwrap();
+    commit(&store, vec![added(endpoint(1), 9), added(endpoint(3), 9), payment(new)]).await.unwrap();
     let look = async |after: Option<u8>| {
         let claim = claim(&store, Queue::FanOut, 1, 0).await.remove(0);
         let after = after.map(|nth| endpoint(nth).endpoint.id);

@@ -210,10 +210,6 @@ impl Store for EmbeddedStore {
         Ok(endpoints)
     }
 
-    async fn has_endpoints(&self, scope: &Scope) -> Result<bool, StoreError> {
-        Ok(self.database.prefix(&keys::endpoints_of(scope)).next().transpose()?.is_some())
-    }
-
     async fn pending_event(
         &self,
         id: &EventId,

@@ -108,13 +108,13 @@ impl View<'_, '_> {
             }
             _ => return Err(Conflict::Stale.into()),
         };
-        if let Some(event) = event.as_ref().filter(|event| event.is_pending) {
-            self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
-        }
-        if let Some(EventWrite { id, kind, created_at, data, .. }) = event {
+        if let Some(EventWrite { id: event, kind, created_at, data }) = event {
+            if self.has_many(&keys::endpoints_of(&effects.scope), 1)? {
+                self.put(keys::pending_event(&event), &PendingRecord { payment: id.clone(), after: None })?;
+            }
             // Data that equals the payment is not stored a second time.
             let is_payment = RawJson::of(&session.payment).is_ok_and(|payment| payment == data);
-            events.push(Event { id, event: kind, created_at, data: (!is_payment).then_some(data) });
+            events.push(Event { id: event, event: kind, created_at, data: (!is_payment).then_some(data) });
         }
         if !postings.is_empty() {
             self.put(keys::postings(id, session.version), &postings)?;
