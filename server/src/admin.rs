@@ -74,7 +74,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (store, closing) = EmbeddedStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
     let targets = TargetPolicy { allow_local: false };
-    let server = ServerId::new(ambient.random());
+    let server = ServerId(ambient.random());
     let service = Service {
         gateways: Gateways::none(),
         store: Arc::new(store),

@@ -94,7 +94,7 @@ fn service(
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
         claims: Claims::new(metrics.outside_effects.clone()),
         fan_out: Bell::new(),
-        server: ServerId::new(ambient.random()),
+        server: ServerId(ambient.random()),
         tasks: tasks.tracker.clone(),
         ambient,
         settings: Settings {

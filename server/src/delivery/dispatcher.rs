@@ -145,7 +145,7 @@ impl Dispatcher {
 
     /// Claims an endpoint's lane if it has pending deliveries and no other claim.
     pub(super) async fn claim(&self, endpoint: &WebhookId) -> Option<Claim> {
-        let claim = self.store.claim_one(Work::Lane(endpoint.clone()), &self.lease()).await;
+        let claim = self.store.claim_lane(endpoint, &self.lease()).await;
         claim.inspect_err(|error| tracing::error!(%error, %endpoint, "cannot read the outbox")).ok().flatten()
     }
 

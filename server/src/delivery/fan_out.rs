@@ -104,7 +104,7 @@ impl FanOut {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot fan events out; retrying");
-                    sleep(error.retry_after()).await;
+                    sleep(POLL).await;
                 }
             }
         }

@@ -214,7 +214,7 @@ mod tests {
             gateways: Gateways::none(),
             claims: Claims::new(Gauge::default()),
             fan_out: Bell::new(),
-            server: ServerId::new([0; 16]),
+            server: ServerId([0; 16]),
             tasks: TaskTracker::new(),
             settings: Settings {
                 base_url: String::new(),

@@ -85,8 +85,8 @@ pub(crate) struct Service {
 impl Service {
     /// Commits a change, then wakes the fan-out worker if the change has an event.
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        let mut payments = change.writes.iter().filter_map(Write::payment);
-        let has_event = payments.any(|write| write.event.is_some());
+        let has_event = |write: &Write| matches!(write, Write::Payment(write) if write.event.is_some());
+        let has_event = change.writes.iter().any(has_event);
         self.store.commit(change).await?;
         if has_event {
             self.fan_out.ring();

@@ -89,13 +89,6 @@ pub(crate) enum Write {
     DeliveryEnded(Box<Outgoing>),
 }
 
-impl Write {
-    /// The payment that it writes.
-    pub(crate) fn payment(&self) -> Option<&PaymentWrite> {
-        if let Self::Payment(write) = self { Some(write) } else { None }
-    }
-}
-
 /// A payment, new or changed.
 #[derive(Debug)]
 pub(crate) struct PaymentWrite {

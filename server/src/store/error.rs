@@ -1,8 +1,11 @@
 //! Why a store did not do what it was asked, in words that say what to do next.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use super::Conflict;
+
+/// The result of a verb.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +22,8 @@ pub(crate) enum CommitError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     /// It cannot for now, most often because its disk is full. Nothing was changed: try again.
-    #[error("the store cannot do this now: {source}")]
-    Unavailable {
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-        /// When it is worth another try.
-        retry_after: Duration,
-    },
+    #[error("the store cannot do this now: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A record is not what was written. Trying again does not help; `check` finds all that is damaged.
     #[error("the record {record} cannot be read: {what}")]
     Corrupt {
@@ -42,15 +40,7 @@ pub(crate) enum StoreError {
 impl StoreError {
     /// The store may be available again in a moment.
     pub(crate) fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self::Unavailable { source: source.into(), retry_after: Duration::from_secs(1) }
-    }
-
-    /// When it is worth another try.
-    pub(crate) fn retry_after(&self) -> Duration {
-        match self {
-            Self::Unavailable { retry_after, .. } => *retry_after,
-            Self::Corrupt { .. } | Self::Stopped => Duration::from_secs(1),
-        }
+        Self::Unavailable(source.into())
     }
 
     /// A record cannot be read.

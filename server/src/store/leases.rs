@@ -7,7 +7,7 @@ use std::{
 
 use payments_core::{PaymentId, Timestamp};
 
-use super::{Claim, Lease, ServerId, StoreError, Work};
+use super::{Claim, Lease, Result, ServerId, Work};
 
 /// The claims that count.
 #[derive(Default)]
@@ -25,70 +25,48 @@ struct Held {
     until: Timestamp,
 }
 
-/// A piece of work that is due.
-pub(crate) struct Due {
-    work: Work,
-    /// The payment whose work is done in order. While another server holds an earlier piece, a later one is not returned.
-    in_order_of: Option<PaymentId>,
-}
-
-impl Due {
-    /// Work that is done in the order of its payment.
-    pub(crate) fn in_order(work: Work, of: PaymentId) -> Self {
-        Self { work, in_order_of: Some(of) }
-    }
-}
-
-impl From<Work> for Due {
-    fn from(work: Work) -> Self {
-        Self { work, in_order_of: None }
-    }
-}
-
-impl Table {
-    /// A claim, or the server whose lease runs.
-    fn claim(&mut self, work: Work, lease: &Lease) -> Result<Claim, ServerId> {
-        if let Some(held) = self.held.get(&work).filter(|held| held.until > lease.now) {
-            return Err(held.server);
-        }
-        self.last_epoch += 1;
-        let epoch = self.last_epoch;
-        self.held.insert(work.clone(), Held { server: lease.server, epoch, until: lease.until });
-        Ok(Claim { work, epoch })
-    }
-}
+/// A piece of work that is due, and the payment whose work is done in order, if any. While another server holds an earlier
+/// piece of a payment, a later one is not claimed.
+pub(crate) type Due = (Work, Option<PaymentId>);
 
 impl Leases {
-    /// Claims a piece of work, unless a lease on it runs.
-    pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
-        self.lock().claim(work, lease).ok()
+    /// Claims a piece of work, or returns the server whose lease runs.
+    pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Result<Claim, ServerId> {
+        let mut table = self.lock();
+        if let Some(held) = table.held.get(&work).filter(|held| held.until > lease.now) {
+            return Err(held.server);
+        }
+        table.last_epoch += 1;
+        let epoch = table.last_epoch;
+        table.held.insert(work.clone(), Held { server: lease.server, epoch, until: lease.until });
+        Ok(Claim { work, epoch })
     }
 
     /// Claims the first unclaimed pieces of work, at most `at_most`, and drops leases that have ended.
-    pub(crate) fn claim_first<D: Into<Due>>(
+    pub(crate) fn claim_first(
         &self,
-        due: impl IntoIterator<Item = Result<D, StoreError>>,
+        due: impl IntoIterator<Item = Result<Due>>,
         lease: &Lease,
         at_most: usize,
-    ) -> Result<Vec<Claim>, StoreError> {
+    ) -> Result<Vec<Claim>> {
         self.lock().held.retain(|_, held| held.until > lease.now);
         let (mut claims, mut at_others) = (Vec::new(), Vec::new());
         for due in due {
             if claims.len() == at_most {
                 break;
             }
-            let Due { work, in_order_of } = match due {
-                Ok(due) => due.into(),
+            let (work, payment) = match due {
+                Ok(due) => due,
                 // The claims so far are work; the next call meets the error again.
                 Err(_) if !claims.is_empty() => break,
                 Err(error) => return Err(error),
             };
-            if in_order_of.as_ref().is_some_and(|payment| at_others.contains(payment)) {
+            if payment.as_ref().is_some_and(|payment| at_others.contains(payment)) {
                 continue;
             }
-            match self.lock().claim(work, lease) {
+            match self.claim(work, lease) {
                 Ok(claim) => claims.push(claim),
-                Err(holder) if holder != lease.server => at_others.extend(in_order_of),
+                Err(holder) if holder != lease.server => at_others.extend(payment),
                 Err(_) => {}
             }
         }

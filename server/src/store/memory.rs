@@ -232,12 +232,12 @@ impl Tables {
 
     fn due(&self, queue: Queue, now: Timestamp) -> Vec<Due> {
         let by_now = |index: &BTreeSet<(Timestamp, PaymentId)>, work: fn(PaymentId) -> Work| {
-            index.iter().take_while(|(time, _)| *time < now).map(|(_, id)| work(id.clone()).into()).collect()
+            index.iter().take_while(|(time, _)| *time < now).map(|(_, id)| (work(id.clone()), None)).collect()
         };
         let pending = self.pending_events.values();
         match queue {
-            Queue::FanOut => pending.map(|it| Due::in_order(Work::FanOut(it.id.clone()), it.payment.clone())).collect(),
-            Queue::Lanes => self.outbox.iter().map(|(endpoint, _)| Work::Lane(endpoint.clone()).into()).collect(),
+            Queue::FanOut => pending.map(|it| (Work::FanOut(it.id.clone()), Some(it.payment.clone()))).collect(),
+            Queue::Lanes => self.outbox.iter().map(|(endpoint, _)| (Work::Lane(endpoint.clone()), None)).collect(),
             Queue::Expiry => by_now(&self.expiry, Work::Expiry),
             Queue::GatewayChecks => by_now(&self.gateway_check, Work::GatewayCheck),
         }
@@ -270,14 +270,9 @@ impl Store for MemoryStore {
         self.leases.claim_first(due.into_iter().map(Ok), lease, at_most)
     }
 
-    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
-        let tables = self.tables();
-        let is_there = match &work {
-            Work::FanOut(id) => tables.pending_events.contains_key(id),
-            Work::Lane(endpoint) => tables.outbox_of(endpoint).next().is_some(),
-            Work::Expiry(id) | Work::GatewayCheck(id) => tables.sessions.contains_key(id),
-        };
-        Ok(is_there.then(|| self.leases.claim(work, lease)).flatten())
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        let has_pending = self.tables().outbox_of(endpoint).next().is_some();
+        Ok(has_pending.then(|| self.leases.claim(Work::Lane(endpoint.clone()), lease).ok()).flatten())
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {

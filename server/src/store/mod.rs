@@ -89,7 +89,7 @@ use crate::domain::{
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use disposable::Disposable;
-pub(crate) use error::{CommitError, StoreError};
+pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
 pub(crate) use sandboxed::Sandboxed;
@@ -101,15 +101,15 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
     /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
-    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError>;
-    /// Claims one piece of work; `None` if there is none or somebody has it.
-    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError>;
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>>;
+    /// Claims an endpoint's lane; `None` if it has no pending delivery or somebody has it.
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>>;
     /// Extends a claim to the end of `lease`. Returns whether it still counts.
-    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError>;
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool>;
     /// Ends a claim. The rest of the work can be claimed again at once.
-    async fn release(&self, claim: &Claim) -> Result<(), StoreError>;
+    async fn release(&self, claim: &Claim) -> Result<()>;
     /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
-    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError>;
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize>;
 
     /// The maintenance that the engine offers, if any.
     fn maintenance(&self) -> Option<&dyn Maintenance> {
@@ -117,71 +117,52 @@ pub(crate) trait Store: Send + Sync + 'static {
     }
 
     /// The API key with this hash, revoked or not.
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>>;
     /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
-    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError>;
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>>;
     /// A workspace by its id.
-    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError>;
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>>;
     /// The workspace of a developer.
-    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError>;
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>>;
 
     /// A developer's balance and volume in one currency.
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError>;
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures>;
     /// A developer's app by its id.
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError>;
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>>;
     /// A developer's apps, oldest first.
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError>;
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>>;
 
     /// The stored response of an idempotency key, however old.
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError>;
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>>;
 
     /// A payment's session, in any scope.
-    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError>;
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>>;
     /// Every payment whose refund needs manual settlement, oldest first.
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError>;
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>>;
     /// Every payment that needs manual review, oldest first.
-    async fn reviews(&self) -> Result<Vec<Session>, StoreError>;
+    async fn reviews(&self) -> Result<Vec<Session>>;
     /// How many payments there are in each environment and public status. Rows of the same two add up.
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError>;
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>>;
     /// When the oldest pending delivery was committed.
-    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError>;
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
     /// A gateway's stored token.
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError>;
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>>;
     /// A page of a developer's payments, newest first, of one public status or of all.
-    async fn payments(
-        &self,
-        scope: &Scope,
-        status: Option<&Status>,
-        page: PageRequest,
-    ) -> Result<Page<Payment>, StoreError>;
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>>;
 
     /// A webhook endpoint, in any scope.
-    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError>;
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>>;
     /// At most `at_most` webhook endpoints of a developer, oldest first, strictly after `after`.
-    async fn endpoints(
-        &self,
-        scope: &Scope,
-        after: Option<&WebhookId>,
-        at_most: usize,
-    ) -> Result<Vec<Endpoint>, StoreError>;
+    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>>;
     /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
-    async fn pending_event(
-        &self,
-        id: &EventId,
-        at_most: usize,
-    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError>;
+    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
-    async fn deliveries(
-        &self,
-        scope: &Scope,
-        endpoint: Option<&WebhookId>,
-        page: PageRequest,
-    ) -> Result<Page<Delivery>, StoreError>;
+    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
 
     /// At most `at_most` pending deliveries of an endpoint, oldest first.
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError>;
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead>;
     /// A delivery by its id.
-    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError>;
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>>;
 }
 
 /// Records that are dropped or redacted when they are old.

@@ -11,7 +11,7 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work, Write,
+    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Write,
     disposable::Disposable,
 };
 use crate::domain::{
@@ -124,8 +124,8 @@ impl Store for Sandboxed {
         Ok(claims)
     }
 
-    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
-        of_either!(self, claim_one(work.clone(), lease))
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        of_either!(self, claim_lane(endpoint, lease))
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {

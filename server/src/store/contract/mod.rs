@@ -148,7 +148,7 @@ contract! {
         work_has_one_holder_until_it_is_released_or_its_lease_ends,
         a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed,
         a_claim_that_was_released_or_taken_over_finishes_nothing,
-        one_piece_of_work_is_claimed_if_it_is_there_and_nobody_has_it,
+        a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it,
         of_a_payments_events_the_later_waits_while_another_server_has_the_earlier,
         an_endpoint_committed_before_a_payments_change_receives_its_event,
         an_event_of_a_scope_without_endpoints_is_never_pending,

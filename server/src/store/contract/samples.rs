@@ -207,7 +207,7 @@ pub(super) fn claiming(text: &str, nth: u8, claimed_at: Timestamp, until: Timest
 
 /// A lease of a server for ten seconds.
 pub(super) fn lease(server: u8, millis: i64) -> Lease {
-    Lease::new(ServerId::new([server; 16]), at(millis), 10)
+    Lease::new(ServerId([server; 16]), at(millis), 10)
 }
 
 pub(super) fn page_of(page: u32, limit: u32) -> PageRequest {

@@ -74,18 +74,18 @@ pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(sto
     assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 0);
 }
 
-pub(super) async fn one_piece_of_work_is_claimed_if_it_is_there_and_nobody_has_it(store: Arc<dyn Store>) {
-    let lane = Work::Lane(endpoint(1).endpoint.id);
-    let claim_one = async |server, millis| store.claim_one(lane.clone(), &lease(server, millis)).await.unwrap();
-    assert_eq!(claim_one(1, 0).await, None);
+pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it(store: Arc<dyn Store>) {
+    let lane = endpoint(1).endpoint.id;
+    let claim_lane = async |server, millis| store.claim_lane(&lane, &lease(server, millis)).await.unwrap();
+    assert_eq!(claim_lane(1, 0).await, None);
     fill_lane(&store, 1).await;
-    let first = claim_one(1, 0).await.unwrap();
-    assert_eq!((claim_one(2, 9_999).await, claim(&store, Queue::Lanes, 2, 9_999).await), (None, vec![]));
-    let second = claim_one(2, 10_000).await.unwrap();
+    let first = claim_lane(1, 0).await.unwrap();
+    assert_eq!((claim_lane(2, 9_999).await, claim(&store, Queue::Lanes, 2, 9_999).await), (None, vec![]));
+    let second = claim_lane(2, 10_000).await.unwrap();
     assert_ne!(first, second);
     commit(&store, vec![end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
     store.release(&second).await.unwrap();
-    assert_eq!(claim_one(1, 0).await, None);
+    assert_eq!(claim_lane(1, 0).await, None);
 }
 
 pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_has_the_earlier(store: Arc<dyn Store>) {

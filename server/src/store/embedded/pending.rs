@@ -58,10 +58,8 @@ pub(super) fn due(records: &impl Records) -> impl Iterator<Item = Result<Due, St
             let (key, value) = entry?;
             let Some(event) = keys::event_of_pending(&key) else { return Ok(None) };
             let work = Work::FanOut(event);
-            Ok(Some(match parse(&key, &value) {
-                Ok(PendingRecord { payment, .. }) => Due::in_order(work, payment),
-                Err(_) => work.into(),
-            }))
+            let payment = parse(&key, &value).ok().map(|record: PendingRecord| record.payment);
+            Ok(Some((work, payment)))
         };
         due().transpose()
     })

@@ -65,7 +65,8 @@ impl View<'_, '_> {
         }
         self.end_claim(&key, &claim)?;
         // A body that equals the data of this change's event is stored once.
-        let told = writes.iter().filter_map(Write::payment).find_map(|write| {
+        let told = writes.iter().find_map(|write| {
+            let Write::Payment(write) = write else { return None };
             let event = write.event.as_ref().filter(|event| event.data == body)?;
             Some(EventRef { payment: write.session.payment.id.clone(), event: event.id.clone() })
         });

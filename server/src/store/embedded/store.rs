@@ -56,8 +56,9 @@ impl Store for EmbeddedStore {
         }
     }
 
-    async fn claim_one(&self, work: Work, lease: &Lease) -> Result<Option<Claim>, StoreError> {
-        Ok(work::is_there(&self.database, &work)?.then(|| self.leases.claim(work, lease)).flatten())
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+        let is_empty = outbox::names(&self.database, endpoint, 1)?.is_empty();
+        Ok(if is_empty { None } else { self.leases.claim(Work::Lane(endpoint.clone()), lease).ok() })
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {

@@ -2,12 +2,12 @@
 
 use payments_core::{Timestamp, WebhookId};
 
-use super::{codec::Records, keys, outbox, packed};
-use crate::store::{StoreError, Work};
+use super::{codec::Records, keys, packed};
+use crate::store::{Due, StoreError, Work};
 
 /// Every endpoint that has pending deliveries.
-pub(super) fn lanes(records: &impl Records) -> impl Iterator<Item = Result<Work, StoreError>> {
-    endpoints_with_outbox(records).map(|endpoint| endpoint.map(Work::Lane))
+pub(super) fn lanes(records: &impl Records) -> impl Iterator<Item = Result<Due, StoreError>> {
+    endpoints_with_outbox(records).map(|endpoint| Ok((Work::Lane(endpoint?), None)))
 }
 
 /// The ids of endpoints with pending deliveries. Takes one step for each endpoint, not for each delivery.
@@ -28,28 +28,19 @@ pub(super) fn endpoints_with_outbox(records: &impl Records) -> impl Iterator<Ite
 }
 
 /// Open sessions that expired before a time, oldest first.
-pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
+pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Due, StoreError>> {
     records.range(keys::expired_before(now)).flat_map(|entry| match entry {
         Ok((_, names)) => {
-            packed::lines(&names).filter_map(|id| id.parse().ok()).map(|id| Ok(Work::Expiry(id))).collect()
+            packed::lines(&names).filter_map(|id| id.parse().ok()).map(|id| Ok((Work::Expiry(id), None))).collect()
         }
         Err(error) => vec![Err(error.into())],
     })
 }
 
 /// Payments whose gateway check is due before a time, oldest first.
-pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Work, StoreError>> {
+pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Due, StoreError>> {
     records.range(keys::checks_before(now)).filter_map(|entry| match entry {
-        Ok((key, _)) => keys::payment_to_check(&key).map(|id| Ok(Work::GatewayCheck(id))),
+        Ok((key, _)) => keys::payment_to_check(&key).map(|id| Ok((Work::GatewayCheck(id), None))),
         Err(error) => Some(Err(error.into())),
-    })
-}
-
-/// Whether a piece of work exists.
-pub(super) fn is_there(records: &impl Records, work: &Work) -> Result<bool, StoreError> {
-    Ok(match work {
-        Work::Lane(endpoint) => !outbox::names(records, endpoint, 1)?.is_empty(),
-        Work::FanOut(event) => records.has(&keys::pending_event(event))?,
-        Work::Expiry(id) | Work::GatewayCheck(id) => records.has(&keys::session(id))?,
     })
 }
