@@ -10,8 +10,10 @@ use crate::{
     metrics::Metrics,
     operations,
     store::{
-        Disposable, Sandboxed, Store,
+        Store,
+        disposable::Disposable,
         embedded::{Closing, EmbeddedStore},
+        sandboxed::Sandboxed,
     },
 };
 
@@ -42,9 +44,8 @@ impl Stores {
         let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
         let (ambient, gauges) = (Arc::clone(&self.ambient), self.metrics.sandbox.clone());
         let max_bytes = u64::from(max_mib) * 1024 * 1024;
-        let sandbox = Disposable::open(directory, max_bytes, workspace, ambient, gauges).await?;
-        let sandbox = Arc::new(sandbox);
-        self.store = Arc::new(Sandboxed::new(Arc::clone(&self.store), Arc::clone(&sandbox)));
+        let sandbox = Arc::new(Disposable::open(directory, max_bytes, workspace, ambient, gauges).await?);
+        self.store = Arc::new(Sandboxed { lasting: Arc::clone(&self.store), sandbox: Arc::clone(&sandbox) });
         self.sandbox = Some(sandbox);
         Ok(())
     }

@@ -4,23 +4,26 @@
 //! directory is named for the time at which it began, `sandbox/1764000000000`. A start removes every other one.
 
 use std::{
-    fs, io,
+    fs, io, mem,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
     thread,
     time::{Duration, Instant},
 };
 
-use payments_core::Timestamp;
-use tokio::time::{interval, sleep};
+use payments_core::{Environment, Timestamp};
+use tokio::{
+    task::spawn_blocking,
+    time::{interval, sleep},
+};
 
 use super::{
     Change, Store, Write,
     embedded::{Closing, EmbeddedStore, OpenError},
 };
-use crate::domain::Workspace;
 use crate::{
     ambient::Ambient,
+    domain::{Scope, Workspace},
     metrics::{Metrics, SandboxGauges},
 };
 
@@ -43,11 +46,12 @@ pub(crate) struct Disposable {
     workspace: Workspace,
     ambient: Arc<dyn Ambient>,
     gauges: SandboxGauges,
-    present: RwLock<Arc<Present>>,
+    present: RwLock<Present>,
 }
 
 struct Present {
-    store: EmbeddedStore,
+    /// Each use has a handle. The store stays open for it, even if it is replaced meanwhile.
+    store: Arc<EmbeddedStore>,
     closing: Closing,
     directory: PathBuf,
     begun: Timestamp,
@@ -66,12 +70,10 @@ impl Disposable {
         let now = ambient.now();
         let left = left_in(&directory)?;
         let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
-        let opened = last.and_then(|(begun, path)| match open(path, *begun, &ambient) {
-            Ok(present) => Some(present),
-            Err(error) => {
-                tracing::warn!(%error, "the sandbox's store cannot be opened; it begins anew");
-                None
-            }
+        let opened = last.and_then(|(begun, path)| {
+            let opened = Present::open(path, *begun, &ambient);
+            let warn = |error: &_| tracing::warn!(%error, "the sandbox's store cannot be opened; it begins anew");
+            opened.inspect_err(warn).ok()
         });
         for (_, path) in &left {
             if opened.as_ref().is_none_or(|opened| opened.directory != *path) {
@@ -80,24 +82,23 @@ impl Disposable {
         }
         let present = match opened {
             Some(present) => present,
-            None => begin(&directory, &workspace, &ambient).await?,
+            None => Present::begin(&directory, &workspace, &ambient).await?,
         };
-        let present = RwLock::new(Arc::new(present));
-        Ok(Self { directory, max_bytes, workspace, ambient, gauges, present })
+        Ok(Self { directory, max_bytes, workspace, ambient, gauges, present: RwLock::new(present) })
     }
 
-    /// The sandbox's workspace.
-    pub(super) fn workspace(&self) -> &Workspace {
-        &self.workspace
+    /// Whether a scope is the sandbox's.
+    pub(super) fn is_of(&self, scope: &Scope) -> bool {
+        scope.environment == Environment::Test && scope.developer_id == self.workspace.developer_id
     }
 
     /// The present store.
-    pub(super) fn store(&self) -> Handle {
-        Handle(self.present())
+    pub(super) fn store(&self) -> Arc<EmbeddedStore> {
+        Arc::clone(&self.present().store)
     }
 
-    fn present(&self) -> Arc<Present> {
-        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner))
+    fn present(&self) -> RwLockReadGuard<'_, Present> {
+        self.present.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the store whenever it is due, for as long as it is polled.
@@ -105,21 +106,18 @@ impl Disposable {
         let mut ticks = interval(EVERY);
         loop {
             ticks.tick().await;
-            let present = self.present();
-            let bytes = bytes_in(&present.directory);
+            let begun = self.present().begun;
+            let bytes = bytes_in(&self.present().directory);
             self.gauges.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-            if !is_due(present.begun, self.ambient.now(), bytes, self.max_bytes) {
+            if !is_due(begun, self.ambient.now(), bytes, self.max_bytes) {
                 continue;
             }
-            drop(present);
-            match begin(&self.directory, &self.workspace, &self.ambient).await {
+            match Present::begin(&self.directory, &self.workspace, &self.ambient).await {
                 Ok(next) => {
-                    let next = Arc::new(next);
-                    let past =
-                        std::mem::replace(&mut *self.present.write().unwrap_or_else(PoisonError::into_inner), next);
+                    let past = mem::replace(&mut *self.present.write().unwrap_or_else(PoisonError::into_inner), next);
                     self.gauges.renewals.inc();
                     tracing::info!(bytes, "the sandbox began anew: everything in it is gone");
-                    tokio::task::spawn_blocking(move || remove(past));
+                    spawn_blocking(|| past.remove());
                 }
                 Err(error) => {
                     tracing::error!(%error, "the sandbox cannot begin anew; it is tried again");
@@ -131,11 +129,7 @@ impl Disposable {
 
     /// Closes the store when nobody uses it any more.
     pub(crate) fn close(self) {
-        let present = self.present.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Present { store, closing, .. }) = alone(present, LAST_USES) {
-            drop(store);
-            closing.wait();
-        }
+        self.present.into_inner().unwrap_or_else(PoisonError::into_inner).close(LAST_USES);
     }
 
     /// Removes the stores that an earlier run left, on a server that has no disposable store.
@@ -147,50 +141,48 @@ impl Disposable {
     }
 }
 
-/// A use of a store. The store stays open for it, even if it is replaced meanwhile.
-pub(super) struct Handle(Arc<Present>);
-
-impl std::ops::Deref for Handle {
-    type Target = EmbeddedStore;
-
-    fn deref(&self) -> &EmbeddedStore {
-        &self.0.store
+impl Present {
+    fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
+        // The operator's metrics count the lasting store's commits only.
+        let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), Metrics::new().commits)?;
+        Ok(Self { store: Arc::new(store), closing, directory: directory.to_owned(), begun })
     }
-}
 
-fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
-    // The operator's metrics count the lasting store's commits only.
-    let commits = Metrics::new().commits;
-    let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), commits)?;
-    Ok(Present { store, closing, directory: directory.to_owned(), begun })
-}
-
-async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambient>) -> Result<Present, OpenError> {
-    // Later than every earlier store, even if the clock stepped back.
-    let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
-    let now = ambient.now();
-    let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
-    let path = directory.join(begun.as_millis().to_string());
-    let (ambient, at) = (Arc::clone(ambient), path.clone());
-    let opened = tokio::task::spawn_blocking(move || open(&at, begun, &ambient)).await;
-    let outcome = match opened.map_err(io::Error::other)? {
-        Ok(present) => {
-            let own = Change::of(Write::Workspace(Workspace { version: 0, ..workspace.clone() }));
-            match present.store.commit(own).await {
-                Ok(()) => return Ok(present),
-                Err(error) => {
-                    let (store, closing) = (present.store, present.closing);
-                    drop(store);
-                    let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
-                    io::Error::other(error).into()
-                }
-            }
+    /// Begins a store with the sandbox's workspace. If that fails, nothing is left of it: the disk may be full.
+    async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
+        // Later than every earlier store, even if the clock stepped back.
+        let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
+        let now = ambient.now();
+        let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
+        let (path, ambient) = (directory.join(begun.as_millis().to_string()), Arc::clone(ambient));
+        let open = move || Self::open(&path, begun, &ambient).inspect_err(|_| remove_directory(&path));
+        let present = spawn_blocking(open).await.map_err(io::Error::other)??;
+        let own = Write::Workspace(Workspace { version: 0, ..workspace.clone() });
+        if let Err(error) = present.store.commit(Change::of(own)).await {
+            let _ = spawn_blocking(|| present.remove()).await;
+            return Err(io::Error::other(error).into());
         }
-        Err(error) => error,
-    };
-    // The disk may be full, and the next try begins again.
-    remove_directory(&path);
-    Err(outcome)
+        Ok(present)
+    }
+
+    /// Closes the store when nobody uses it any more, or leaves it open if that takes longer than `at_most`.
+    fn close(self, at_most: Duration) {
+        let begun = Instant::now();
+        while Arc::strong_count(&self.store) > 1 && begun.elapsed() < at_most {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if let Some(store) = Arc::into_inner(self.store) {
+            drop(store);
+            self.closing.wait();
+        }
+    }
+
+    /// Removes the store when nobody uses it any more. Its engine would stop the process if its journal vanished earlier.
+    fn remove(self) {
+        let directory = self.directory.clone();
+        self.close(Duration::MAX);
+        remove_directory(&directory);
+    }
 }
 
 /// The stores in a directory, oldest first.
@@ -224,29 +216,6 @@ fn bytes_in(directory: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
-}
-
-/// Waits until nobody else uses a store; `None` if that takes longer than `at_most`.
-fn alone(mut present: Arc<Present>, at_most: Duration) -> Option<Present> {
-    let begun = Instant::now();
-    loop {
-        match Arc::try_unwrap(present) {
-            Ok(alone) => return Some(alone),
-            Err(shared) if begun.elapsed() < at_most => present = shared,
-            Err(_) => return None,
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Removes a replaced store when nobody uses it any more. Its engine would stop the process if its journal vanished earlier.
-fn remove(past: Arc<Present>) {
-    let directory = past.directory.clone();
-    if let Some(Present { store, closing, .. }) = alone(past, Duration::MAX) {
-        drop(store);
-        closing.wait();
-    }
-    remove_directory(&directory);
 }
 
 fn remove_directory(directory: &Path) {

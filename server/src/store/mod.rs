@@ -66,14 +66,14 @@ mod change;
 mod claim;
 #[cfg(test)]
 mod contract;
-mod disposable;
+pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
 mod leases;
 mod maintenance;
 #[cfg(test)]
 pub(crate) mod memory;
-mod sandboxed;
+pub(crate) mod sandboxed;
 
 use async_trait::async_trait;
 use payments_core::{
@@ -88,11 +88,9 @@ use crate::domain::{
 
 pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
-pub(crate) use disposable::Disposable;
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
-pub(crate) use sandboxed::Sandboxed;
 
 /// The records of the server, and the work that waits.
 #[async_trait]

@@ -11,7 +11,7 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Write,
+    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Result, Store, Write,
     disposable::Disposable,
 };
 use crate::domain::{
@@ -21,19 +21,20 @@ use crate::domain::{
 
 /// The lasting store and the sandbox's.
 pub(crate) struct Sandboxed {
-    lasting: Arc<dyn Store>,
-    sandbox: Arc<Disposable>,
+    pub(crate) lasting: Arc<dyn Store>,
+    pub(crate) sandbox: Arc<Disposable>,
 }
 
 impl Sandboxed {
-    pub(crate) fn new(lasting: Arc<dyn Store>, sandbox: Arc<Disposable>) -> Self {
-        Self { lasting, sandbox }
+    /// The store of a scope's records.
+    fn of(&self, scope: &Scope) -> Arc<dyn Store> {
+        if self.sandbox.is_of(scope) { self.sandbox.store() } else { Arc::clone(&self.lasting) }
     }
 
     /// Whether a change goes to the sandbox's store. Sandbox records from before it had a store of its own are changed in the
     /// lasting one.
-    async fn is_of_sandbox(&self, change: &Change) -> Result<bool, StoreError> {
-        if !scope_of(change).is_some_and(|scope| self.is_sandbox(&scope)) {
+    async fn is_of_sandbox(&self, change: &Change) -> Result<bool> {
+        if !scope_of(change).is_some_and(|scope| self.sandbox.is_of(&scope)) {
             return Ok(false);
         }
         for write in &change.writes {
@@ -52,10 +53,6 @@ impl Sandboxed {
         }
         Ok(true)
     }
-
-    fn is_sandbox(&self, scope: &Scope) -> bool {
-        scope.environment == Environment::Test && scope.developer_id == self.sandbox.workspace().developer_id
-    }
 }
 
 /// The scope of a change; `None` if it has none, or if its records stay in the lasting store.
@@ -73,33 +70,14 @@ fn scope_of(change: &Change) -> Option<Scope> {
     of_key.or_else(|| change.writes.iter().find_map(of_write))
 }
 
-/// Asks the store that holds a scope's records.
-macro_rules! of_scope {
-    ($self:ident, $scope:expr, $verb:ident ( $($argument:expr),* )) => {
-        match $self.is_sandbox($scope) {
-            true => $self.sandbox.store().$verb($($argument),*).await,
-            false => $self.lasting.$verb($($argument),*).await,
-        }
-    };
-}
-
 /// Asks the lasting store, then the sandbox's: an id does not tell which store holds its record.
 macro_rules! of_either {
-    ($self:ident, $verb:ident ( $($argument:expr),* )) => {
+    ($self:ident.$verb:ident($($argument:expr),*)) => {
         match $self.lasting.$verb($($argument),*).await? {
-            Some(found) => Ok(Some(found)),
             None => $self.sandbox.store().$verb($($argument),*).await,
+            found => Ok(found),
         }
     };
-}
-
-/// Joins the lists of both, the lasting store's first.
-macro_rules! of_both {
-    ($self:ident, $verb:ident ( $($argument:expr),* )) => {{
-        let mut all = $self.lasting.$verb($($argument),*).await?;
-        all.extend($self.sandbox.store().$verb($($argument),*).await?);
-        Ok(all)
-    }};
 }
 
 #[async_trait]
@@ -111,150 +89,111 @@ impl Store for Sandboxed {
         }
     }
 
-    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         let mut claims = self.lasting.claim(queue, lease, at_most).await?;
         // The sandbox moves no money, so it has no gateway checks.
         if queue != Queue::GatewayChecks {
-            match self.sandbox.store().claim(queue, lease, at_most - claims.len()).await {
-                Ok(others) => claims.extend(others),
-                // It must not stop the work of the lasting store.
-                Err(error) => tracing::error!(%error, "cannot claim work of the sandbox"),
-            }
+            let others = self.sandbox.store().claim(queue, lease, at_most - claims.len()).await;
+            // An error must not stop the work of the lasting store.
+            let others = others.inspect_err(|error| tracing::error!(%error, "cannot claim work of the sandbox"));
+            claims.extend(others.unwrap_or_default());
         }
         Ok(claims)
     }
-
-    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
-        of_either!(self, claim_lane(endpoint, lease))
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+        of_either!(self.claim_lane(endpoint, lease))
     }
-
-    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         Ok(self.lasting.renew(claim, lease).await? || self.sandbox.store().renew(claim, lease).await?)
     }
-
-    async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+    async fn release(&self, claim: &Claim) -> Result<()> {
         self.lasting.release(claim).await?;
         self.sandbox.store().release(claim).await
     }
 
-    // The sandbox's records are dropped with their store.
+    // One of both stores, by the scope.
 
-    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
-        self.lasting.prune(what, before, at_most).await
+    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures> {
+        self.of(scope).figures(scope, currency).await
+    }
+    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>> {
+        self.of(&key.scope).kept_response(key).await
+    }
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>> {
+        self.of(scope).payments(scope, status, page).await
+    }
+    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
+        self.of(scope).endpoints(scope, after, at_most).await
+    }
+    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
+        self.of(scope).deliveries(scope, to, page).await
     }
 
-    fn maintenance(&self) -> Option<&dyn Maintenance> {
-        self.lasting.maintenance()
+    // One of both stores, by trying. An endpoint's deliveries and a payment's pending events are in its own store.
+
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
+        of_either!(self.session(id))
+    }
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
+        of_either!(self.endpoint(id))
+    }
+    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
+        of_either!(self.pending_event(id, at_most))
+    }
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
+        of_either!(self.outgoing(id))
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
-        self.lasting.api_key(hash).await
-    }
+    // Both stores.
 
-    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
-        self.lasting.api_keys().await
-    }
-
-    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
-        self.lasting.workspace(id).await
-    }
-
-    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
-        self.lasting.workspace_of(developer).await
-    }
-
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
-        of_scope!(self, scope, figures(scope, currency))
-    }
-
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
-        self.lasting.app(developer, id).await
-    }
-
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
-        self.lasting.apps(developer).await
-    }
-
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
-        of_scope!(self, &key.scope, kept_response(key))
-    }
-
-    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
-        of_either!(self, session(id))
-    }
-
-    // The sandbox moves no money, so nobody has anything to decide.
-
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
-        self.lasting.unsettled_refunds().await
-    }
-
-    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
-        self.lasting.reviews().await
-    }
-
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
-        of_both!(self, payments_by_status())
-    }
-
-    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
-        let sandbox = self.sandbox.store().oldest_in_outbox().await?;
-        Ok(self.lasting.oldest_in_outbox().await?.into_iter().chain(sandbox).min())
-    }
-
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
-        self.lasting.gateway_token(name).await
-    }
-
-    async fn payments(
-        &self,
-        scope: &Scope,
-        status: Option<&Status>,
-        page: PageRequest,
-    ) -> Result<Page<Payment>, StoreError> {
-        of_scope!(self, scope, payments(scope, status, page))
-    }
-
-    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
-        of_either!(self, endpoint(id))
-    }
-
-    async fn endpoints(
-        &self,
-        scope: &Scope,
-        after: Option<&WebhookId>,
-        at_most: usize,
-    ) -> Result<Vec<Endpoint>, StoreError> {
-        of_scope!(self, scope, endpoints(scope, after, at_most))
-    }
-
-    async fn pending_event(
-        &self,
-        id: &EventId,
-        at_most: usize,
-    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
-        // An event goes to the endpoints in its payment's store.
-        of_either!(self, pending_event(id, at_most))
-    }
-
-    async fn deliveries(
-        &self,
-        scope: &Scope,
-        endpoint: Option<&WebhookId>,
-        page: PageRequest,
-    ) -> Result<Page<Delivery>, StoreError> {
-        of_scope!(self, scope, deliveries(scope, endpoint, page))
-    }
-
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
-        // An endpoint's deliveries are in the endpoint's store.
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
         let mut head = self.lasting.outbox(endpoint, at_most).await?;
         let other = self.sandbox.store().outbox(endpoint, at_most).await?;
         head.ids.extend(other.ids);
         Ok(OutboxHead { is_all: head.is_all && other.is_all, ..head })
     }
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
+        let rows = self.lasting.payments_by_status().await?;
+        Ok([rows, self.sandbox.store().payments_by_status().await?].concat())
+    }
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
+        let oldest = self.lasting.oldest_in_outbox().await?;
+        Ok(oldest.into_iter().chain(self.sandbox.store().oldest_in_outbox().await?).min())
+    }
 
-    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
-        of_either!(self, outgoing(id))
+    // The lasting store alone. The sandbox moves no money, and its records are dropped with their store.
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+        self.lasting.prune(what, before, at_most).await
+    }
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        self.lasting.maintenance()
+    }
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        self.lasting.api_key(hash).await
+    }
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
+        self.lasting.api_keys().await
+    }
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
+        self.lasting.workspace(id).await
+    }
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
+        self.lasting.workspace_of(developer).await
+    }
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
+        self.lasting.app(developer, id).await
+    }
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
+        self.lasting.apps(developer).await
+    }
+    async fn unsettled_refunds(&self) -> Result<Vec<Session>> {
+        self.lasting.unsettled_refunds().await
+    }
+    async fn reviews(&self) -> Result<Vec<Session>> {
+        self.lasting.reviews().await
+    }
+    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>> {
+        self.lasting.gateway_token(name).await
     }
 }
