@@ -3,12 +3,9 @@
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
-use warp::{
-    http::{HeaderValue, header},
-    reply::Response,
-};
+use warp::http::{StatusCode, header};
 
-use super::route::Outcome;
+use super::{reply, route::Outcome};
 
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -29,7 +26,7 @@ pub(super) struct Asset {
     content: &'static str,
     kind: &'static str,
     /// Its URL, with a hash of its content.
-    address: String,
+    pub(super) address: String,
 }
 
 impl Asset {
@@ -39,16 +36,12 @@ impl Asset {
         Self { content, kind, address: format!("/assets/{path}?{hash}") }
     }
 
-    pub(super) fn address(&self) -> &str {
-        &self.address
-    }
-
     pub(super) async fn serve(&self) -> Outcome {
-        let mut response = Response::new(self.content.into());
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        Ok(response)
+        let headers = [
+            (header::CONTENT_TYPE, self.kind),
+            (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        Ok(reply::response(StatusCode::OK, self.content, headers))
     }
 }

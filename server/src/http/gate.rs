@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use warp::{
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
     reply::Response,
 };
 
 use super::{
     limit::Verdict,
+    page,
     reply::Problem,
     request::Request,
     route::{Access, Found},
@@ -17,31 +18,28 @@ use crate::service::{Caller, Service};
 
 /// Checks a request that has a route and calls its handler.
 pub(super) async fn answer(found: Found, mut request: Request) -> Response {
-    request.params = found.params;
-    let mut show: Box<dyn FnOnce(Problem) -> Response + Send> = Box::new(Problem::into_response);
-    let server = Arc::clone(&request.server);
-    let by_address = |request: &Request| server.limits.take_address(request.peer, &request.headers);
+    request.id = found.id;
+    let (server, client) = (Arc::clone(&request.server), request.addresses.client);
+    let page_headers = matches!(found.route.access, Access::Page(_)).then(|| request.headers.clone());
     let (verdict, handling) = match found.route.access {
         Access::Keyed(handle) => match authenticate(&server.service, &request.headers).await {
             Ok(caller) => (server.limits.take_key(&caller.key_id), handle(caller, request)),
             // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
         },
-        Access::Keyless(handle) => (by_address(&request), handle(request)),
-        Access::Page { handle, show: as_page } => {
-            let headers = request.headers.clone();
-            show = Box::new(move |problem| as_page(&headers, problem));
-            (by_address(&request), handle(request))
-        }
+        Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client), handle(request)),
         Access::Unlimited(handle) => (Verdict::UNLIMITED, handle(request)),
     };
     let outcome = match (verdict.retry_after(), found.allow) {
-        (Some(seconds), _) => Err(Problem::TooManyRequests(seconds)),
-        (None, Some(methods)) => Err(Problem::MethodNotAllowed(methods)),
+        (Some(seconds), _) => Err(Problem::too_many_requests(seconds)),
+        (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
         (None, None) => handling.await,
     };
-    let mut response = outcome.unwrap_or_else(show);
-    verdict.write(&mut response);
+    let mut response = outcome.unwrap_or_else(|problem| match page_headers {
+        Some(headers) => page::refusal(&headers, problem),
+        None => problem.into_response(),
+    });
+    response.extensions_mut().insert(verdict);
     response
 }
 
@@ -52,12 +50,12 @@ async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, 
     let key = authorizations
         .find_map(bearer_token)
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let key =
-        key.ok_or(Problem::Unauthorized("API key missing: send Authorization: Bearer <key> or x-api-key: <key>"))?;
-    let caller = service.caller(key.trim()).await?;
-    caller.ok_or(Problem::Unauthorized(
-        "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off",
-    ))
+    let unauthorized = |message| Problem::new(StatusCode::UNAUTHORIZED, message);
+    let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
+    let caller = service.caller(key.ok_or_else(|| unauthorized(missing))?.trim()).await?;
+    let invalid =
+        "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off";
+    caller.ok_or_else(|| unauthorized(invalid))
 }
 
 /// Parses a Bearer token. The scheme is case-insensitive (RFC 9110, section 11.1).

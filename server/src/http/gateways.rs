@@ -8,33 +8,25 @@ use serde_json::json;
 use tokio::time::timeout;
 use warp::http::StatusCode;
 
-use super::{page::see_other, reply, request::Request, route::Outcome};
+use super::{
+    reply::{self, see_other},
+    request::Request,
+    route::Outcome,
+};
 use crate::service::{Hint, Refused};
 
 /// How long a returning customer waits for the gateway before the checkout page shows that the payment is processing.
 const WAIT: Duration = Duration::from_secs(8);
 
-pub(super) async fn return_from_bkash(request: Request) -> Outcome {
-    let hint = match request.query("status").as_deref() {
+/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The
+/// gateway's word for what the customer did is in the query parameter `word`.
+pub(super) async fn customer_returned(request: Request, word: &str) -> Outcome {
+    let hint = match request.query(word).as_deref() {
         Some("success") => Hint::Approved,
         Some("failure" | "cancel") => Hint::GaveUp,
         _ => Hint::None,
     };
-    redirect(request, hint).await
-}
-
-pub(super) async fn return_from_stripe(request: Request) -> Outcome {
-    let hint = match request.query("outcome").as_deref() {
-        Some("success") => Hint::Approved,
-        Some("cancel") => Hint::GaveUp,
-        _ => Hint::None,
-    };
-    redirect(request, hint).await
-}
-
-/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page.
-async fn redirect(request: Request, hint: Hint) -> Outcome {
-    let id = request.param("id");
+    let id = &request.id;
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
     // A separate task, so that the query completes even if the customer disconnects.

@@ -4,16 +4,16 @@
 //! even longer heads, with the same status and no body.
 
 use hyper::server::conn::http1;
-use warp::http::Request;
+use warp::http::{Request, StatusCode};
 
 use super::reply::Problem;
 
 /// Maximum length of path and query (414 beyond).
-pub(super) const MAX_URI_BYTES: usize = 8 * 1024;
+const MAX_URI_BYTES: usize = 8 * 1024;
 /// Maximum number of header fields (431 beyond).
-pub(super) const MAX_FIELDS: usize = 64;
+const MAX_FIELDS: usize = 64;
 /// Maximum length of request line and header fields together (431 beyond).
-pub(super) const MAX_HEAD_BYTES: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// hyper's limits: more fields than we allow, and the longest URI that it supports.
 const READ_FIELDS: usize = 256;
@@ -30,12 +30,16 @@ pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let uri = uri.authority().map_or(0, |authority| authority.as_str().len()) + path;
     if uri > MAX_URI_BYTES {
-        return Err(Problem::UriTooLong);
+        let message = format!("the path and query must be at most {MAX_URI_BYTES} bytes");
+        return Err(Problem::new(StatusCode::URI_TOO_LONG, message));
     }
     let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len());
     let head = request.method().as_str().len() + uri + "  HTTP/1.1\r\n\r\n".len() + fields.sum::<usize>();
     if request.headers().len() > MAX_FIELDS || head > MAX_HEAD_BYTES {
-        return Err(Problem::HeadTooLarge);
+        let message = format!(
+            "the request line and headers must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} headers"
+        );
+        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
     }
     Ok(())
 }

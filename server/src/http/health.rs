@@ -3,10 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use warp::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    reply::Response,
-};
+use warp::http::{HeaderMap, StatusCode, header};
 
 use super::{
     reply::{self, Problem},
@@ -16,33 +13,27 @@ use super::{
 
 /// Liveness: the process responds, with or without its store.
 pub(super) async fn alive(_: Request) -> Outcome {
-    ok()
-}
-
-fn ok() -> Outcome {
     reply::json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
 }
 
 /// Readiness: the store is readable, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
-        return Err(Problem::Unavailable("the server is shutting down".into()));
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"));
     }
     request.service().is_ready().await?;
-    ok()
+    alive(request).await
 }
 
 /// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.
 pub(super) async fn metrics(request: Request) -> Outcome {
-    if !may_read(&request.server.metrics_from, request.peer, &request.headers) {
+    if !may_read(&request.server.metrics_from, request.addresses.peer, &request.headers) {
         return Err(Problem::no_such_path());
     }
     let observed = request.service().observe().await?;
-    let text = request.server.metrics.text(&observed).map_err(|error| Problem::Internal(error.to_string()))?;
-    let mut response = Response::new(text.into());
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    Ok(response)
+    let text = request.server.metrics.text(&observed).map_err(Problem::internal)?;
+    let kind = (header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Ok(reply::response(StatusCode::OK, text, [kind]))
 }
 
 /// Rejects proxied requests, because behind a proxy on this machine every peer is local.
@@ -60,7 +51,7 @@ mod tests {
         let networks = ["127.0.0.0/8".parse().unwrap(), "10.1.0.0/16".parse().unwrap()];
         let plain = HeaderMap::new();
         let mut forwarded = HeaderMap::new();
-        forwarded.insert("x-forwarded-for", HeaderValue::from_static("127.0.0.1"));
+        forwarded.insert("x-forwarded-for", "127.0.0.1".parse().unwrap());
         for (peer, may) in [("127.0.0.1", true), ("::ffff:127.0.0.1", true), ("10.1.2.3", true), ("10.2.0.1", false)] {
             assert_eq!(may_read(&networks, peer.parse().unwrap(), &plain), may, "{peer}");
             assert!(!may_read(&networks, peer.parse().unwrap(), &forwarded));

@@ -18,7 +18,7 @@ use warp::{
 
 use super::{
     client_address::{TrustedProxies, network_of},
-    windows::{Taken, Windows},
+    windows::Windows,
 };
 
 /// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 25 MB.
@@ -43,19 +43,14 @@ impl RateLimits {
         self.keys.take(key.clone(), Instant::now())
     }
 
-    /// Counts a request for its client address.
-    pub(super) fn take_address(&self, peer: IpAddr, headers: &HeaderMap) -> Verdict {
-        self.take(self.counted_as(peer, headers))
-    }
-
-    /// Returns the address or IPv6 network that a request counts for.
-    pub(super) fn counted_as(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// Returns the client's address, or IPv6 network, that a request counts for.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         network_of(self.proxies.client(peer, headers))
     }
 
-    /// Counts a request for the result of [`counted_as`](Self::counted_as).
-    pub(super) fn take(&self, counted_as: IpAddr) -> Verdict {
-        self.addresses.take(counted_as, Instant::now())
+    /// Counts a request for the result of [`client`](Self::client).
+    pub(super) fn take_client(&self, client: IpAddr) -> Verdict {
+        self.addresses.take(client, Instant::now())
     }
 }
 
@@ -80,10 +75,8 @@ impl Verdict {
         self.0?.retry_after
     }
 
-    /// Writes `X-RateLimit-Limit` and `X-RateLimit-Remaining`, and `Retry-After` beyond the limit. Marks the response, so
-    /// that [`is_checked`] is true.
+    /// Writes `X-RateLimit-Limit` and `X-RateLimit-Remaining`, and `Retry-After` beyond the limit.
     pub(super) fn write(self, response: &mut Response) {
-        response.extensions_mut().insert(Checked);
         if let Some(counted) = self.0 {
             let headers = response.headers_mut();
             headers.insert("x-ratelimit-limit", counted.limit.into());
@@ -93,14 +86,6 @@ impl Verdict {
             }
         }
     }
-}
-
-#[derive(Clone, Copy)]
-struct Checked;
-
-/// Whether the response's request has already been counted, or has no limit.
-pub(super) fn is_checked(response: &Response) -> bool {
-    response.extensions().get::<Checked>().is_some()
 }
 
 /// The rate limit for one kind of key.
@@ -124,17 +109,13 @@ impl<K: Hash + Eq + Clone> Limit<K> {
         if taken.evicted {
             self.evicted.inc();
         }
-        Verdict(Some(self.counted(taken)))
-    }
-
-    fn counted(&self, taken: Taken) -> Counted {
         // Round up, so that a retry after this time succeeds.
         let seconds = taken.left.as_secs() + u64::from(taken.left.subsec_nanos() > 0);
-        Counted {
+        Verdict(Some(Counted {
             limit: self.per_window,
             remaining: taken.remaining.unwrap_or(0),
             retry_after: taken.remaining.is_none().then_some(seconds),
-        }
+        }))
     }
 }
 
@@ -181,8 +162,8 @@ mod tests {
     #[test]
     fn an_ipv6_64_network_counts_as_one_and_a_mapped_address_as_ipv4() {
         let limits = RateLimits::new(0, 1, TrustedProxies::default(), &Counter::default());
-        let refused =
-            |text: &str| limits.take_address(text.parse().unwrap(), &HeaderMap::new()).retry_after().is_some();
+        let client = |text: &str| limits.client(text.parse().unwrap(), &HeaderMap::new());
+        let refused = |text: &str| limits.take_client(client(text)).retry_after().is_some();
         assert!(!refused("2001:db8:1:2::1"));
         assert!(refused("2001:db8:1:2:ffff::9"));
         assert!(!refused("2001:db8:1:3::1"));

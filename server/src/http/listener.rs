@@ -4,7 +4,12 @@
 //! with hyper's HTTP/1 builder and calls warp as a service.
 
 use std::{
-    convert::Infallible, future::Future, io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -14,7 +19,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::Semaphore,
     time::{Instant, sleep, timeout},
 };
@@ -29,10 +34,10 @@ use warp::{
 use super::{
     by_address::ConnectionsByAddress,
     head,
-    limit::{self, RateLimits},
+    limit::{RateLimits, Verdict},
     lingering::Lingering,
     reply::Problem,
-    request::Peer,
+    request::Addresses,
     route::OTHER,
     routes::{Routes, find},
 };
@@ -73,7 +78,7 @@ impl Listener {
     }
 
     /// Serves until `stop`, then lets requests in flight finish.
-    pub(crate) async fn serve(self, edge: Edge, stop: impl Future<Output = ()>) {
+    pub(crate) async fn serve(self, edge: Edge, stop: CancellationToken) {
         let edge = Arc::new(edge);
         let permits = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
@@ -81,19 +86,14 @@ impl Listener {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head).keep_alive(true);
         head::configure(&mut http);
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepted = async {
-                // The semaphore is never closed. Accept nothing without a permit.
-                let permit = Arc::clone(&permits).acquire_owned().await;
-                (self.socket.accept().await, permit)
-            };
-            let (accepted, permit) = tokio::select! {
-                () = &mut stop => break,
-                accepted = accepted => accepted,
-            };
+        let accept = async || {
+            // The semaphore is never closed. Accept nothing without a permit.
+            let permit = Arc::clone(&permits).acquire_owned().await;
+            (self.socket.accept().await, permit)
+        };
+        while let Some((accepted, permit)) = stop.run_until_cancelled(accept()).await {
             let (stream, peer) = match accepted {
-                Ok((stream, peer)) => (stream, Peer(peer.ip())),
+                Ok((stream, address)) => (stream, address.ip()),
                 Err(error) => {
                     // Usually the process has no free file descriptor; retry shortly.
                     tracing::warn!(%error, "cannot accept a connection");
@@ -101,27 +101,24 @@ impl Listener {
                     continue;
                 }
             };
-            let Some(admitted) = edge.addresses.admit(peer.0) else {
+            let Some(admitted) = edge.addresses.admit(peer) else {
                 edge.metrics.connections_closed.inc();
                 continue;
             };
-            let connection = connection(&http, stream, peer, Arc::clone(&edge));
-            let connection = connections.watch(connection);
-            let open = edge.metrics.connections.clone();
-            open.inc();
-            let abort = abort.clone();
-            let unreadable = edge.metrics.unreadable.clone();
+            // Responses are written whole, so Nagle's algorithm would only delay them.
+            let _ = stream.set_nodelay(true);
+            let shared = Arc::clone(&edge);
+            let service = service_fn(move |request| Arc::clone(&shared).respond(peer, request));
+            let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
+            let (metrics, abort) = (edge.metrics.clone(), abort.clone());
+            metrics.connections.inc();
             edge.tasks.spawn(async move {
-                tokio::select! {
-                    // Ignore broken connections; count unparsable requests.
-                    ended = connection => {
-                        if ended.is_err_and(|error| error.is_parse()) {
-                            unreadable.inc();
-                        }
-                    }
-                    () = abort.cancelled() => {}
+                // Ignore broken connections; count unparsable requests.
+                let ended = abort.run_until_cancelled(connection).await;
+                if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_parse())) {
+                    metrics.unreadable.inc();
                 }
-                open.dec();
+                metrics.connections.dec();
                 drop((permit, admitted));
             });
         }
@@ -144,24 +141,12 @@ pub(crate) struct Edge {
     pub(crate) tasks: TaskTracker,
 }
 
-fn connection(
-    http: &http1::Builder,
-    stream: TcpStream,
-    peer: Peer,
-    edge: Arc<Edge>,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + 'static {
-    // Responses are written whole, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| Arc::clone(&edge).respond(peer, request));
-    http.serve_connection(TokioIo::new(stream), service)
-}
-
 impl Edge {
     /// Responds to one request, even if its handler panics. Adds the request id, which the log shares, and the rate-limit
     /// headers.
     async fn respond(
         self: Arc<Self>,
-        peer: Peer,
+        peer: IpAddr,
         mut request: Request<body::Incoming>,
     ) -> Result<Response, Infallible> {
         let begun = Instant::now();
@@ -170,25 +155,23 @@ impl Edge {
         let route = found.as_ref().map_or(OTHER, |found| found.label);
         let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
         let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
-        request.extensions_mut().insert(peer);
+        let client = self.limits.client(peer, request.headers());
+        request.extensions_mut().insert(Addresses { peer, client });
         found.map(|found| request.extensions_mut().insert(found));
-        let counted_as = self.limits.counted_as(peer.0, request.headers());
         let handled = AssertUnwindSafe(self.handle(request)).catch_unwind();
-        let mut response = match handled.instrument(span.clone()).await {
-            Ok(response) => response,
-            Err(_) => {
-                self.metrics.panics.inc();
-                span.in_scope(|| Problem::Internal("the handler panicked".into()).into_response())
-            }
-        };
-        if !limit::is_checked(&response) {
+        let mut response = handled.instrument(span.clone()).await.unwrap_or_else(|_| {
+            self.metrics.panics.inc();
+            span.in_scope(|| Problem::internal("the handler panicked").into_response())
+        });
+        let verdict = response.extensions_mut().remove::<Verdict>().unwrap_or_else(|| {
             // Not counted yet, because the path or the key is unknown.
-            let verdict = self.limits.take(counted_as);
+            let verdict = self.limits.take_client(client);
             if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
-                response = Problem::TooManyRequests(seconds).into_response();
+                response = Problem::too_many_requests(seconds).into_response();
             }
-            verdict.write(&mut response);
-        }
+            verdict
+        });
+        verdict.write(&mut response);
         let (status, took) = (response.status().as_u16(), begun.elapsed());
         self.metrics.answered(route, method.as_str(), status, took);
         span.in_scope(|| tracing::debug!(route, status, micros = took.as_micros(), "answered"));
@@ -205,16 +188,17 @@ impl Edge {
         if let Err(problem) = head::check(&request) {
             return problem.into_response();
         }
-        match warp::service(self.routes.clone()).call(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        let Ok(response) = warp::service(self.routes.clone()).call(request).await;
+        response
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
     use warp::Filter;
 
     use super::*;
@@ -231,7 +215,7 @@ mod tests {
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
         let (ambient, tasks) = (Arc::new(OperatingSystem), TaskTracker::new());
         let edge = Edge { routes, ambient, limits, addresses, metrics, tasks };
-        tokio::spawn(listener.serve(edge, std::future::pending()));
+        tokio::spawn(listener.serve(edge, CancellationToken::new()));
         address
     }
 

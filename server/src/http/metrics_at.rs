@@ -3,7 +3,7 @@
 //! Metrics reveal business figures. Behind a proxy on the same machine every peer is local, so a public server's main
 //! listener cannot tell the operator from others. There, `/metrics` has a separate listener or is off.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
 use super::{
     by_address::ConnectionsByAddress,
@@ -12,15 +12,7 @@ use super::{
     routes::{Parts, routes},
     server::Server,
 };
-use crate::reach::Reach;
-
-/// The address for `/metrics` is not available.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} for /metrics: {source}; choose another with --metrics-listen")]
-pub(crate) struct CannotListen {
-    address: SocketAddr,
-    source: io::Error,
-}
+use crate::{failure::Failure, reach::Reach};
 
 /// The listener that serves `/metrics`.
 pub(crate) enum MetricsAt {
@@ -37,7 +29,7 @@ impl MetricsAt {
     const CONNECTIONS: usize = 8;
 
     /// Binds the requested address. Without one, chooses the main listener of a local server, and none on a public one.
-    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CannotListen> {
+    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, Failure> {
         let Some(requested) = requested else {
             if reach == Reach::Local {
                 return Ok(Self::Main);
@@ -46,9 +38,10 @@ impl MetricsAt {
             return Ok(Self::Nowhere);
         };
         let bounds = Limits { connections: Self::CONNECTIONS, ..bounds };
-        let cannot = |source| CannotListen { address: requested, source };
-        let listener = Listener::bind(requested, bounds).await.map_err(cannot)?;
-        tracing::info!("/metrics is on http://{}", listener.address().map_err(cannot)?);
+        let listener = Listener::bind(requested, bounds).await.map_err(|error| {
+            format!("cannot listen on {requested} for /metrics: {error}; choose another with --metrics-listen")
+        })?;
+        tracing::info!("/metrics is on http://{}", listener.address()?);
         Ok(Self::Own(listener))
     }
 
@@ -71,6 +64,6 @@ impl MetricsAt {
             metrics: server.metrics.requests.clone(),
             tasks: server.service.tasks.clone(),
         };
-        listener.serve(edge, server.stopping.cancelled()).await;
+        listener.serve(edge, server.stopping.clone()).await;
     }
 }

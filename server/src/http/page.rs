@@ -19,10 +19,10 @@ use warp::{
     reply::Response,
 };
 
-use self::words::{COOKIE, Language, Words};
+use self::words::{COOKIE, Language, Text};
 use super::{
-    assets::{CHECKOUT_SCRIPT, CHECKOUT_STYLE},
-    reply::Problem,
+    assets,
+    reply::{self, Problem, StaticHeader, see_other},
     request::Request,
     route::Outcome,
 };
@@ -31,23 +31,12 @@ use crate::{
     service::{CheckoutView, Refused, Service},
 };
 
-/// The URLs of the page's style and script.
-#[derive(Clone, Copy)]
-struct Addresses {
-    style: &'static str,
-    script: &'static str,
-}
-
-fn addresses() -> Addresses {
-    Addresses { style: CHECKOUT_STYLE.address(), script: CHECKOUT_SCRIPT.address() }
-}
-
 /// `GET`: shows the page, or redirects.
 pub(super) async fn visit(request: Request) -> Outcome {
     let page = Page::of(&request);
     let outcome = match request.query("go") {
         Some(_) => page.redirect().await,
-        None => page.show(StatusCode::OK, Shown::default()).await,
+        None => page.show(Shown::default()).await,
     };
     Ok(page.finish(outcome))
 }
@@ -71,7 +60,8 @@ struct Page<'p> {
 /// What the page shows beyond the session's state.
 #[derive(Default)]
 struct Shown<'s> {
-    fault: Option<&'static str>,
+    status: StatusCode,
+    fault: Option<Text>,
     /// The typed phone number, if it is invalid.
     wrong_phone: Option<&'s str>,
 }
@@ -81,7 +71,7 @@ impl<'p> Page<'p> {
         let chosen = request.query("lang");
         let language = Language::of(chosen.as_deref(), &request.headers);
         let is_chosen = chosen.as_deref() == Some(language.code());
-        Self { service: request.service(), id: request.param("id"), language, is_chosen }
+        Self { service: request.service(), id: &request.id, language, is_chosen }
     }
 
     /// Shows errors as a page, and stores a chosen language in a cookie.
@@ -98,31 +88,23 @@ impl<'p> Page<'p> {
         format!("/checkout/{}?lang={}", self.id, self.language.code())
     }
 
-    async fn show(&self, status: StatusCode, shown: Shown<'_>) -> Result<Response, Problem> {
-        let view = self.service.checkout_view(self.id).await?;
-        let CheckoutView { session, paid_at, customer_url, .. } = &view;
-        let words = self.language.words();
-        let unpaid = |title| View::Unpaid { title };
-        let state = match session.status {
-            RawStatus::Paid => View::Paid { time: paid_at.map(in_dhaka) },
-            RawStatus::Failed => unpaid(words.failed),
-            RawStatus::Cancelled => unpaid(words.cancelled),
+    async fn show(&self, shown: Shown<'_>) -> Outcome {
+        let checkout = self.service.checkout_view(self.id).await?;
+        let session = &checkout.session;
+        let view = match session.status {
+            RawStatus::Paid => View::Paid,
+            RawStatus::Failed => View::Unpaid(words::FAILED),
+            RawStatus::Cancelled => View::Unpaid(words::CANCELLED),
             RawStatus::Refunded => View::Refunded,
-            RawStatus::Processing => View::Processing { customer_url: customer_url.as_deref() },
-            _ if session.is_expired => unpaid(words.expired),
+            RawStatus::Processing => View::Processing,
+            _ if session.is_expired => View::Unpaid(words::EXPIRED),
             _ if session.is_simulated => View::Simulator,
-            _ => View::Choice {
-                phone: match shown.wrong_phone {
-                    Some(typed) => typed.to_owned(),
-                    None => known_phone(session),
-                },
-                phone_fault: shown.wrong_phone.is_some(),
-            },
+            _ => View::Choice,
         };
-        self.render(status, &view, state, shown.fault)
+        self.render(&checkout, view, shown)
     }
 
-    async fn submit(&self, form: &[u8]) -> Result<Response, Problem> {
+    async fn submit(&self, form: &[u8]) -> Outcome {
         let field = |wanted: &str| {
             let mut pairs = url::form_urlencoded::parse(form);
             pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
@@ -135,8 +117,8 @@ impl<'p> Page<'p> {
                 let typed = field("phoneNumber").filter(|text| !text.trim().is_empty());
                 let number = typed.as_deref().map(str::parse::<MobileNumber>).transpose();
                 let Ok(number) = number else {
-                    let shown = Shown { wrong_phone: typed.as_deref(), fault: None };
-                    return self.show(StatusCode::BAD_REQUEST, shown).await;
+                    let (status, wrong_phone) = (StatusCode::BAD_REQUEST, typed.as_deref());
+                    return self.show(Shown { status, wrong_phone, fault: None }).await;
                 };
                 let pay = Pay {
                     payment_method: field("paymentMethod").and_then(|word| PaymentMethod::known(&word)),
@@ -145,21 +127,19 @@ impl<'p> Page<'p> {
                 };
                 self.service.pay(self.id, &pay).await.map(|_| ())
             }
-            _ => return self.show(StatusCode::OK, Shown::default()).await,
+            _ => return self.show(Shown::default()).await,
         };
-        let words = self.language.words();
-        let fault = |status, text| (status, Shown { fault: Some(text), wrong_phone: None });
-        let (status, shown) = match outcome {
+        let (status, fault) = match outcome {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
             // A second click, a reload, another tab: show the current state.
-            Err(Refused::Payment(_)) => (StatusCode::OK, Shown::default()),
+            Err(Refused::Payment(_)) => (StatusCode::OK, None),
             Err(Refused::Gateway(GatewayError::Refused { .. }) | Refused::NoGateway(_)) => {
-                fault(StatusCode::UNPROCESSABLE_ENTITY, words.refused)
+                (StatusCode::UNPROCESSABLE_ENTITY, Some(words::REFUSED))
             }
-            Err(Refused::Gateway(_)) => fault(StatusCode::SERVICE_UNAVAILABLE, words.no_answer),
+            Err(Refused::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),
             Err(refused) => return Err(refused.into()),
         };
-        self.show(status, shown).await
+        self.show(Shown { status, fault, wrong_phone: None }).await
     }
 
     async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), Refused> {
@@ -167,43 +147,34 @@ impl<'p> Page<'p> {
     }
 
     /// Redirects to the gateway or the shop, if the state calls for it.
-    async fn redirect(&self) -> Result<Response, Problem> {
-        let view = self.service.checkout_view(self.id).await?;
-        let session = &view.session;
-        let target = match (&view.customer_url, &session.status) {
-            (Some(target), _) => View::Redirect { target: target.clone(), to_shop: false },
+    async fn redirect(&self) -> Outcome {
+        let checkout = self.service.checkout_view(self.id).await?;
+        let session = &checkout.session;
+        let view = match (&checkout.customer_url, &session.status) {
+            (Some(target), _) => View::Redirect { target, to_shop: false },
             (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) if !session.is_simulated => {
-                View::Redirect { target: view.way_back.clone(), to_shop: true }
+                View::Redirect { target: &checkout.way_back, to_shop: true }
             }
-            _ => return self.show(StatusCode::OK, Shown::default()).await,
+            _ => return self.show(Shown::default()).await,
         };
-        self.render(StatusCode::OK, &view, target, None)
+        self.render(&checkout, view, Shown::default())
     }
 
-    fn render(
-        &self,
-        status: StatusCode,
-        checkout: &CheckoutView,
-        view: View<'_>,
-        fault: Option<&'static str>,
-    ) -> Result<Response, Problem> {
-        let session = &checkout.session;
-        let is_finished = matches!(view, View::Paid { .. } | View::Unpaid { .. } | View::Refunded);
+    fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown<'_>) -> Outcome {
+        let CheckoutView { session, way_back, .. } = checkout;
+        let is_finished = matches!(view, View::Paid | View::Unpaid(_) | View::Refunded);
+        let status = shown.status;
         let page = CheckoutPage {
+            checkout,
             session,
             amount: money(session.amount, session.currency),
             view,
-            fault,
-            wants_phone: session.payment_methods.contains(&PaymentMethod::Mfs),
-            next: checkout.way_back.clone(),
-            next_host: (session.is_simulated && is_finished).then(|| host_of(&checkout.way_back)).flatten(),
+            shown,
+            next_host: if session.is_simulated && is_finished { host_of(way_back) } else { None },
             here: self.here(),
             language: self.language,
-            words: self.language.words(),
-            assets: addresses(),
         };
-        let html = page.render().map_err(|error| Problem::Internal(error.to_string()))?;
-        Ok(document(status, self.language, html))
+        Ok(document(status, self.language, page.render().map_err(Problem::internal)?, None))
     }
 }
 
@@ -211,18 +182,15 @@ impl<'p> Page<'p> {
 #[derive(Template)]
 #[template(path = "checkout.html")]
 struct CheckoutPage<'s> {
+    checkout: &'s CheckoutView,
     session: &'s CheckoutSession,
     amount: String,
     view: View<'s>,
-    fault: Option<&'static str>,
-    wants_phone: bool,
-    next: String,
-    /// The host of `next`, if the page shows it.
+    shown: Shown<'s>,
+    /// The shop's host, if the page shows it.
     next_host: Option<String>,
     here: String,
     language: Language,
-    words: &'static Words,
-    assets: Addresses,
 }
 
 /// The states of the page.
@@ -230,32 +198,23 @@ enum View<'v> {
     /// A test session waits for one of the simulator's buttons.
     Simulator,
     /// A live session waits for the customer to choose how to pay.
-    Choice {
-        phone: String,
-        phone_fault: bool,
-    },
+    Choice,
     /// A redirect to the gateway or the shop.
     Redirect {
-        target: String,
+        target: &'v str,
         to_shop: bool,
     },
     /// The server is querying the gateway.
-    Processing {
-        customer_url: Option<&'v str>,
-    },
-    Paid {
-        time: Option<String>,
-    },
+    Processing,
+    Paid,
     /// Failed, cancelled or expired.
-    Unpaid {
-        title: &'static str,
-    },
+    Unpaid(Text),
     Refunded,
 }
 
 impl View<'_> {
     fn is_to_pay(&self) -> bool {
-        matches!(self, Self::Simulator | Self::Choice { .. })
+        matches!(self, Self::Simulator | Self::Choice)
     }
 }
 
@@ -263,11 +222,9 @@ impl View<'_> {
 #[derive(Template)]
 #[template(path = "checkout_notice.html")]
 struct NoticePage {
-    title: &'static str,
-    text: &'static str,
+    title: Text,
+    text: Text,
     language: Language,
-    words: &'static Words,
-    assets: Addresses,
 }
 
 /// Renders an error as a page, in the language that the headers prefer.
@@ -277,25 +234,16 @@ pub(super) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
 
 /// Renders an error as a page. Status and headers are those of the API's error.
 fn notice(language: Language, problem: Problem) -> Response {
-    let words = language.words();
-    let (title, text) = match &problem {
-        Problem::NotFound(_) => (words.unknown, words.unknown_note),
-        Problem::TooManyRequests(_) => (words.trouble, words.too_many),
-        _ => (words.trouble, words.trouble_note),
+    let (title, text) = match problem.status {
+        StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
+        StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
+        _ => (words::TROUBLE, words::TROUBLE_NOTE),
     };
-    let page = NoticePage { title, text, language, words, assets: addresses() };
-    let plain = problem.into_response();
-    match page.render() {
-        Ok(html) => {
-            let mut response = document(plain.status(), language, html);
-            for name in [header::RETRY_AFTER, header::ALLOW] {
-                response.headers_mut().extend(plain.headers().get(&name).cloned().map(|value| (name, value)));
-            }
-            response
-        }
+    match (NoticePage { title, text, language }).render() {
+        Ok(html) => document(problem.status, language, html, problem.header),
         Err(error) => {
             tracing::error!(%error, "cannot render a page");
-            plain
+            problem.into_response()
         }
     }
 }
@@ -304,10 +252,8 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
                       frame-ancestors 'none'; base-uri 'none'";
 
 /// Builds a response with an HTML document and its security headers.
-fn document(status: StatusCode, language: Language, html: String) -> Response {
-    let mut response = Response::new(html.into());
-    *response.status_mut() = status;
-    for (name, value) in [
+fn document(status: StatusCode, language: Language, html: String, extra: Option<StaticHeader>) -> Response {
+    let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_LANGUAGE, language.code()),
         (header::VARY, "Accept-Language, Cookie"),
@@ -315,17 +261,8 @@ fn document(status: StatusCode, language: Language, html: String) -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-pub(super) fn see_other(target: &str) -> Response {
-    let mut response = Response::new("".into());
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    response.headers_mut().extend(HeaderValue::from_str(target).ok().map(|target| (header::LOCATION, target)));
-    response
+    ];
+    reply::response(status, html, headers.into_iter().chain(extra))
 }
 
 /// Returns the host of a URL, with a port other than the scheme's default. The host is in ASCII, against homographs, and
@@ -342,13 +279,10 @@ fn known_phone(session: &CheckoutSession) -> String {
     number.map(|number| number.as_str().to_owned()).unwrap_or_default()
 }
 
-/// Formats a time in Dhaka's time zone, UTC+6 all year.
+/// Formats a time in Dhaka's time zone, UTC+6 all year, to the minute.
 fn in_dhaka(time: Timestamp) -> String {
-    let text = time.plus_seconds(6 * 60 * 60).to_string();
-    match (text.get(..10), text.get(11..16)) {
-        (Some(day), Some(minute)) => format!("{day} {minute}"),
-        _ => text,
-    }
+    let text = time.plus_seconds(6 * 60 * 60).to_string().replace('T', " ");
+    text.chars().take("2023-11-15 04:13".len()).collect()
 }
 
 /// Formats an amount: ৳1,250.00 or $12.50. Digits are Latin in both languages, as on the gateways' pages, so that
@@ -358,15 +292,11 @@ fn money(amount: Amount, currency: Currency) -> String {
         Currency::Bdt => '৳',
         Currency::Usd => '$',
     };
-    let digits = (amount.as_minor() / 100).to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+    let mut digits = (amount.as_minor() / 100).to_string();
+    for comma in (1..digits.len().saturating_sub(2)).rev().step_by(3) {
+        digits.insert(comma, ',');
     }
-    format!("{sign}{grouped}.{:02}", amount.as_minor() % 100)
+    format!("{sign}{digits}.{:02}", amount.as_minor() % 100)
 }
 
 #[cfg(test)]

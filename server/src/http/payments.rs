@@ -18,11 +18,11 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
-    reply::json(StatusCode::OK, &request.service().payment(&caller, request.param("id")).await?)
+    reply::json(StatusCode::OK, &request.service().payment(&caller, &request.id).await?)
 }
 
 pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
-    let (service, id) = (Arc::clone(request.service()), request.param("id").to_owned());
+    let (service, id) = (Arc::clone(request.service()), request.id.clone());
     idempotent(caller, request, StatusCode::OK, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;
         service.refund_payment(&caller, &id, params, identity.as_ref()).await

@@ -4,7 +4,7 @@ use askama::Template;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::assets::REFERENCE_STYLE;
+use super::assets;
 use crate::service::SANDBOX_KEY;
 
 /// The examples' key if the sandbox is off.
@@ -36,52 +36,17 @@ impl Reference {
     }
 }
 
+/// The page. It walks the OpenAPI document; missing parts read as empty, and tests check that none is missing.
 #[derive(Template)]
 #[template(path = "docs.html")]
-struct DocsPage {
-    title: String,
-    intro: String,
-    groups: Vec<Group>,
-    event: Shape,
-    event_text: String,
-    event_headers: Vec<Field>,
-    shapes: Vec<Shape>,
-    errors: Vec<(String, String)>,
-    base_url: String,
+struct DocsPage<'d> {
+    document: &'d Value,
+    base_url: &'d str,
+    /// The key of the examples.
     key: &'static str,
-    style: &'static str,
 }
 
-struct Group {
-    name: String,
-    description: String,
-    operations: Vec<Operation>,
-}
-
-struct Operation {
-    id: String,
-    method: String,
-    path: String,
-    summary: String,
-    description: String,
-    needs_key: bool,
-    parameters: Vec<Field>,
-    body: Option<Shape>,
-    responses: Vec<Response>,
-    example: String,
-}
-
-struct Response {
-    status: String,
-    description: String,
-    shape: Option<String>,
-}
-
-struct Shape {
-    name: String,
-    fields: Vec<Field>,
-}
-
+/// A field of a schema, or a parameter.
 struct Field {
     name: String,
     kind: String,
@@ -90,162 +55,95 @@ struct Field {
 }
 
 fn render(base_url: &str, key: &'static str) -> Result<String, String> {
-    let description: Value = serde_json::from_str(DESCRIPTION).map_err(|error| error.to_string())?;
-    let docs = Docs { description: &description, key };
-    docs.page(base_url).render().map_err(|error| error.to_string())
+    let document = serde_json::from_str(DESCRIPTION).map_err(|error| error.to_string())?;
+    DocsPage { document: &document, base_url, key }.render().map_err(|error| error.to_string())
 }
 
-/// Reads the OpenAPI document as far as the page needs it. Missing parts read as empty; tests check that none is missing.
-struct Docs<'d> {
-    description: &'d Value,
-    /// The key of the examples.
-    key: &'static str,
-}
-
-impl<'d> Docs<'d> {
-    fn page(&self, base_url: &str) -> DocsPage {
-        let description = self.description;
-        let operations: Vec<(&str, Operation)> = object(&description["paths"])
-            .flat_map(|(path, methods)| object(methods).map(move |(method, operation)| (path, method, operation)))
-            .map(|(path, method, operation)| {
-                (text(&operation["tags"][0]), self.operation(path, method, operation, base_url))
-            })
-            .collect();
-        let mut groups: Vec<Group> = Vec::new();
-        for tag in list(&description["tags"]) {
-            let description = prose(text(&tag["description"]));
-            groups.push(Group { name: text(&tag["name"]).into(), description, operations: Vec::new() });
-        }
-        for (tag, operation) in operations {
-            if let Some(group) = groups.iter_mut().find(|group| group.name == tag) {
-                group.operations.push(operation);
-            }
-        }
-        let event = &description["webhooks"]["event"]["post"];
-        let components = &description["components"];
-        let shapes = object(&components["schemas"]).filter(|(name, _)| !name.starts_with("Create") && *name != "Event");
-        DocsPage {
-            title: text(&description["info"]["title"]).into(),
-            intro: prose(text(&description["info"]["description"])),
-            groups,
-            event: self.shape("Event"),
-            event_text: prose(text(&event["description"])),
-            event_headers: list(&event["parameters"]).map(|parameter| self.parameter(parameter)).collect(),
-            shapes: shapes.map(|(name, _)| self.shape(name)).filter(|shape| !shape.fields.is_empty()).collect(),
-            errors: ERRORS
-                .iter()
-                .map(|(status, name)| {
-                    ((*status).to_owned(), prose(text(&components["responses"][name]["description"])))
-                })
-                .collect(),
-            base_url: base_url.to_owned(),
-            key: self.key,
-            style: REFERENCE_STYLE.address(),
-        }
+impl<'d> DocsPage<'d> {
+    /// The operations with a tag: path, method and description.
+    fn operations(&self, tag: &Value) -> impl Iterator<Item = (&'d str, String, &'d Value)> {
+        object(&self.document["paths"])
+            .flat_map(|(path, methods)| object(methods).map(move |row| (path, row)))
+            .filter(move |(_, (_, operation))| operation["tags"][0] == *tag)
+            .map(|(path, (method, operation))| (path, method.to_uppercase(), operation))
     }
 
-    fn operation(&self, path: &str, method: &str, operation: &'d Value, base_url: &str) -> Operation {
-        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-        let needs_key = operation["security"].is_null();
-        Operation {
-            id: text(&operation["operationId"]).into(),
-            method: method.to_uppercase(),
-            path: path.into(),
-            summary: text(&operation["summary"]).into(),
-            description: prose(text(&operation["description"])),
-            needs_key,
-            parameters: list(&operation["parameters"]).map(|parameter| self.parameter(parameter)).collect(),
-            body: name_of(schema).map(|name| self.shape(name)),
-            responses: object(&operation["responses"])
-                .map(|(status, response)| {
-                    let response = self.resolved(response);
-                    let schema = &response["content"]["application/json"]["schema"];
-                    Response {
-                        status: status.into(),
-                        description: prose(text(&response["description"])),
-                        shape: name_of(schema).filter(|name| *name != "Error").map(str::to_owned),
-                    }
-                })
-                .collect(),
-            example: self.example(path, method, schema, needs_key, base_url),
-        }
-    }
-
-    fn example(&self, path: &str, method: &str, schema: &Value, needs_key: bool, base_url: &str) -> String {
-        let path = path.replace("{id}", "$ID");
+    fn example(&self, path: &str, method: &str, operation: &Value) -> String {
+        let url = format!("\"{}{}\"", self.base_url, path.replace("{id}", "$ID"));
         let mut lines = match method {
-            "get" => vec![format!("curl \"{base_url}{path}\"")],
-            method => vec![format!("curl -X {} \"{base_url}{path}\"", method.to_uppercase())],
+            "GET" => vec![format!("curl {url}")],
+            method => vec![format!("curl -X {method} {url}")],
         };
-        if needs_key {
+        if operation["security"].is_null() {
             lines.push(format!("-H 'Authorization: Bearer {}'", self.key));
         }
-        if let Some(name) = name_of(schema) {
-            let schema = &self.description["components"]["schemas"][name];
-            let required: Vec<&str> = list(&schema["required"]).map(text).collect();
-            let sample = |(name, property): (&str, &Value)| (name.to_owned(), sample(property));
-            let body: Map<String, Value> =
-                object(&schema["properties"]).filter(|(name, _)| required.contains(name)).map(sample).collect();
+        if let Some(name) = schema_of(&operation["requestBody"]) {
+            let schema = &self.document["components"]["schemas"][name];
+            let required = object(&schema["properties"]).filter(|(name, _)| requires(schema, name));
+            let body: Map<String, Value> = required.map(|(name, schema)| (name.to_owned(), sample(schema))).collect();
             lines.push("-H 'Content-Type: application/json'".into());
             lines.push(format!("-d '{}'", Value::Object(body)));
         }
         lines.join(" \\\n  ")
     }
 
+    /// The schemas that the page lists: those that have fields and are neither a request of their own nor the event.
+    fn shapes(&self) -> impl Iterator<Item = &'d str> {
+        let schemas = object(&self.document["components"]["schemas"]);
+        let shown = schemas.filter(|(name, schema)| {
+            !name.starts_with("Create") && *name != "Event" && schema["properties"].is_object()
+        });
+        shown.map(|(name, _)| name)
+    }
+
     /// Reads the fields of a schema, each followed by its aliases. Aliases whose generated names would clash with their
     /// field's are in `dependentSchemas`, which generators ignore.
-    fn shape(&self, name: &str) -> Shape {
-        let schema = &self.description["components"]["schemas"][name];
-        let requires = |form: &Value, field: &str| list(&form["required"]).any(|required| text(required) == field);
-        let field = |name: &str, property: &Value, is_required| Field {
-            name: name.into(),
-            kind: kind(property),
-            is_required,
-            description: prose(text(&property["description"])),
-        };
+    fn fields(&self, name: &str) -> Vec<Field> {
+        let schema = &self.document["components"]["schemas"][name];
         let mut fields = Vec::new();
         for (name, property) in object(&schema["properties"]) {
             let is_required = requires(schema, name);
-            fields.push(field(name, property, is_required));
+            fields.push(Field::new(name, kind(property), is_required, property));
             let dependent = &schema["dependentSchemas"][name];
             for (alias, property) in object(&dependent["properties"]) {
-                fields.push(field(alias, property, is_required && requires(dependent, alias)));
+                let is_required = is_required && requires(dependent, alias);
+                fields.push(Field::new(alias, kind(property), is_required, property));
             }
         }
-        Shape { name: name.into(), fields }
-    }
-
-    fn parameter(&self, parameter: &Value) -> Field {
-        Field {
-            name: text(&parameter["name"]).into(),
-            kind: format!("{}, {}", text(&parameter["in"]), kind(&parameter["schema"])),
-            is_required: parameter["required"] == true,
-            description: prose(text(&parameter["description"])),
-        }
+        fields
     }
 
     /// Resolves a `$ref`.
     fn resolved(&self, value: &'d Value) -> &'d Value {
         let pointer = value["$ref"].as_str().and_then(|pointer| pointer.strip_prefix('#'));
-        pointer.and_then(|pointer| self.description.pointer(pointer)).unwrap_or(value)
+        pointer.and_then(|pointer| self.document.pointer(pointer)).unwrap_or(value)
     }
 }
 
-/// The errors that the page explains once for all routes.
-const ERRORS: [(&str, &str); 12] = [
-    ("400", "Invalid"),
-    ("401", "Unauthorized"),
-    ("403", "Forbidden"),
-    ("404", "NotFound"),
-    ("405", "MethodNotAllowed"),
-    ("408", "Timeout"),
-    ("409", "Conflict"),
-    ("413", "TooLarge"),
-    ("422", "Unprocessable"),
-    ("429", "TooMany"),
-    ("500", "Internal"),
-    ("503", "Unavailable"),
-];
+impl Field {
+    fn new(name: &str, kind: String, is_required: bool, described: &Value) -> Self {
+        Self { name: name.into(), kind, is_required, description: prose(&described["description"]) }
+    }
+}
+
+/// Reads the parameters of an operation.
+fn parameters(operation: &Value) -> Vec<Field> {
+    let field = |parameter: &Value| {
+        let kind = format!("{}, {}", text(&parameter["in"]), kind(&parameter["schema"]));
+        Field::new(text(&parameter["name"]), kind, parameter["required"] == true, parameter)
+    };
+    list(&operation["parameters"]).map(field).collect()
+}
+
+/// Whether a schema requires a field.
+fn requires(schema: &Value, field: &str) -> bool {
+    list(&schema["required"]).any(|required| required == field)
+}
+
+/// The name of the schema of a request's or response's body.
+fn schema_of(message: &Value) -> Option<&str> {
+    name_of(&message["content"]["application/json"]["schema"])
+}
 
 fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
@@ -296,25 +194,18 @@ fn sample(schema: &Value) -> Value {
 }
 
 /// Converts text to HTML. The document uses only paragraphs, `code` and **bold**.
-fn prose(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let paragraph = |text: &str| {
-        let mut html = String::new();
-        for (index, part) in text.split('`').enumerate() {
-            if index % 2 == 1 {
-                html.push_str(&format!("<code>{part}</code>"));
-                continue;
-            }
-            for (index, part) in part.split("**").enumerate() {
-                match index % 2 {
-                    1 => html.push_str(&format!("<strong>{part}</strong>")),
-                    _ => html.push_str(part),
-                }
-            }
-        }
-        html
+fn prose(value: &Value) -> String {
+    let escaped = text(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    marked(&marked(&escaped, "`", "code"), "**", "strong").replace("\n\n", "</p><p>")
+}
+
+/// Replaces each pair of marks by an element.
+fn marked(text: &str, mark: &str, element: &str) -> String {
+    let part = |(index, part): (usize, &str)| match index % 2 {
+        1 => format!("<{element}>{part}</{element}>"),
+        _ => part.to_owned(),
     };
-    escaped.split("\n\n").map(paragraph).collect::<Vec<_>>().join("</p><p>")
+    text.split(mark).enumerate().map(part).collect()
 }
 
 #[cfg(test)]
@@ -343,6 +234,9 @@ mod tests {
 
     #[test]
     fn prose_escapes_html_before_it_adds_markup() {
-        assert_eq!(prose("a <b> `x<y` **z**\n\nn"), "a &lt;b&gt; <code>x&lt;y</code> <strong>z</strong></p><p>n");
+        assert_eq!(
+            prose(&"a <b> `x<y` **z**\n\nn".into()),
+            "a &lt;b&gt; <code>x&lt;y</code> <strong>z</strong></p><p>n"
+        );
     }
 }

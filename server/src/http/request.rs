@@ -1,12 +1,6 @@
 //! The request that handlers receive: parsed by warp, body not yet read.
 
-use std::{
-    convert::Infallible,
-    net::{IpAddr, Ipv4Addr},
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -14,7 +8,7 @@ use payments_core::{Invalid, PageRequest};
 use tokio::time::timeout;
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
 };
 
 use super::{reply::Problem, server::Server};
@@ -25,39 +19,25 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The peer's address. The listener adds it to each request's extensions.
+/// The addresses of a request's sender. The listener adds them to each request's extensions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
+pub(super) struct Addresses {
+    /// The peer: the client or its proxy.
+    pub(super) peer: IpAddr,
+    /// The client's address, or IPv6 network, that the request counts for.
+    pub(super) client: IpAddr,
+}
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
-
-/// Path parameters, by their names in the route's template.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Params(Vec<(&'static str, String)>);
-
-impl Params {
-    pub(super) fn new<'p>(params: impl Iterator<Item = (&'static str, &'p str)>) -> Self {
-        Self(params.map(|(name, value)| (name, value.to_owned())).collect())
-    }
-
-    pub(super) fn has_empty(&self) -> bool {
-        self.0.iter().any(|(_, value)| value.is_empty())
-    }
-
-    /// Returns a parameter, not decoded; empty if the template does not have it.
-    pub(super) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
-    }
-}
 
 /// A parsed request.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
     pub(super) path: String,
-    pub(super) params: Params,
+    /// The path parameter `{id}`, not decoded; empty if the route has none.
+    pub(super) id: String,
     pub(super) headers: HeaderMap,
-    /// The peer's address: the client's, or its proxy's.
-    pub(super) peer: IpAddr,
+    pub(super) addresses: Addresses,
     query: String,
     body: Body,
 }
@@ -67,15 +47,14 @@ pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), 
     warp::path::full()
         .and(warp::header::headers_cloned())
         .and(warp::query::raw().or_else(|_| async { Ok::<_, Infallible>((String::new(),)) }))
-        .and(warp::ext::optional())
+        .and(warp::ext::get())
         .and(warp::body::stream())
-        .map(move |path: warp::path::FullPath, headers, query, peer: Option<Peer>, body| Request {
+        .map(move |path: warp::path::FullPath, headers, query, addresses, body| Request {
             server: Arc::clone(&server),
             path: path.as_str().to_owned(),
-            params: Params::default(),
+            id: String::new(),
             headers,
-            // The listener sets the peer of every request.
-            peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
+            addresses,
             query,
             body: to_bytes(body),
         })
@@ -90,11 +69,6 @@ impl Request {
         &self.server.service
     }
 
-    /// Returns a path parameter, not decoded.
-    pub(super) fn param(&self, name: &str) -> &str {
-        self.params.get(name)
-    }
-
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
     pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
         let mut bytes = BytesMut::new();
@@ -102,13 +76,16 @@ impl Request {
             while let Some(chunk) = self.body.next().await {
                 let chunk = chunk.map_err(|_| Invalid::new("the body is incomplete; send the request again"))?;
                 if bytes.len() + chunk.len() > MAX_BODY_BYTES {
-                    return Err(Problem::BodyTooLarge);
+                    let message = format!("the body must be at most {MAX_BODY_BYTES} bytes");
+                    return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message));
                 }
                 bytes.extend_from_slice(&chunk);
             }
             Ok(())
         };
-        timeout(BODY_DEADLINE, all).await.map_err(|_| Problem::BodyTimeout)??;
+        let late =
+            |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send the request again");
+        timeout(BODY_DEADLINE, all).await.map_err(late)??;
         Ok(bytes.freeze())
     }
 

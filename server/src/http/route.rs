@@ -3,15 +3,9 @@
 use std::{collections::BTreeMap, pin::Pin};
 
 use matchit::Router;
-use warp::{
-    http::{HeaderMap, Method},
-    reply::Response,
-};
+use warp::{http::Method, reply::Response};
 
-use super::{
-    reply::Problem,
-    request::{Params, Request},
-};
+use super::{reply::Problem, request::Request};
 use crate::service::Caller;
 
 /// What a handler returns.
@@ -35,8 +29,8 @@ pub(super) enum Access {
     Keyed(fn(Caller, Request) -> Handling),
     /// Needs no key; limited per client address.
     Keyless(fn(Request) -> Handling),
-    /// Needs no key; limited per client address. `show` renders an error as a page for people.
-    Page { handle: fn(Request) -> Handling, show: fn(&HeaderMap, Problem) -> Response },
+    /// Needs no key; limited per client address. Errors are pages for people.
+    Page(fn(Request) -> Handling),
     /// Needs no key; not limited.
     Unlimited(fn(Request) -> Handling),
 }
@@ -64,8 +58,8 @@ pub(super) struct Found {
     pub(super) allow: Option<&'static str>,
     /// The metrics label: the template, or `other` if the path ends with a slash.
     pub(super) label: &'static str,
-    /// The path parameters.
-    pub(super) params: Params,
+    /// The path parameter `{id}`, not decoded; empty if the template has none.
+    pub(super) id: String,
 }
 
 impl Table {
@@ -85,9 +79,8 @@ impl Table {
     /// Finds the route of a method and a path. Ignores a trailing slash.
     pub(super) fn find(&'static self, method: &Method, path: &str) -> Option<Found> {
         let found = self.0.at(path.strip_suffix('/').unwrap_or(path)).ok()?;
-        let params = Params::new(found.params.iter());
         // matchit matches empty parameters in the middle of a path: `/api/v1/payments//refund`.
-        if params.has_empty() {
+        if found.params.iter().any(|(_, value)| value.is_empty()) {
             return None;
         }
         let Resource { routes, allow } = found.value;
@@ -98,7 +91,7 @@ impl Table {
             route: route.unwrap_or(first),
             label: if path.ends_with('/') { OTHER } else { first.template },
             allow: route.is_none().then_some(allow.as_str()),
-            params,
+            id: found.params.get("id").unwrap_or_default().to_owned(),
         })
     }
 }

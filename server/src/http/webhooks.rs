@@ -22,12 +22,12 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
-    request.service().remove_webhook(&caller, request.param("id")).await?;
+    request.service().remove_webhook(&caller, &request.id).await?;
     reply::json(StatusCode::OK, &json!({"success": true, "message": "Webhook endpoint removed"}))
 }
 
 pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
-    let (service, id) = (Arc::clone(request.service()), request.param("id").to_owned());
+    let (service, id) = (Arc::clone(request.service()), request.id.clone());
     idempotent(caller, request, StatusCode::OK, |caller, body, identity| async move {
         // The request has no parameters; its body may be empty.
         Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;

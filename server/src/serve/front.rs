@@ -69,7 +69,7 @@ impl Front {
         });
         let routes = http::routes(&server, metrics_at.parts());
         let edge = Edge { routes, ambient, limits, addresses, metrics: requests, tasks };
-        tokio::join!(listener.serve(edge, server.stopping.cancelled()), metrics_at.serve(&server));
+        tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server));
     }
 }
 
