@@ -15,15 +15,14 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::{
-        AdminArgs, AdminCommand, AppsCommand, KeysCommand, ReconcileCommand, RefundsCommand, ResolveAs,
-        WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, KeysCommand, ReconcileCommand, RefundsCommand, WorkspacesCommand,
     },
     delivery::{Bell, Sender, TargetPolicy},
     descriptors::Shares,
     failure::Failure,
     gateway::Gateways,
     metrics::Metrics,
-    service::{AdminReply, AdminRequest, Claims, Ending, Service, Settings},
+    service::{AdminReply, AdminRequest, Claims, KeyRow, RefundRow, ReviewRow, Service, Settings},
     store::{ServerId, embedded::EmbeddedStore},
 };
 
@@ -42,31 +41,32 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
 /// Converts a command to the service's request.
 fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
     Ok(match command {
-        AdminCommand::Workspaces(WorkspacesCommand::Create { name, admin }) => {
-            (AdminRequest::CreateWorkspace { name }, admin)
+        AdminCommand::Workspaces(Admin { command: WorkspacesCommand::Create { name }, args }) => {
+            (AdminRequest::CreateWorkspace { name }, args)
         }
-        AdminCommand::Keys(KeysCommand::Create { workspace, environment, app, admin }) => {
-            (AdminRequest::CreateKey { workspace, environment: environment.into(), app }, admin)
+        AdminCommand::Keys(Admin { command: KeysCommand::Create { workspace, environment, app }, args }) => {
+            (AdminRequest::CreateKey { workspace, environment, app }, args)
         }
-        AdminCommand::Keys(KeysCommand::List { admin }) => (AdminRequest::ListKeys, admin),
-        AdminCommand::Keys(KeysCommand::Revoke { id, admin }) => (AdminRequest::RevokeKey { id }, admin),
-        AdminCommand::Keys(KeysCommand::Rotate { id, admin }) => (AdminRequest::RotateKey { id }, admin),
-        AdminCommand::Apps(AppsCommand::Create { workspace, name, redirect_uris, webhook_url, admin }) => {
-            (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, admin)
+        AdminCommand::Keys(Admin { command: KeysCommand::List, args }) => (AdminRequest::ListKeys, args),
+        AdminCommand::Keys(Admin { command: KeysCommand::Revoke { id }, args }) => {
+            (AdminRequest::RevokeKey { id }, args)
         }
-        AdminCommand::Refunds(RefundsCommand::List { admin }) => (AdminRequest::ListRefunds, admin),
-        AdminCommand::Refunds(RefundsCommand::Settle { payment, reference, admin }) => {
-            (AdminRequest::SettleRefund { payment, reference }, admin)
+        AdminCommand::Keys(Admin { command: KeysCommand::Rotate { id }, args }) => {
+            (AdminRequest::RotateKey { id }, args)
         }
-        AdminCommand::Reconcile(ReconcileCommand::List { admin }) => (AdminRequest::ListReviews, admin),
-        AdminCommand::Reconcile(ReconcileCommand::Resolve { payment, note, ending, admin }) => {
-            let ending = ending.map(|ending| match ending {
-                ResolveAs::Paid => Ending::Paid,
-                ResolveAs::Failed => Ending::Failed,
-            });
-            (AdminRequest::ResolveReview { payment, note, ending }, admin)
+        AdminCommand::Apps(Admin { command, args }) => {
+            let AppsCommand::Create { workspace, name, redirect_uris, webhook_url } = command;
+            (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, args)
         }
-        AdminCommand::Backup { directory, admin } => (AdminRequest::BackUp { directory: absolute(directory)? }, admin),
+        AdminCommand::Refunds(Admin { command: RefundsCommand::List, args }) => (AdminRequest::ListRefunds, args),
+        AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { payment, reference }, args }) => {
+            (AdminRequest::SettleRefund { payment, reference }, args)
+        }
+        AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
+        AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, ending }, args }) => {
+            (AdminRequest::ResolveReview { payment, note, ending }, args)
+        }
+        AdminCommand::Backup { directory, args } => (AdminRequest::BackUp { directory: absolute(directory)? }, args),
     })
 }
 
@@ -74,15 +74,14 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (store, closing) = EmbeddedStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
     let targets = TargetPolicy { allow_local: false };
-    let server = ServerId(ambient.random());
     let service = Service {
         gateways: Gateways::none(),
         store: Arc::new(store),
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
+        server: ServerId(ambient.random()),
         ambient,
         claims: Claims::new(Metrics::new().outside_effects),
         fan_out: Bell::new(),
-        server,
         tasks: TaskTracker::new(),
         settings: Settings {
             base_url: String::new(),
@@ -111,20 +110,17 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
         AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
         AdminReply::Refunds { refunds } => {
-            for row in refunds {
-                let transaction = row.transaction.as_deref().unwrap_or("-");
-                let phone = row.customer_phone.as_deref().unwrap_or("-");
-                let (amount, currency) = (&row.amount, row.currency.code());
-                writeln!(out, "{} {amount} {currency} {transaction} {phone} {}", row.payment, row.created_at)?;
+            for RefundRow { payment, amount, currency, transaction, customer_phone, created_at, .. } in refunds {
+                let [transaction, phone] = [transaction, customer_phone].map(|text| text.unwrap_or("-".to_owned()));
+                writeln!(out, "{payment} {amount} {currency} {transaction} {phone} {created_at}")?;
             }
         }
         AdminReply::Settled { payment, reference, settled_at } => {
             writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
         }
         AdminReply::Reviews { reviews } => {
-            for row in reviews {
-                let (amount, currency) = (&row.amount, row.currency.code());
-                writeln!(out, "{} {} {amount} {currency} {} {}", row.payment, row.raw_status, row.found_at, row.what)?;
+            for ReviewRow { payment, raw_status, amount, currency, what, found_at } in reviews {
+                writeln!(out, "{payment} {raw_status} {amount} {currency} {found_at} {what}")?;
             }
         }
         AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
@@ -132,18 +128,10 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
             writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
         }
         AdminReply::Keys { keys } => {
-            for key in keys {
-                let revoked = key.revoked_at.map_or("-".to_owned(), |at| at.to_string());
-                writeln!(
-                    out,
-                    "{} {} {} ...{} {} {revoked} {}",
-                    key.id,
-                    key.workspace,
-                    key.environment,
-                    key.last4,
-                    key.created_at,
-                    key.app.as_ref().map_or("-", AppId::as_str)
-                )?;
+            for KeyRow { id, workspace, environment, last4, created_at, revoked_at, app } in keys {
+                let revoked = revoked_at.map_or("-".to_owned(), |at| at.to_string());
+                let app = app.as_ref().map_or("-", AppId::as_str);
+                writeln!(out, "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app}")?;
             }
         }
     }

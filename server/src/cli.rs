@@ -1,14 +1,14 @@
 //! The command line.
 
-mod data;
 mod serve;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
 
-pub(crate) use data::DataArgs;
+use crate::service::Ending;
 pub(crate) use serve::{LogFormat, ServeArgs};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -56,27 +56,31 @@ impl Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
     /// Create workspaces, one per merchant.
-    #[command(subcommand)]
-    Workspaces(WorkspacesCommand),
+    Workspaces(Admin<WorkspacesCommand>),
     /// Create, list, revoke and rotate API keys.
-    #[command(subcommand)]
-    Keys(KeysCommand),
+    Keys(Admin<KeysCommand>),
     /// Create developer apps.
-    #[command(subcommand)]
-    Apps(AppsCommand),
+    Apps(Admin<AppsCommand>),
     /// List refunds that wait for manual settlement, and record settlements.
-    #[command(subcommand)]
-    Refunds(RefundsCommand),
+    Refunds(Admin<RefundsCommand>),
     /// List and resolve payments whose gateway state contradicts ours.
-    #[command(subcommand)]
-    Reconcile(ReconcileCommand),
+    Reconcile(Admin<ReconcileCommand>),
     /// Copy the store, as of one moment, into a missing or empty directory. The server may keep running.
     Backup {
         /// The target directory.
         directory: PathBuf,
         #[command(flatten)]
-        admin: AdminArgs,
+        args: AdminArgs,
     },
+}
+
+/// A group of commands with the arguments of each of them.
+#[derive(Debug, Args)]
+pub(crate) struct Admin<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: C,
+    #[command(flatten)]
+    pub(crate) args: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -98,11 +102,18 @@ pub(crate) struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Directory of the store.
+    #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct AdminArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
     /// Print JSON.
-    #[arg(long, env = "PAYMENTS_JSON")]
+    #[arg(long, global = true, env = "PAYMENTS_JSON")]
     pub(crate) json: bool,
 }
 
@@ -149,8 +160,6 @@ pub(crate) enum WorkspacesCommand {
         /// The merchant's name on the checkout page.
         #[arg(long, env = "PAYMENTS_NAME")]
         name: String,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
 }
 
@@ -162,32 +171,23 @@ pub(crate) enum KeysCommand {
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// `live` keys move real money, `test` keys move none.
-        #[arg(long, env = "PAYMENTS_ENVIRONMENT")]
-        environment: KeyEnvironment,
+        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = environment())]
+        environment: Environment,
         /// The id of a developer app of the workspace; payments created with the key carry it as appId.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
         app: Option<String>,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
     /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app.
-    List {
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
+    List,
     /// Revoke a key. Requests with it get 401 from then on.
     Revoke {
         /// The key's id, as `keys list` prints it.
         id: String,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
     /// Replace a key: create a new one, revoke the old one, print the new one. It cannot be shown again.
     Rotate {
         /// The old key's id, as `keys list` prints it.
         id: String,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
 }
 
@@ -207,18 +207,13 @@ pub(crate) enum AppsCommand {
         /// URL that receives the app's webhooks.
         #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U")]
         webhook_url: Option<String>,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RefundsCommand {
     /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created.
-    List {
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
+    List,
     /// Record that you sent a refund to the customer.
     Settle {
         /// The payment's id.
@@ -226,18 +221,13 @@ pub(crate) enum RefundsCommand {
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,
-        #[command(flatten)]
-        admin: AdminArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReconcileCommand {
     /// List payments in manual review: payment, raw status, amount, currency, found, discrepancy.
-    List {
-        #[command(flatten)]
-        admin: AdminArgs,
-    },
+    List,
     /// Resolve a payment after you checked it at the gateway.
     Resolve {
         /// The payment's id.
@@ -247,35 +237,13 @@ pub(crate) enum ReconcileCommand {
         note: String,
         /// How the payment ended. Required while it is still open.
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING")]
-        ending: Option<ResolveAs>,
-        #[command(flatten)]
-        admin: AdminArgs,
+        ending: Option<Ending>,
     },
 }
 
-/// An environment on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum KeyEnvironment {
-    Live,
-    Test,
-}
-
-/// How a reviewed payment ended.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ResolveAs {
-    /// The money was received.
-    Paid,
-    /// No money was received.
-    Failed,
-}
-
-impl From<KeyEnvironment> for Environment {
-    fn from(environment: KeyEnvironment) -> Self {
-        match environment {
-            KeyEnvironment::Live => Self::Live,
-            KeyEnvironment::Test => Self::Test,
-        }
-    }
+/// Parses an environment by its name on the wire.
+fn environment() -> impl TypedValueParser<Value = Environment> {
+    PossibleValuesParser::new(["live", "test"]).try_map(|name| serde_json::from_value(name.into()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 
-use super::data::DataArgs;
+use super::DataArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {

@@ -35,7 +35,7 @@ pub(crate) struct ReviewRow {
 }
 
 /// A payment's outcome as a person decided it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ending {
     /// The money arrived.

@@ -33,13 +33,13 @@ use crate::{
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
 };
 
-pub(crate) use admin::{AdminReply, AdminRequest};
+pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
 pub(crate) use checkout::CheckoutView;
 pub(crate) use claims::Claims;
 pub(crate) use confirm::Hint;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use keys::Caller;
-pub(crate) use manual_settlement::Ending;
+pub(crate) use manual_settlement::{Ending, RefundRow, ReviewRow};
 pub(crate) use pay::Paying;
 use retry::retry_on_conflict;
 pub(crate) use sandbox::SANDBOX_KEY;
