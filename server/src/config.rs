@@ -9,21 +9,10 @@ use clap::{Command, CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::{
     cli::{self, Cli},
-    config_file::{ConfigFile, FileError},
-    gateway::{CredentialError, Credentials},
+    config_file::ConfigFile,
+    failure::Failure,
+    gateway::Credentials,
 };
-
-/// The configuration is invalid.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    /// clap's own message, `--help` included.
-    #[error(transparent)]
-    CommandLine(#[from] clap::Error),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Credentials(#[from] CredentialError),
-}
 
 /// The configuration of one run.
 #[derive(Debug)]
@@ -33,19 +22,16 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the arguments, the environment, and the file that `--config` names.
-    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
+    /// Reads the arguments, the environment, and the file that `--config` names. An invalid flag and
+    /// `--help` return clap's own error.
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let args: Vec<OsString> = args.into_iter().collect();
         let command = parse(Cli::command(), &args)?;
         let Some(serve) = command.serve_args() else {
             return Ok(Self { command, credentials: Credentials::default() });
         };
-        let file = serve
-            .config
-            .as_deref()
-            .map(|file| ConfigFile::read(file, &Cli::command()))
-            .transpose()?
-            .unwrap_or_default();
+        let file = serve.config.as_deref().map(|file| ConfigFile::read(file, &Cli::command())).transpose()?;
+        let file = file.unwrap_or_default();
         let command = parse(file.as_defaults(Cli::command()), &args).map_err(|error| match file.locate(&error) {
             Some(error) => Cli::command().error(ErrorKind::ValueValidation, error),
             None => error,
@@ -68,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn read_with(text: &str, args: &[&str]) -> Result<Config, ConfigError> {
+    fn read_with(text: &str, args: &[&str]) -> Result<Config, Failure> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("payments.toml");
         fs::write(&file, text).unwrap();
@@ -128,7 +114,7 @@ mod tests {
     #[test]
     fn an_invalid_value_in_the_file_exits_as_on_the_command_line() {
         for (text, args) in [("fee-bps = 10001", &[][..]), ("", &["--fee-bps", "10001"])] {
-            let Err(ConfigError::CommandLine(error)) = read_with(text, args) else { panic!("{text} passes") };
+            let error = read_with(text, args).unwrap_err().downcast::<clap::Error>().unwrap();
             assert_eq!(error.exit_code(), 2);
         }
     }

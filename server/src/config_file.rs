@@ -11,12 +11,7 @@
 //!
 //! Errors name file, line and column but quote no value, because it may be a misplaced secret.
 
-use std::{
-    fmt, fs, io,
-    ops::Range,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, error::Error, fs, io, ops::Range, os::unix::fs::PermissionsExt, path::Path};
 
 use clap::{
     Arg, ArgAction, Command, Id,
@@ -28,40 +23,20 @@ use toml::{
     de::{DeString, DeTable, DeValue},
 };
 
-use crate::gateway::CREDENTIALS;
-
-/// The configuration file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
-    #[error("{}: {source}", file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error("{position}: {problem}")]
-    Content { position: Position, problem: String },
-}
+use crate::{failure::Failure, gateway::CREDENTIALS};
 
 type Key<'k> = Spanned<DeString<'k>>;
 type Value<'v> = Spanned<DeValue<'v>>;
 
-/// A position in the file.
-#[derive(Debug, Clone)]
-pub(crate) struct Position {
-    file: PathBuf,
-    line: usize,
-    column: usize,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}, column {}", self.file.display(), self.line, self.column)
-    }
-}
+/// A problem and where it is in the file's text.
+type Located = (Range<usize>, String);
 
 /// The contents of a configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
-    /// Each with the name of its environment variable.
-    credentials: Vec<(String, SecretString)>,
+    /// By the names of their environment variables.
+    credentials: HashMap<String, SecretString>,
 }
 
 #[derive(Debug)]
@@ -69,36 +44,45 @@ struct Flag {
     id: Id,
     name: String,
     values: Vec<String>,
-    position: Position,
+    /// File, line and column.
+    position: String,
 }
 
 impl ConfigFile {
     /// Reads a file whose flags are those of `command`.
-    pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, FileError> {
-        let unreadable = |source| FileError::Read { file: file.to_owned(), source };
+    pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, Failure> {
+        let name = file.display();
+        let unreadable = |error: io::Error| format!("{name}: {error}");
         let text = fs::read_to_string(file).map_err(unreadable)?;
-        let read = Self::parse(file, &text, command)?;
+        let position = |span: Range<usize>| {
+            let before = text.get(..span.start).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
+            format!("{name}, line {line}, column {column}")
+        };
+        let read = Self::parse(&text, command, position)
+            .map_err(|(span, problem)| format!("{}: {problem}", position(span)))?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 && !read.credentials.is_empty() {
             // The log starts after the file is read, because the file sets its format.
-            eprintln!(
-                "payments-server: other users can read the credentials in {}; run chmod 600 on it",
-                file.display()
-            );
+            eprintln!("payments-server: other users can read the credentials in {name}; run chmod 600 on it");
         }
         Ok(read)
     }
 
-    fn parse(file: &Path, text: &str, command: &Command) -> Result<Self, FileError> {
-        let source = Source { file, text };
+    fn parse(text: &str, command: &Command, position: impl Fn(Range<usize>) -> String) -> Result<Self, Located> {
         // The parser's own message quotes the line, which may contain a secret.
         let table =
-            DeTable::parse(text).map_err(|error| source.error(error.span().unwrap_or_default(), "invalid TOML"))?;
+            DeTable::parse(text).map_err(|error| (error.span().unwrap_or_default(), "invalid TOML".to_owned()))?;
         let mut read = Self::default();
-        for (key, value) in table.into_inner() {
+        for (key, value) in table.get_ref() {
             match CREDENTIALS.iter().find(|(section, _)| key.get_ref() == section) {
-                Some((section, keys)) => read.credentials.extend(source.section(section, keys, &value)?),
-                None => read.flags.push(source.flag(&key, &value, command)?),
+                Some((section, keys)) => read.credentials.extend(credentials(section, keys, value)?),
+                None => {
+                    let (arg, values) = flag(key, value, command)?;
+                    let (id, name) = (arg.get_id().clone(), key.get_ref().to_string());
+                    read.flags.push(Flag { id, name, values, position: position(value.span()) });
+                }
             }
         }
         Ok(read)
@@ -115,77 +99,33 @@ impl ConfigFile {
         put(command).mut_subcommand("serve", put)
     }
 
-    /// Locates the flag that clap rejected. `None` if it is not from the file.
-    pub(crate) fn locate(&self, error: &clap::Error) -> Option<FileError> {
+    /// Describes clap's error by the flag's position. `None` if the flag is not from the file.
+    pub(crate) fn locate(&self, error: &clap::Error) -> Option<String> {
         let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
         let name = arg.trim_start_matches("--").split(' ').next();
-        let flag = self.flags.iter().find(|flag| Some(flag.name.as_str()) == name)?;
-        let wants = match (std::error::Error::source(error), error.get(ContextKind::ValidValue)) {
+        let Flag { name, position, .. } = self.flags.iter().find(|flag| Some(flag.name.as_str()) == name)?;
+        let wants = match (error.source(), error.get(ContextKind::ValidValue)) {
             (Some(source), _) => source.to_string(),
             (None, Some(ContextValue::Strings(known))) => format!("must be one of {}", known.join(", ")),
             _ => "invalid value".to_owned(),
         };
-        Some(FileError::Content { position: flag.position.clone(), problem: format!("{}: {wants}", flag.name) })
+        Some(format!("{position}: {name}: {wants}"))
     }
 
     /// Returns a credential by the name of its environment variable.
     pub(crate) fn credential(&self, variable: &str) -> Option<SecretString> {
-        self.credentials.iter().find(|(name, _)| name == variable).map(|(_, value)| value.clone())
+        self.credentials.get(variable).cloned()
     }
 }
 
-/// The file's text, to locate errors in it.
-struct Source<'s> {
-    file: &'s Path,
-    text: &'s str,
-}
-
-impl Source<'_> {
-    fn position(&self, span: Range<usize>) -> Position {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        let (line, column) = (before.matches('\n').count() + 1, line.chars().count() + 1);
-        Position { file: self.file.to_owned(), line, column }
-    }
-
-    fn error(&self, span: Range<usize>, problem: impl Into<String>) -> FileError {
-        FileError::Content { position: self.position(span), problem: problem.into() }
-    }
-
-    fn flag(&self, key: &Key<'_>, value: &Value<'_>, command: &Command) -> Result<Flag, FileError> {
-        let name = key.get_ref().to_string();
-        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(&name) && name != "config");
-        let arg = arg.ok_or_else(|| {
-            self.error(key.span(), format!("{name} is not a flag of `payments-server serve`; see its --help"))
-        })?;
-        let values =
-            values(arg, value.get_ref()).map_err(|wants| self.error(value.span(), format!("{name} {wants}")))?;
-        Ok(Flag { id: arg.get_id().clone(), name, values, position: self.position(value.span()) })
-    }
-
-    /// Reads a section's credentials, each with the name of its environment variable.
-    fn section(
-        &self,
-        section: &str,
-        keys: &[&str],
-        value: &Value<'_>,
-    ) -> Result<Vec<(String, SecretString)>, FileError> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.error(value.span(), format!("{section} must be a section, [{section}]")));
-        };
-        let credential = |(key, value): (&Key<'_>, &Value<'_>)| {
-            let name = key.get_ref().as_ref();
-            if !keys.contains(&name) {
-                let keys = keys.join(", ");
-                return Err(self.error(key.span(), format!("[{section}] has no such key; its keys are {keys}")));
-            }
-            let DeValue::String(text) = value.get_ref() else {
-                return Err(self.error(value.span(), format!("{name} of [{section}] must be a string")));
-            };
-            Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), text.as_ref().into()))
-        };
-        table.iter().map(credential).collect()
-    }
+/// Reads a flag: its argument and clap's input for it.
+fn flag<'c>(key: &Key<'_>, value: &Value<'_>, command: &'c Command) -> Result<(&'c Arg, Vec<String>), Located> {
+    let name = key.get_ref().as_ref();
+    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name) && name != "config");
+    let unknown = || (key.span(), format!("{name} is not a flag of `payments-server serve`; see its --help"));
+    let arg = arg.ok_or_else(unknown)?;
+    let values = values(arg, value.get_ref()).map_err(|wants| (value.span(), format!("{name} {wants}")))?;
+    Ok((arg, values))
 }
 
 /// Converts a flag's value to clap's input. `false` counts as unset.
@@ -205,4 +145,22 @@ fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
         }
         (_, value) => one(value).map(|text| vec![text]).ok_or("must be a string or an integer"),
     }
+}
+
+/// Reads a section's credentials by the names of their environment variables.
+fn credentials(section: &str, keys: &[&str], value: &Value<'_>) -> Result<HashMap<String, SecretString>, Located> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return Err((value.span(), format!("{section} must be a section, [{section}]")));
+    };
+    let credential = |(key, value): (&Key<'_>, &Value<'_>)| match (key.get_ref().as_ref(), value.get_ref()) {
+        (name, _) if !keys.contains(&name) => {
+            let keys = keys.join(", ");
+            Err((key.span(), format!("[{section}] has no such key; its keys are {keys}")))
+        }
+        (name, DeValue::String(text)) => {
+            Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), text.as_ref().into()))
+        }
+        (name, _) => Err((value.span(), format!("{name} of [{section}] must be a string"))),
+    };
+    table.iter().map(credential).collect()
 }

@@ -33,7 +33,7 @@ use std::{
 };
 
 use cli::{Command, LogFormat};
-use config::{Config, ConfigError};
+use config::Config;
 use failure::Failure;
 use tracing_subscriber::EnvFilter;
 
@@ -44,27 +44,25 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     file_modes::keep_to_owner();
-    let outcome = match Config::read(std::env::args_os()) {
-        Ok(config) => {
-            log(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default());
-            tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
-                let outcome = runtime.block_on(run(config));
-                // Abandon tasks that still wait for others.
-                runtime.shutdown_background();
-                outcome
-            })
-        }
+    let Err(error) = start() else { return ExitCode::SUCCESS };
+    match error.downcast::<clap::Error>() {
         // clap prints the message and picks the exit code: 0 for `--help`.
-        Err(ConfigError::CommandLine(error)) => error.exit(),
-        Err(error) => Err(error.into()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(error) => error.exit(),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "payments-server: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn start() -> Result<(), Failure> {
+    let config = Config::read(std::env::args_os())?;
+    log(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default());
+    let runtime = tokio::runtime::Runtime::new()?;
+    let outcome = runtime.block_on(run(config));
+    // Abandon tasks that still wait for others.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {

@@ -24,7 +24,7 @@ use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sand
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
 pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
-pub(crate) use credentials::{CREDENTIALS, CredentialError, Credentials};
+pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
 
