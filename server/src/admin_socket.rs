@@ -4,7 +4,8 @@
 //! the store itself. Requests and replies are lines of JSON. The socket's mode is 0600: only its owner may use it.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, ErrorKind},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -28,7 +29,7 @@ fn socket_in(data_directory: &Path) -> PathBuf {
 pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     let path = socket_in(data_directory);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let listener = UnixListener::bind(&path)?;
@@ -57,32 +58,25 @@ pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
 }
 
 async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
-    let mut line = String::new();
-    BufReader::new(reader.take(MAX_REQUEST_BYTES)).read_line(&mut line).await?;
+    let (mut stream, mut line) = (BufReader::new(stream), String::new());
+    (&mut stream).take(MAX_REQUEST_BYTES).read_line(&mut line).await?;
     let reply = match serde_json::from_str(&line) {
         Ok(request) => service.administer(request).await,
         Err(error) => AdminReply::Error {
             error: format!("the running server has another version; use the command line of that version ({error})"),
         },
     };
-    let mut json = serde_json::to_vec(&reply)?;
-    json.push(b'\n');
-    writer.write_all(&json).await
+    stream.write_all((serde_json::to_string(&reply)? + "\n").as_bytes()).await
 }
 
 /// Sends a request to the server that runs on this data directory. `None` if none runs.
 pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> io::Result<Option<AdminReply>> {
     let mut stream = match UnixStream::connect(socket_in(data_directory)).await {
         Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Ok(None);
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut json = serde_json::to_vec(request)?;
-    json.push(b'\n');
-    stream.write_all(&json).await?;
+    stream.write_all((serde_json::to_string(request)? + "\n").as_bytes()).await?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).await?;
     Ok(Some(serde_json::from_str(&line)?))

@@ -3,7 +3,9 @@
 //! Every connection, webhook request and file of the store needs a descriptor. With one pool for all, idle connections
 //! could stop webhooks and the store, so each use has its own share.
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::failure::Failure;
 
 /// For the store, the listening sockets, the runtime, the log and `/metrics`. An idle server has 17 open.
 const RESERVED: usize = 48;
@@ -32,18 +34,11 @@ pub(crate) struct Shares {
     pub(crate) reusable: usize,
 }
 
-/// The limit of open files is too low.
-#[derive(Debug, thiserror::Error)]
-#[error("this process may open only {limit} files and sockets, and the server needs {MIN_LIMIT}; raise `ulimit -n`")]
-pub(crate) struct TooFew {
-    limit: usize,
-}
-
 /// Raises the soft limit to the hard one. Returns the resulting limit.
 pub(crate) fn raise_limit() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
-        let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+        let raised = Rlimit { current: limit.maximum, ..limit };
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => limit = raised,
             Err(error) => tracing::warn!(%error, "cannot raise the limit of open files to its hard value (ulimit -n)"),
@@ -54,9 +49,12 @@ pub(crate) fn raise_limit() -> usize {
 
 /// Divides `limit` descriptors: `RESERVED` for the server itself, at most a quarter of the rest for webhook requests, as many
 /// for test pings and reusable connections to endpoints and gateways, and the others for clients.
-pub(crate) fn divide(limit: usize, asked_connections: Option<u32>) -> Result<Shares, TooFew> {
+pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, Failure> {
     if limit < MIN_LIMIT {
-        return Err(TooFew { limit });
+        return Err(format!(
+            "this process may open only {limit} files and sockets, and the server needs {MIN_LIMIT}; raise `ulimit -n`"
+        )
+        .into());
     }
     let rest = limit - RESERVED;
     let deliveries = (rest / 4).min(MAX_DELIVERIES);
@@ -64,7 +62,7 @@ pub(crate) fn divide(limit: usize, asked_connections: Option<u32>) -> Result<Sha
     let gateways = deliveries / 8;
     let reusable = deliveries - pings - gateways;
     let available = rest - 2 * deliveries;
-    let asked = asked_connections.map(|asked| usize::try_from(asked).unwrap_or(usize::MAX));
+    let asked = asked.map(|asked| usize::try_from(asked).unwrap_or(usize::MAX));
     let connections = asked.unwrap_or(DEFAULT_CONNECTIONS).min(available);
     match asked {
         Some(asked) if asked > available => tracing::warn!(

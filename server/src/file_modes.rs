@@ -40,12 +40,11 @@ pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Logs a warning if other users can read files of a data directory.
 pub(crate) fn warn_of_readable(directory: &Path) {
-    match readable_by_others(directory) {
-        Ok(found) => {
-            if let Some(first) = found.first() {
-                tracing::warn!(files = found.len(), first = %first.display(), "other users of this machine can read files of \
-                    the store, which holds webhook secrets; chmod -R go= the data directory, and rotate the secrets");
-            }
+    match readable_by_others(directory).as_deref() {
+        Ok([]) => {}
+        Ok(found @ [first, ..]) => {
+            tracing::warn!(files = found.len(), first = %first.display(), "other users of this machine \
+            can read files of the store, which holds webhook secrets; chmod -R go= the data directory, and rotate the secrets")
         }
         Err(error) => tracing::warn!(%error, "cannot check who may read the data directory"),
     }

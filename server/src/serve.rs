@@ -44,9 +44,19 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     stores.set_sandbox(sandbox, args.sandbox_mib).await?;
     service.store = stores.store();
     let service = Arc::new(service);
-    let dispatcher = dispatcher(&service, &metrics, front.shares.deliveries);
+    let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
+    let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
+    let dispatcher = Dispatcher::new(stores.store(), ambient, service.server, sender, deliveries, slots);
 
-    start_workers(&args, &tasks, &stores, &service, &dispatcher)?;
+    let data_dir = &args.data.data_dir;
+    let admin = admin_socket::bind(data_dir)
+        .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
+    tasks.stop_on_signals()?;
+    tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
+    start_workers(&args, &tasks, &service, &dispatcher);
+    if let Some(renewal) = stores.renewal() {
+        tasks.start_worker(renewal);
+    }
     print_greeting(&greeting(&service.settings.base_url, front.address, service.offered_key().await));
 
     let drain = Duration::from_secs(args.drain.into());
@@ -62,15 +72,12 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         drop((service, dispatcher));
         spawn_blocking(|| stores.close()).await
     };
-    match timeout(CLOSE_TIMEOUT, closing).await {
-        Ok(closed) => {
-            closed?;
-            tracing::info!("shut down");
-        }
+    if let Ok(closed) = timeout(CLOSE_TIMEOUT, closing).await {
+        closed?;
+        tracing::info!("shut down");
+    } else {
         // Every acknowledged change is in the journal.
-        Err(_) => {
-            tracing::warn!("shut down before all tasks ended and the store closed; no acknowledged change is lost")
-        }
+        tracing::warn!("shut down before all tasks ended and the store closed; no acknowledged change is lost");
     }
     Ok(())
 }
@@ -110,39 +117,21 @@ fn service(
     })
 }
 
-fn dispatcher(service: &Service, metrics: &Metrics, at_once: usize) -> Arc<Dispatcher> {
-    let (store, ambient, sender) =
-        (Arc::clone(&service.store), Arc::clone(&service.ambient), Arc::clone(&service.sender));
-    Dispatcher::new(store, ambient, service.server, sender, metrics.deliveries.clone(), at_once)
-}
-
 /// Starts the background workers.
-fn start_workers(
-    args: &ServeArgs,
-    tasks: &Tasks,
-    stores: &Stores,
-    service: &Arc<Service>,
-    dispatcher: &Arc<Dispatcher>,
-) -> Result<(), Failure> {
-    let admin = admin_socket::bind(&args.data.data_dir)
-        .map_err(|error| format!("cannot create admin.sock in {}: {error}", args.data.data_dir.display()))?;
-    tasks.stop_on_signals()?;
-    tasks.start_worker(admin_socket::serve(admin, Arc::clone(service)));
+fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispatcher: &Arc<Dispatcher>) {
+    let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     tasks.start_worker(Arc::clone(service).expire_sessions());
     tasks.start_worker(Arc::clone(service).tidy());
     tasks.start_worker(Arc::clone(service).reconcile());
     tasks.start_worker(Arc::clone(dispatcher).run());
-    let (store, ambient, bell) = (stores.store(), Arc::clone(&service.ambient), Arc::clone(&service.fan_out));
-    tasks.start_worker(FanOut::new(store, ambient, Arc::clone(dispatcher), service.server, bell).run());
-    if let Some(renewal) = stores.renewal() {
-        tasks.start_worker(renewal);
-    }
+    let (dispatcher, bell) = (Arc::clone(dispatcher), Arc::clone(&service.fan_out));
+    let fan_out = FanOut::new(Arc::clone(&store), Arc::clone(&ambient), dispatcher, service.server, bell);
+    tasks.start_worker(fan_out.run());
     if let Some(directory) = args.backup_dir.clone() {
         let every = Duration::from_secs(args.backup_every.into());
         let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };
-        tasks.start_worker(operations::back_up_regularly(stores.store(), Arc::clone(&service.ambient), schedule));
+        tasks.start_worker(operations::back_up_regularly(store, ambient, schedule));
     }
-    Ok(())
 }
 
 fn print_greeting(text: &str) {

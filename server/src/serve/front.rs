@@ -58,13 +58,12 @@ impl Front {
         let evicted = &requests.rate_windows_evicted;
         let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
         let (ambient, tasks) = (Arc::clone(&service.ambient), service.tasks.clone());
-        let reference = Reference::new(&service.settings.base_url);
         let server = Arc::new(http::Server {
+            reference: Reference::new(&service.settings.base_url),
             service,
             limits: Arc::clone(&limits),
             metrics,
             metrics_from: args.metrics_from.clone().into(),
-            reference,
             stopping,
         });
         let routes = http::routes(&server, metrics_at.parts());
