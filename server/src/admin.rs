@@ -63,8 +63,8 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (AdminRequest::SettleRefund { payment, reference }, args)
         }
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
-        AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, ending }, args }) => {
-            (AdminRequest::ResolveReview { payment, note, ending }, args)
+        AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, outcome }, args }) => {
+            (AdminRequest::ResolveReview { payment, note, outcome }, args)
         }
         AdminCommand::Backup { directory, args } => (AdminRequest::BackUp { directory: absolute(directory)? }, args),
     })

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
+use serde::de::DeserializeOwned;
 
-use crate::service::Ending;
+use crate::service::ManualOutcome;
 pub(crate) use serve::{LogFormat, ServeArgs};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -171,7 +172,7 @@ pub(crate) enum KeysCommand {
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// `live` keys move real money, `test` keys move none.
-        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = environment())]
+        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment>(["live", "test"]))]
         environment: Environment,
         /// The id of a developer app of the workspace; payments created with the key carry it as appId.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
@@ -235,15 +236,17 @@ pub(crate) enum ReconcileCommand {
         /// The reason; stored with the payment.
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
-        /// How the payment ended. Required while it is still open.
-        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING")]
-        ending: Option<Ending>,
+        /// How the payment ended: paid if the money arrived, else failed. Required while it is still open.
+        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING", value_parser = one_of::<ManualOutcome>(["paid", "failed"]))]
+        outcome: Option<ManualOutcome>,
     },
 }
 
-/// Parses an environment by its name on the wire.
-fn environment() -> impl TypedValueParser<Value = Environment> {
-    PossibleValuesParser::new(["live", "test"]).try_map(|name| serde_json::from_value(name.into()))
+/// Parses a value by its name in JSON.
+fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: [&'static str; 2],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store:
 pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
 pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
-pub(crate) use stripe::{EventAbout, EventFault, RefundFault, Stripe, StripeEvent};
+pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
 
 /// The gateways of this server.
 pub(crate) struct Gateways {

@@ -23,7 +23,7 @@ const WAIT: Duration = Duration::from_secs(8);
 pub(super) async fn customer_returned(request: Request, word: &str) -> Outcome {
     let hint = match request.query(word).as_deref() {
         Some("success") => Hint::Approved,
-        Some("failure" | "cancel") => Hint::GaveUp,
+        Some("failure" | "cancel") => Hint::Cancelled,
         _ => Hint::None,
     };
     let id = &request.id;
@@ -31,7 +31,7 @@ pub(super) async fn customer_returned(request: Request, word: &str) -> Outcome {
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
     // A separate task, so that the query completes even if the customer disconnects.
     let service = Arc::clone(request.service());
-    let confirming = service.tasks.clone().spawn(async move { service.come_back(&payment, hint).await });
+    let confirming = service.tasks.clone().spawn(async move { service.confirm_return(&payment, hint).await });
     match timeout(WAIT, confirming).await {
         Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
         // The page explains every other outcome, including an unknown payment.

@@ -123,13 +123,15 @@ impl From<Refused> for Problem {
             | Refused::NotFound { .. }
             | Refused::NoSandbox(_) => StatusCode::NOT_FOUND,
             Refused::Payment(Refusal::LiveSimulation) => StatusCode::FORBIDDEN,
-            Refused::Payment(_) | Refused::Moved | Refused::RefundUnderWay | Refused::TooManyEndpoints { .. } => {
+            Refused::Payment(_) | Refused::Conflict | Refused::RefundInProgress | Refused::TooManyEndpoints { .. } => {
                 StatusCode::CONFLICT
             }
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) | Refused::Gateway(GatewayError::Refused { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Refused::Gateway(_) | Refused::KeyUnderWay | Refused::TooManyEffects => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::Gateway(_) | Refused::KeyInProgress | Refused::TooManyEffects { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refused::Unavailable(cause) => {
                 tracing::error!(%cause, "the store is unavailable");
                 StatusCode::SERVICE_UNAVAILABLE

@@ -8,15 +8,13 @@ use payments_core::{
 };
 
 use super::{Caller, Refused, Service};
-use crate::metrics::Observed;
+use crate::{domain::Workspace, metrics::Observed};
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
     pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, Refused> {
-        let workspace = self.store.workspace(caller.workspace_id.as_str()).await?;
-        let workspace = workspace.ok_or(Refused::NotFound { what: "workspace" })?;
-        let bdt = self.store.figures(&caller.scope, Currency::Bdt).await?;
-        let usd = self.store.figures(&caller.scope, Currency::Usd).await?;
+        let workspace = self.workspace(caller.workspace_id.as_str()).await?;
+        let (balances, volume) = self.totals(caller).await?;
         Ok(Account {
             workspace: WorkspaceProfile {
                 id: workspace.id,
@@ -25,27 +23,34 @@ impl Service {
                 website: workspace.website,
                 status: workspace.status,
             },
-            balance: Balances {
-                bdt_balance: Balance::from_minor(bdt.balance_minor),
-                usd_balance: Balance::from_minor(usd.balance_minor),
-            }
-            .into(),
-            volume: Volume {
-                bdt: Balance::from_minor(bdt.volume_minor),
-                usd: Balance::from_minor(usd.volume_minor),
-                total_payments: bdt.payments + usd.payments,
-            },
+            balance: balances.into(),
+            volume,
         })
+    }
+
+    /// A workspace by its id.
+    pub(super) async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
+        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: "workspace" })
     }
 
     /// The balances in the key's environment.
     pub(crate) async fn balance(&self, caller: &Caller) -> Result<Balances, Refused> {
+        Ok(self.totals(caller).await?.0)
+    }
+
+    async fn totals(&self, caller: &Caller) -> Result<(Balances, Volume), Refused> {
         let bdt = self.store.figures(&caller.scope, Currency::Bdt).await?;
         let usd = self.store.figures(&caller.scope, Currency::Usd).await?;
-        Ok(Balances {
+        let balances = Balances {
             bdt_balance: Balance::from_minor(bdt.balance_minor),
             usd_balance: Balance::from_minor(usd.balance_minor),
-        })
+        };
+        let volume = Volume {
+            bdt: Balance::from_minor(bdt.volume_minor),
+            usd: Balance::from_minor(usd.volume_minor),
+            total_payments: bdt.payments + usd.payments,
+        };
+        Ok((balances, volume))
     }
 
     /// One of a developer's apps.
@@ -63,8 +68,7 @@ impl Service {
     pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
         let mut payments = BTreeMap::<_, u64>::new();
         for (environment, status, count) in self.store.payments_by_status().await? {
-            let key = (environment.as_str(), status.as_str().to_owned());
-            *payments.entry(key).or_default() += count;
+            *payments.entry((environment.as_str(), status.as_str().to_owned())).or_default() += count;
         }
         let now = self.ambient.now();
         let oldest = self.store.oldest_in_outbox().await?;

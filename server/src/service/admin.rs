@@ -2,162 +2,85 @@
 
 use std::path::PathBuf;
 
-use payments_core::{AppId, DeveloperApp, Environment, Invalid, PaymentId, Timestamp, aliased::UnknownFields};
+use payments_core::{AppId, DeveloperApp, Environment, Invalid, RawStatus, Timestamp, aliased::UnknownFields};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Refused, Service,
     account::NO_APP,
-    manual_settlement::{Ending, RefundRow, ReviewRow},
+    manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     retry_on_conflict,
 };
-use crate::domain::{ApiKey, App, KeyHash, Workspace};
-use crate::store::{BackedUp, Change, Write};
+use crate::{
+    domain::{ApiKey, App, KeyHash, ManualSettlement},
+    failure::Failure,
+    store::{BackedUp, Change, Write},
+};
 
-/// A command from the command line.
+/// Maximum length of a workspace's or an app's name.
+const MAX_NAME_BYTES: usize = 200;
+/// Maximum length of a settlement's reference or a review's note.
+const MAX_TEXT_BYTES: usize = 500;
+
+/// A command from the command line. Records are named by their ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum AdminRequest {
-    /// Creates a workspace for a merchant.
-    CreateWorkspace {
-        /// The merchant's name, which the checkout page shows.
-        name: String,
-    },
-    /// Creates an API key for a workspace.
-    CreateKey {
-        /// The workspace's id.
-        workspace: String,
-        /// The key's environment.
-        environment: Environment,
-        /// The id of the developer app to bind the key to.
-        #[serde(default)]
-        app: Option<String>,
-    },
+    /// Creates a workspace for a merchant. The checkout page shows its name.
+    CreateWorkspace { name: String },
+    /// Creates an API key for a workspace, bound to a developer app if one is given.
+    CreateKey { workspace: String, environment: Environment, app: Option<String> },
     /// Lists the API keys of all workspaces.
     ListKeys,
     /// Revokes an API key.
-    RevokeKey {
-        /// The key's id.
-        id: String,
-    },
+    RevokeKey { id: String },
     /// Replaces an API key: creates a new one and revokes the old one, in one commit.
-    RotateKey {
-        /// The old key's id.
-        id: String,
-    },
+    RotateKey { id: String },
     /// Lists the refunds that need manual settlement.
     ListRefunds,
-    /// Records the manual settlement of a refund.
-    SettleRefund {
-        /// The payment's id.
-        payment: String,
-        /// The reference of the transfer.
-        reference: String,
-    },
+    /// Records the manual settlement of a refund, with the reference of the transfer.
+    SettleRefund { payment: String, reference: String },
     /// Lists the payments that need manual review.
     ListReviews,
-    /// Records how a person resolved a discrepancy.
+    /// Records how a person resolved a discrepancy, and why. An open payment needs an outcome.
     ResolveReview {
-        /// The payment's id.
         payment: String,
-        /// The reason.
         note: String,
-        /// The payment's outcome. An open payment needs one.
-        ending: Option<Ending>,
+        #[serde(rename = "ending")]
+        outcome: Option<ManualOutcome>,
     },
-    /// Backs up the store to a directory of the server's machine.
-    BackUp {
-        /// The directory's absolute path.
-        directory: PathBuf,
-    },
-    /// Creates a developer app for a workspace.
-    CreateApp {
-        /// The workspace's id.
-        workspace: String,
-        /// The app's name.
-        name: String,
-        /// The URLs that customers may return to.
-        redirect_uris: Vec<String>,
-        /// The app's webhook URL.
-        webhook_url: Option<String>,
-    },
+    /// Backs up the store to a directory of the server's machine, by its absolute path.
+    BackUp { directory: PathBuf },
+    /// Creates a developer app for a workspace. Customers may return to its redirect URIs.
+    CreateApp { workspace: String, name: String, redirect_uris: Vec<String>, webhook_url: Option<String> },
 }
 
 /// The reply to an [`AdminRequest`].
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, rename_all_fields = "camelCase")]
 pub(crate) enum AdminReply {
     /// The created workspace.
-    #[serde(rename_all = "camelCase")]
-    Workspace {
-        /// The id, for `keys create`.
-        id: String,
-        /// The developer its records belong to.
-        developer_id: String,
-        /// Its name.
-        name: String,
-    },
+    Workspace { id: String, developer_id: String, name: String },
     /// The created key. The server shows it once and does not store it.
-    Key {
-        /// The key.
-        key: String,
-    },
+    Key { key: String },
     /// The API keys.
-    Keys {
-        /// Their records.
-        keys: Vec<KeyRow>,
-    },
+    Keys { keys: Vec<KeyRow> },
     /// The revoked key.
-    #[serde(rename_all = "camelCase")]
-    Revoked {
-        /// Its id.
-        id: String,
-        /// When it was revoked.
-        revoked_at: Timestamp,
-    },
+    Revoked { id: String, revoked_at: Timestamp },
     /// The refunds that need manual settlement.
-    Refunds {
-        /// One row each.
-        refunds: Vec<RefundRow>,
-    },
-    /// The refund that a person settled.
-    #[serde(rename_all = "camelCase")]
-    Settled {
-        /// Its payment.
-        payment: PaymentId,
-        /// The reference of the transfer.
-        reference: String,
-        /// When the settlement was recorded.
-        settled_at: Timestamp,
-    },
+    Refunds { refunds: Vec<RefundRow> },
+    /// The payment whose refund a person settled.
+    Settled { payment: String, reference: String, settled_at: Timestamp },
     /// The payments that need manual review.
-    Reviews {
-        /// One row each.
-        reviews: Vec<ReviewRow>,
-    },
-    /// The payment whose discrepancy was resolved.
-    #[serde(rename_all = "camelCase")]
-    Resolved {
-        /// The payment's id.
-        resolved: PaymentId,
-        /// Its internal status now.
-        raw_status: String,
-    },
+    Reviews { reviews: Vec<ReviewRow> },
+    /// The payment whose discrepancy was resolved, and its internal status now.
+    Resolved { resolved: String, raw_status: RawStatus },
     /// The backup.
     BackedUp(BackedUp),
     /// The created app.
-    #[serde(rename_all = "camelCase")]
-    App {
-        /// Its id.
-        app_id: String,
-        /// Its name.
-        app_name: String,
-    },
-    /// The command failed.
-    Error {
-        /// Why, and what to do.
-        error: String,
-    },
+    App { app_id: String, app_name: String },
+    /// Why the command failed, and what to do.
+    Error { error: String },
 }
 
 /// A row of `keys list`.
@@ -171,63 +94,59 @@ pub(crate) struct KeyRow {
     pub(crate) created_at: Timestamp,
     pub(crate) revoked_at: Option<Timestamp>,
     /// The developer app that the key is bound to.
-    #[serde(default)]
     pub(crate) app: Option<AppId>,
 }
 
 impl Service {
     /// Runs a command from the command line.
     pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
-        let outcome = match request {
-            AdminRequest::CreateWorkspace { name } => self.create_workspace(name.trim()).await,
+        self.run(request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
+    }
+
+    async fn run(&self, request: AdminRequest) -> Result<AdminReply, Failure> {
+        Ok(match request {
+            AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::CreateKey { workspace, environment, app } => {
-                self.create_key(&workspace, environment, app.as_deref()).await
+                self.create_key(&workspace, environment, app).await?
             }
-            AdminRequest::ListKeys => self.list_keys().await,
-            AdminRequest::RevokeKey { id } => self.revoke_key(&id).await,
-            AdminRequest::RotateKey { id } => self.rotate_key(&id).await,
-            AdminRequest::ListRefunds => self.list_refunds().await,
-            AdminRequest::SettleRefund { payment, reference } => self.settle_refund(&payment, reference.trim()).await,
-            AdminRequest::ListReviews => self.list_reviews().await,
-            AdminRequest::ResolveReview { payment, note, ending } => {
-                self.resolve_review(&payment, note.trim(), ending).await
+            AdminRequest::ListKeys => self.list_keys().await?,
+            AdminRequest::RevokeKey { id } => self.revoke_key(&id).await?,
+            AdminRequest::RotateKey { id } => self.rotate_key(&id).await?,
+            AdminRequest::ListRefunds => AdminReply::Refunds { refunds: self.list_refunds().await? },
+            AdminRequest::SettleRefund { payment, reference } => {
+                let reference = checked("reference", &reference, MAX_TEXT_BYTES)?;
+                let ManualSettlement { reference, settled_at } = self.settle_refund(&payment, reference).await?;
+                AdminReply::Settled { payment, reference, settled_at }
+            }
+            AdminRequest::ListReviews => AdminReply::Reviews { reviews: self.list_reviews().await? },
+            AdminRequest::ResolveReview { payment, note, outcome } => {
+                let note = checked("note", &note, MAX_TEXT_BYTES)?;
+                let raw_status = self.resolve_review(&payment, note, outcome).await?;
+                AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {
-                let Some(maintenance) = self.store.maintenance() else {
-                    return AdminReply::Error { error: "this store does not support backups".into() };
-                };
-                // The store's own error says what to do about the directory.
-                return match maintenance.back_up(directory).await {
-                    Ok(made) => AdminReply::BackedUp(made),
-                    Err(error) => AdminReply::Error { error: error.to_string() },
-                };
+                let maintenance = self.store.maintenance().ok_or("this store does not support backups")?;
+                AdminReply::BackedUp(maintenance.back_up(directory).await?)
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
-                self.create_app(&workspace, name.trim(), redirect_uris, webhook_url).await
+                self.create_app(&workspace, &name, redirect_uris, webhook_url).await?
             }
-        };
-        outcome.unwrap_or_else(|refused| AdminReply::Error { error: refused.to_string() })
+        })
     }
 
     async fn create_workspace(&self, name: &str) -> Result<AdminReply, Refused> {
-        if name.is_empty() || name.len() > MAX_NAME_BYTES {
-            return Err(Invalid::new("the name must be 1 to 200 bytes long").into());
-        }
+        let name = checked("name", name, MAX_NAME_BYTES)?;
         let workspace = self.new_workspace(name, &slug(name));
-        let reply = AdminReply::Workspace {
-            id: workspace.id.to_string(),
-            developer_id: workspace.developer_id.to_string(),
-            name: workspace.name.clone(),
-        };
+        let (id, developer_id) = (workspace.id.to_string(), workspace.developer_id.to_string());
         self.commit(Change::of(Write::Workspace(workspace))).await?;
-        Ok(reply)
+        Ok(AdminReply::Workspace { id, developer_id, name: name.to_owned() })
     }
 
     async fn create_key(
         &self,
         workspace: &str,
         environment: Environment,
-        app: Option<&str>,
+        app: Option<String>,
     ) -> Result<AdminReply, Refused> {
         let workspace = self.workspace(workspace).await?;
         let app = match app {
@@ -255,16 +174,12 @@ impl Service {
     async fn revoke_key(&self, id: &str) -> Result<AdminReply, Refused> {
         retry_on_conflict(|| async {
             let (hash, mut key) = self.api_key(id).await?;
+            let revoked_at = key.revoked_at.unwrap_or_else(|| self.ambient.now());
             // Revoking a key again keeps the first time.
-            let revoked_at = match key.revoked_at {
-                Some(revoked_at) => revoked_at,
-                None => {
-                    let now = self.ambient.now();
-                    (key.version, key.revoked_at) = (key.version + 1, Some(now));
-                    self.commit(Change::of(Write::ApiKey(hash, key))).await?;
-                    now
-                }
-            };
+            if key.revoked_at.replace(revoked_at).is_none() {
+                key.version += 1;
+                self.commit(Change::of(Write::ApiKey(hash, key))).await?;
+            }
             Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
         })
         .await
@@ -295,9 +210,7 @@ impl Service {
         webhook_url: Option<String>,
     ) -> Result<AdminReply, Refused> {
         let workspace = self.workspace(workspace).await?;
-        if name.is_empty() || name.len() > MAX_NAME_BYTES {
-            return Err(Invalid::new("the name must be 1 to 200 bytes long").into());
-        }
+        let name = checked("name", name, MAX_NAME_BYTES)?;
         for url in redirect_uris.iter().chain(&webhook_url) {
             url::Url::parse(url).map_err(|_| Invalid::new(format!("{url} is not an absolute URL")))?;
         }
@@ -315,13 +228,9 @@ impl Service {
             updated_at: now,
             unknown: UnknownFields::default(),
         };
-        let reply = AdminReply::App { app_id: app.id.to_string(), app_name: app.name.clone() };
+        let app_id = app.id.to_string();
         self.commit(Change::of(Write::App(Box::new(App { version: 0, app })))).await?;
-        Ok(reply)
-    }
-
-    async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
-        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: "workspace" })
+        Ok(AdminReply::App { app_id, app_name: name.to_owned() })
     }
 
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
@@ -331,7 +240,14 @@ impl Service {
     }
 }
 
-const MAX_NAME_BYTES: usize = 200;
+/// Trims a text and checks its length.
+fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > max_bytes {
+        return Err(Invalid::new(format!("the {what} must be 1 to {max_bytes} bytes long")));
+    }
+    Ok(text)
+}
 
 /// Turns a name into a URL slug: lower-case ASCII letters and digits, joined by hyphens.
 fn slug(name: &str) -> String {

@@ -10,11 +10,13 @@
 //! | an array's order, any string, any name | different |
 //! | the values of a repeated name, or their order | different |
 //!
-//! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], is fingerprinted by its bytes. The cost is linear,
-//! except for sorting each object's members by name.
+//! A text that is not JSON, or nests deeper than [`MAX_DEPTH`], is fingerprinted by its bytes. Each level of nesting
+//! reads its text again, so the cost is the length times the depth.
 
-use std::borrow::Cow;
+use std::{fmt, iter};
 
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 /// Maximum depth of nested objects and arrays, the same as serde_json's.
@@ -22,110 +24,28 @@ const MAX_DEPTH: usize = 128;
 
 /// SHA-256 of a JSON text's meaning, in hex.
 pub(super) fn fingerprint(text: &[u8]) -> String {
+    let json: &[u8] = if text.is_empty() { b"{}" } else { text };
     let mut parts = Parts(Vec::with_capacity(4 * text.len()));
-    match read(if text.is_empty() { b"{}" } else { text }) {
-        Some(value) => parts.value(&value),
-        None => parts.part(b'!', text),
+    let value = serde_json::from_slice(json).ok();
+    if value.and_then(|value| parts.value(value, MAX_DEPTH)).is_none() {
+        parts.0.clear();
+        parts.part(b'!', text);
     }
     hex::encode(Sha256::digest(&parts.0))
 }
 
-/// A JSON value. An object's members are sorted by name.
-enum Value<'t> {
-    Object(Vec<(Cow<'t, str>, Value<'t>)>),
-    Array(Vec<Value<'t>>),
-    Text(Cow<'t, str>),
-    /// A number, `true`, `false` or `null`, as written.
-    Literal(&'t str),
-}
+/// Reads the members of a JSON object in their order. A name may be repeated.
+struct Members;
 
-fn read(text: &[u8]) -> Option<Value<'_>> {
-    let text = std::str::from_utf8(text).ok()?;
-    // This validates the grammar, so the reader below only has to find the end of each token.
-    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-    Reader { text, at: 0 }.value(MAX_DEPTH)
-}
+impl<'t> Visitor<'t> for Members {
+    type Value = Vec<(String, &'t RawValue)>;
 
-/// Reads a text that is valid JSON.
-struct Reader<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-impl<'t> Reader<'t> {
-    /// Skips whitespace and returns the next byte, without consuming it.
-    fn peek(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        self.at += blanks;
-        rest.get(blanks).copied()
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    /// Consumes the next byte if it is `byte`, and returns whether it did.
-    fn consumes(&mut self, byte: u8) -> Option<bool> {
-        let is_next = self.peek()? == byte;
-        self.at += usize::from(is_next);
-        Some(is_next)
-    }
-
-    fn value(&mut self, depth: usize) -> Option<Value<'t>> {
-        match self.peek()? {
-            b'{' => self.object(depth.checked_sub(1)?),
-            b'[' => self.array(depth.checked_sub(1)?),
-            b'"' => self.string().map(Value::Text),
-            _ => self.literal(),
-        }
-    }
-
-    fn object(&mut self, depth: usize) -> Option<Value<'t>> {
-        let mut members = Vec::new();
-        self.at += 1;
-        while !self.consumes(b'}')? {
-            self.consumes(b',')?;
-            self.peek()?;
-            let name = self.string()?;
-            self.consumes(b':')?;
-            members.push((name, self.value(depth)?));
-        }
-        // Stable: the values of a repeated name keep their order.
-        members.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Some(Value::Object(members))
-    }
-
-    fn array(&mut self, depth: usize) -> Option<Value<'t>> {
-        let mut items = Vec::new();
-        self.at += 1;
-        while !self.consumes(b']')? {
-            self.consumes(b',')?;
-            items.push(self.value(depth)?);
-        }
-        Some(Value::Array(items))
-    }
-
-    /// Reads and decodes a string. Returns `None` if an escape encodes no character.
-    fn string(&mut self) -> Option<Cow<'t, str>> {
-        let rest = self.text.get(self.at..)?;
-        let mut is_escaped = false;
-        let inside = rest.bytes().skip(1).take_while(|byte| {
-            let goes_on = is_escaped || *byte != b'"';
-            is_escaped = !is_escaped && *byte == b'\\';
-            goes_on
-        });
-        let length = inside.count() + 2;
-        self.at += length;
-        let inside = rest.get(1..length - 1)?;
-        match inside.contains('\\') {
-            true => serde_json::from_str(rest.get(..length)?).ok().map(Cow::Owned),
-            false => Some(Cow::Borrowed(inside)),
-        }
-    }
-
-    fn literal(&mut self) -> Option<Value<'t>> {
-        let rest = self.text.get(self.at..)?;
-        let ends = |byte: u8| matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
-        let length = rest.bytes().position(ends).unwrap_or(rest.len());
-        self.at += length;
-        rest.get(..length).map(Value::Literal)
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        iter::from_fn(|| map.next_entry().transpose()).collect()
     }
 }
 
@@ -133,22 +53,31 @@ impl<'t> Reader<'t> {
 struct Parts(Vec<u8>);
 
 impl Parts {
-    fn value(&mut self, value: &Value<'_>) {
-        match value {
-            Value::Object(members) => {
+    /// Adds a value. Returns `None` if it nests deeper than `depth`, or if an escape in a string encodes no character.
+    fn value(&mut self, value: &RawValue, depth: usize) -> Option<()> {
+        let text = value.get();
+        match text.as_bytes().first()? {
+            b'{' => {
+                let depth = depth.checked_sub(1)?;
+                let mut members = serde_json::Deserializer::from_str(text).deserialize_map(Members).ok()?;
+                // Stable: the values of a repeated name keep their order.
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
                 self.length(b'{', members.len());
                 for (name, value) in members {
                     self.part(b':', name.as_bytes());
-                    self.value(value);
+                    self.value(value, depth)?;
                 }
             }
-            Value::Array(items) => {
+            b'[' => {
+                let depth = depth.checked_sub(1)?;
+                let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
                 self.length(b'[', items.len());
-                items.iter().for_each(|item| self.value(item));
+                items.into_iter().try_for_each(|item| self.value(item, depth))?;
             }
-            Value::Text(text) => self.part(b'"', text.as_bytes()),
-            Value::Literal(text) => self.part(b'0', text.as_bytes()),
+            b'"' => self.part(b'"', serde_json::from_str::<String>(text).ok()?.as_bytes()),
+            _ => self.part(b'0', text.as_bytes()),
         }
+        Some(())
     }
 
     fn length(&mut self, kind: u8, length: usize) {
@@ -196,6 +125,20 @@ mod tests {
             (r#"{"a":1,"a":1}"#, r#"{"a":1}"#, false),
         ] {
             assert_eq!(fingerprint(one.as_bytes()) == fingerprint(other.as_bytes()), is_equal, "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn stored_fingerprints_stay_valid() {
+        for (text, stored) in [
+            (
+                r#"{"b": {}, "a": [1.10, "\u00e9\/", null], "b": 2e3}"#,
+                "54231269b542d22c586304e7f9a01a196e311f95c80fc9e96abc308baee39710",
+            ),
+            ("", "5a3590fbe3ffbfe0a65167de3111dcd0cde5e8025d0fc5db3aec6ee0f4cedcfb"),
+            ("[1,]", "c526b3864c2970cf0d8f8e556ba84d38e4e1c7d5bc2ca05f7383a9df0f06ad38"),
+        ] {
+            assert_eq!(fingerprint(text.as_bytes()), stored, "{text}");
         }
     }
 

@@ -8,9 +8,9 @@ use payments_core::{
 use super::{
     Refused, Service,
     payments::{EventData, Prepared},
+    retry_on_conflict,
 };
-use crate::domain::Session;
-use crate::store::StoreError;
+use crate::{domain::Session, store::StoreError};
 
 /// After how many seconds a demo session expires.
 const DEMO_TTL_SECONDS: u32 = 3600;
@@ -29,31 +29,18 @@ impl Service {
     /// Reads what the checkout page shows.
     pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView, Refused> {
         let session = self.session(id).await?;
-        let is_processing =
-            session.payment.raw_status == RawStatus::Processing && session.expires_at > self.ambient.now();
-        let attempt = session.attempt.as_ref().filter(|_| is_processing);
-        Ok(CheckoutView {
-            paid_at: session.payment.paid_at,
-            way_back: session.way_back(),
-            customer_url: attempt.map(|attempt| attempt.customer_url.clone()),
-            session: self.checkout_session_of(session).await?,
-        })
-    }
-
-    /// Reads a checkout session as the API returns it.
-    pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
-        self.checkout_session_of(self.session(id).await?).await
-    }
-
-    async fn checkout_session_of(&self, session: Session) -> Result<CheckoutSession, Refused> {
-        let has_expired = self.expired(&session, self.ambient.now()).is_some();
+        let now = self.ambient.now();
+        let has_expired = self.expired(&session, now).is_some();
+        let is_processing = session.payment.raw_status == RawStatus::Processing && session.expires_at > now;
+        let way_back = session.way_back();
+        let attempt = session.attempt.filter(|_| is_processing);
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
         let app = match &payment.app_id {
             Some(id) => self.store.app(&payment.developer_id, id).await?,
             None => None,
         };
-        Ok(CheckoutSession {
+        let session = CheckoutSession {
             id: payment.id,
             amount: payment.amount,
             currency: payment.currency,
@@ -80,7 +67,14 @@ impl Service {
             cancel_url: payment.cancel_url,
             expires_at: session.expires_at,
             unknown: UnknownFields::default(),
-        })
+        };
+        let customer_url = attempt.map(|attempt| attempt.customer_url);
+        Ok(CheckoutView { session, paid_at: payment.paid_at, way_back, customer_url })
+    }
+
+    /// Reads a checkout session as the API returns it.
+    pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
+        Ok(self.checkout_view(id).await?.session)
     }
 
     /// Creates a test session in the sandbox workspace. Needs no API key.
@@ -93,9 +87,8 @@ impl Service {
         let mut params = demo.params;
         params.success_url = format!("{}{checkout_path}", self.settings.base_url);
         params.cancel_url = params.success_url.clone();
-        let new = self.new_payment(&sandbox, id, now);
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
-        let decision = payments_core::create(params, new);
+        let decision = payments_core::create(params, self.new_payment(&sandbox, id, now));
         let session = Session::new(decision.payment.clone(), expires_at);
         let Prepared { change, payment, .. } = self.prepare(decision, session, None, EventData::Wrapped, None)?;
         self.commit(change).await?;
@@ -118,7 +111,14 @@ impl Service {
 
     /// Simulates the outcome of a test session.
     pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation, Refused> {
-        let payment = self.change_payment(id, Cause::Simulated(simulate.outcome)).await?;
-        Ok(Simulation::of(&payment))
+        retry_on_conflict(|| async {
+            let session = self.session(id).await?;
+            let now = self.ambient.now();
+            let expired = self.expired(&session, now);
+            let payment = expired.as_ref().unwrap_or(&session.payment);
+            let decision = payments_core::decide(payment, Cause::Simulated(simulate.outcome), now)?;
+            Ok(Simulation::of(&self.commit_decision(&session, session.next(), decision).await?))
+        })
+        .await
     }
 }

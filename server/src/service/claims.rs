@@ -25,6 +25,7 @@ use payments_core::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     sync::Notify,
+    task::JoinError,
     time::{Instant, timeout_at},
 };
 use tracing::Instrument;
@@ -34,7 +35,7 @@ use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 
 /// Maximum effects in progress, with or without a key.
-pub(super) const MAX_IN_PROGRESS: i64 = 256;
+const MAX_IN_PROGRESS: i64 = 256;
 /// Time for the commits around an effect. A request waits for another's effect for its bound plus this.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A lease lasts twice the effect's bound plus this.
@@ -61,7 +62,10 @@ impl Claims {
 
     fn enter(&self) -> Result<InProgress, Refused> {
         let in_progress = InProgress(self.in_progress.clone());
-        if self.in_progress.inc() < MAX_IN_PROGRESS { Ok(in_progress) } else { Err(Refused::TooManyEffects) }
+        match self.in_progress.inc() < MAX_IN_PROGRESS {
+            true => Ok(in_progress),
+            false => Err(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS }),
+        }
     }
 }
 
@@ -77,43 +81,29 @@ impl Drop for InProgress {
 /// The outcome of a request's try to claim its key and perform its effect.
 enum Try {
     Answered(Answer),
-    /// Another request holds the key, at most until `until`.
-    Claimed {
-        until: Timestamp,
-    },
+    /// Another request holds the key, at most until this time.
+    Claimed(Timestamp),
 }
 
 impl Service {
     /// Performs an effect outside the store, once for all requests with a key. `bound` is the effect's time limit. The
     /// effect gets the request that holds the claim, and stores its response under it.
-    pub(super) async fn once<F>(
+    pub(super) async fn once<F: Future<Output = Result<Answer, Refused>> + Send + 'static>(
         self: &Arc<Self>,
         request: Option<&IdempotentRequest>,
         bound: Duration,
-        effect: impl Fn(Arc<Self>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
-    ) -> Result<Answer, Refused>
-    where
-        F: Future<Output = Result<Answer, Refused>> + Send,
-    {
+        effect: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
+    ) -> Result<Answer, Refused> {
         let deadline = Instant::now() + bound + MARGIN;
         let any = Notify::new();
         loop {
             let mut ended = pin!(request.map_or(&any, |request| self.claims.ended(request.key())).notified());
             // From here on, no notification is missed.
             ended.as_mut().enable();
-            let (service, request, effect) = (Arc::clone(self), request.cloned(), effect.clone());
-            let task = async move {
-                match request {
-                    Some(request) => service.claim_and_perform(request, bound, effect).await,
-                    None => {
-                        let _in_progress = service.claims.enter()?;
-                        effect(Arc::clone(&service), None).await.map(Try::Answered)
-                    }
-                }
-            };
-            let until = match self.tasks.spawn(task.in_current_span()).await.map_err(|error| error.try_into_panic()) {
+            let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, effect.clone());
+            let until = match self.tasks.spawn(task.in_current_span()).await.map_err(JoinError::try_into_panic) {
                 Ok(Ok(Try::Answered(answer))) => return Ok(answer),
-                Ok(Ok(Try::Claimed { until })) => until,
+                Ok(Ok(Try::Claimed(until))) => until,
                 Ok(Err(refused)) => return Err(refused),
                 Err(Ok(panic)) => resume_unwind(panic),
                 // Only the runtime's shutdown cancels the task.
@@ -124,20 +114,22 @@ impl Service {
             // Woken or timed out, ask the store again.
             let _ = timeout_at(deadline.min(lease_ends), ended).await;
             if Instant::now() >= deadline {
-                return Err(Refused::KeyUnderWay);
+                return Err(Refused::KeyInProgress);
             }
         }
     }
 
-    async fn claim_and_perform<F>(
+    async fn claim_and_perform<F: Future<Output = Result<Answer, Refused>>>(
         self: Arc<Self>,
-        request: IdempotentRequest,
+        request: Option<IdempotentRequest>,
         bound: Duration,
         effect: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F,
-    ) -> Result<Try, Refused>
-    where
-        F: Future<Output = Result<Answer, Refused>>,
-    {
+    ) -> Result<Try, Refused> {
+        let perform = |request| async {
+            let _in_progress = self.claims.enter()?;
+            effect(Arc::clone(&self), request).await
+        };
+        let Some(request) = request else { return perform(None).await.map(Try::Answered) };
         // A request that waited usually finds the response here.
         if let Some(answer) = self.replay(&request).await? {
             return Ok(Try::Answered(answer));
@@ -145,30 +137,21 @@ impl Service {
         let token = ClaimToken::new(self.ambient.random());
         let lease = u32::try_from((bound * 2 + LEASE_MARGIN).as_secs()).unwrap_or(u32::MAX);
         let now = self.ambient.now();
-        let claim = KeyClaim {
-            token: token.clone(),
-            fingerprint: request.fingerprint().to_owned(),
-            claimed_at: now,
-            until: now.plus_seconds(lease),
-        };
-        let claimed = Change::of(Write::KeyClaimed(Box::new((request.key().clone(), claim))));
-        match self.commit(claimed).await {
+        let (key, fingerprint) = request.to_parts();
+        let claim = KeyClaim { token: token.clone(), fingerprint, claimed_at: now, until: now.plus_seconds(lease) };
+        match self.commit(Change::of(Write::KeyClaimed(Box::new((key, claim))))).await {
             Ok(()) => {}
             Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))) => {
                 return request.answer_from(*stored).map(Try::Answered);
             }
             Err(CommitError::Conflict(Conflict::KeyClaimed(held))) if request.is_same_as(&held.fingerprint) => {
-                return Ok(Try::Claimed { until: held.until });
+                return Ok(Try::Claimed(held.until));
             }
             Err(CommitError::Conflict(Conflict::KeyClaimed(_))) => return Err(Refused::IdempotencyKeyReused),
             Err(error) => return Err(error.into()),
         }
-        let (service, held) = (Arc::clone(&self), request.clone().holding(token.clone()));
-        let performing = async move {
-            let _in_progress = service.claims.enter()?;
-            effect(Arc::clone(&service), Some(held)).await
-        };
-        let outcome = AssertUnwindSafe(performing).catch_unwind().await;
+        let held = request.clone().holding(token.clone());
+        let outcome = AssertUnwindSafe(perform(Some(held))).catch_unwind().await;
         // If the effect stored its response, that ended the claim and this writes nothing.
         if let Err(error) = self.commit(Change::of(Write::KeyReleased(request.key().clone(), token))).await {
             tracing::warn!(%error, "a claim on an idempotency key could not be released; it ends with its lease");
@@ -177,7 +160,7 @@ impl Service {
         match outcome {
             Ok(Ok(answer)) => Ok(Try::Answered(answer)),
             // The effect outlived its lease. The request that took over will answer.
-            Ok(Err(Refused::KeyUnderWay)) => Ok(Try::Claimed { until: now }),
+            Ok(Err(Refused::KeyInProgress)) => Ok(Try::Claimed(now)),
             Ok(Err(refused)) => Err(refused),
             Err(panic) => resume_unwind(panic),
         }
@@ -270,7 +253,7 @@ mod tests {
         assert!(matches!(other, Err(Refused::IdempotencyKeyReused)));
         // Even if it is woken for another key.
         service.claims.ended(request("{}").key()).notify_waiters();
-        assert!(matches!(service.once(Some(&request("{}")), BOUND, never).await, Err(Refused::KeyUnderWay)));
+        assert!(matches!(service.once(Some(&request("{}")), BOUND, never).await, Err(Refused::KeyInProgress)));
         let (waiting, third) = (Arc::clone(&service), request("{ }"));
         let third = tokio::spawn(async move { waiting.once(Some(&third), BOUND, never).await });
         go_on.notify_one();
@@ -287,7 +270,7 @@ mod tests {
             let nth = counted.fetch_add(1, Ordering::Relaxed);
             async move {
                 match nth {
-                    0 => Err(Refused::RefundUnderWay),
+                    0 => Err(Refused::RefundInProgress),
                     1 => panic!("on purpose"),
                     _ => finish(&service, request.as_ref()).await,
                 }
@@ -297,12 +280,12 @@ mod tests {
             let (service, effect) = (Arc::clone(&service), effect.clone());
             tokio::spawn(async move { service.once(Some(&request("")), BOUND, effect).await })
         };
-        assert!(matches!(once().await.unwrap(), Err(Refused::RefundUnderWay)));
+        assert!(matches!(once().await.unwrap(), Err(Refused::RefundInProgress)));
         assert!(once().await.unwrap_err().is_panic());
         service.claims.in_progress.set(MAX_IN_PROGRESS);
-        assert!(matches!(once().await.unwrap(), Err(Refused::TooManyEffects)));
+        assert!(matches!(once().await.unwrap(), Err(Refused::TooManyEffects { .. })));
         let keyless = service.once(None, BOUND, effect.clone()).await;
-        assert!(matches!(keyless, Err(Refused::TooManyEffects)));
+        assert!(matches!(keyless, Err(Refused::TooManyEffects { .. })));
         assert_eq!((service.claims.in_progress.get(), tries.load(Ordering::Relaxed)), (MAX_IN_PROGRESS, 2));
         service.claims.in_progress.set(0);
         assert!(!once().await.unwrap().unwrap().replayed);

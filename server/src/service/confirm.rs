@@ -17,8 +17,8 @@ pub(crate) enum Hint {
     None,
     /// The customer approved it.
     Approved,
-    /// The customer cancelled it or failed.
-    GaveUp,
+    /// The customer cancelled it or could not pay.
+    Cancelled,
 }
 
 /// Minimum time between two captures.
@@ -75,7 +75,6 @@ fn plus_millis(time: Timestamp, millis: i64) -> Timestamp {
 }
 
 /// What the server does after a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// Capture the money.
     Capture,
@@ -94,44 +93,40 @@ impl Service {
     pub(crate) async fn confirm(&self, id: &PaymentId, hint: Hint) -> Result<Payment, Refused> {
         retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
-            let Some(attempt) = session.attempt.as_ref().filter(|_| awaits_gateway(&session)) else {
+            if !awaits_gateway(&session) {
                 return Ok(session.payment);
-            };
-            let outcome = self.confirm_once(&session, attempt, hint).await;
-            if matches!(&outcome, Err(refused) if !matches!(refused, Refused::Moved)) {
-                self.postpone(&session, WaitsFor::Gateway).await?;
             }
-            outcome
+            match self.confirm_once(session, hint).await {
+                Ok(payment) => Ok(payment),
+                Err(Refused::Conflict) => Err(Refused::Conflict),
+                Err(refused) => self.postpone(id, WaitsFor::Gateway).await.and(Err(refused)),
+            }
         })
         .await
     }
 
-    async fn confirm_once(&self, session: &Session, attempt: &GatewayAttempt, hint: Hint) -> Result<Payment, Refused> {
-        let gateway = self.gateways.named(attempt.gateway);
-        let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
-        let payment = &session.payment;
-        let mut session = session.clone();
+    async fn confirm_once(&self, mut session: Session, hint: Hint) -> Result<Payment, Refused> {
+        let payment = &session.payment.clone();
+        let Some(attempt) = &session.attempt.clone() else { return Ok(session.payment) };
+        let gateway = self.gateways.named(attempt.gateway).ok_or(Refused::NoGateway(payment.currency))?;
         let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.capture_sent_at.is_none();
-        let mut standing = match capture_at_once && is_processing(&session) {
+        let mut standing = match capture_at_once && payment.raw_status == RawStatus::Processing {
             true => Standing::Approved,
             false => twice(|| gateway.query(payment, attempt)).await?,
         };
         loop {
             match step(&session, &standing, hint, self.ambient.now()) {
                 Step::Capture => {
-                    session = self.record_capture(session).await?;
+                    session = self.record_capture(session, attempt).await?;
                     standing = self.capture(gateway, &session, attempt).await?;
                 }
-                Step::Cancel => {
-                    let cancelled = twice(|| gateway.cancel(payment, attempt)).await?;
-                    if cancelled == Standing::Open {
-                        return self.wait(session, WaitsFor::Gateway).await;
-                    }
-                    standing = cancelled;
-                }
-                Step::Wait(waits_for) => return self.wait(session, waits_for).await,
+                Step::Cancel => match twice(|| gateway.cancel(payment, attempt)).await? {
+                    Standing::Open => return self.postpone(&payment.id, WaitsFor::Gateway).await,
+                    cancelled => standing = cancelled,
+                },
+                Step::Wait(waits_for) => return self.postpone(&payment.id, waits_for).await,
                 Step::Change(cause) => return self.apply_answer(&session, &standing, cause).await,
-                Step::Review(what) => return self.request_review(session, what).await,
+                Step::Review(what) => return self.request_review(session, &what).await,
             }
         }
     }
@@ -159,35 +154,25 @@ impl Service {
     }
 
     /// Commits that the server is about to send a capture.
-    async fn record_capture(&self, session: Session) -> Result<Session, Refused> {
+    async fn record_capture(&self, session: Session, attempt: &GatewayAttempt) -> Result<Session, Refused> {
         let now = self.ambient.now();
-        let mut next = session.next();
+        let attempt = GatewayAttempt { capture_sent_at: Some(now), ..attempt.clone() };
         // If the server stops now, the reconciler queries the gateway at this time.
-        next.check_at = Some(plus_millis(now, FIRST_BACKOFF_MILLIS));
-        if let Some(attempt) = &mut next.attempt {
-            attempt.capture_sent_at = Some(now);
-        }
+        let check_at = Some(plus_millis(now, FIRST_BACKOFF_MILLIS));
+        let next = Session { attempt: Some(attempt), check_at, ..session.next() };
         self.commit_without_event(&session, next.clone()).await?;
         Ok(next)
     }
 
-    async fn wait(&self, session: Session, waits_for: WaitsFor) -> Result<Payment, Refused> {
-        let payment = session.payment.clone();
-        self.postpone(&session, waits_for).await?;
-        Ok(payment)
-    }
-
     /// Schedules the next query, unless a concurrent change has scheduled it.
-    async fn postpone(&self, session: &Session, waits_for: WaitsFor) -> Result<(), Refused> {
+    async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor) -> Result<Payment, Refused> {
         // Read the session again, because `record_capture` may have changed it.
-        let Some(session) = self.store.session(&session.payment.id).await? else { return Ok(()) };
-        let mut next = session.next();
-        let payment = &session.payment;
-        let now = self.ambient.now();
-        next.check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
-        match self.commit_without_event(&session, next).await {
-            Err(Refused::Moved) => Ok(()),
-            outcome => outcome,
+        let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
+        let (payment, now) = (&session.payment, self.ambient.now());
+        let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
+        match self.commit_without_event(&session, Session { check_at, ..session.next() }).await {
+            Ok(()) | Err(Refused::Conflict) => Ok(session.payment),
+            Err(refused) => Err(refused),
         }
     }
 
@@ -210,11 +195,11 @@ impl Service {
         Ok(payment)
     }
 
-    async fn request_review(&self, session: Session, what: String) -> Result<Payment, Refused> {
+    /// Requests a manual review of a discrepancy. Until a person resolves it, the server does not query the gateway.
+    pub(super) async fn request_review(&self, session: Session, what: &str) -> Result<Payment, Refused> {
         tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
-        let mut next = session.next();
-        next.check_at = None;
-        next.review = Some(ManualReview { what, found_at: self.ambient.now(), resolved: None });
+        let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
+        let next = Session { check_at: None, review: Some(review), ..session.next() };
         self.commit_without_event(&session, next).await?;
         Ok(session.payment)
     }
@@ -230,13 +215,9 @@ async fn twice<F: Future<Output = Result<Standing, GatewayError>>>(ask: impl Fn(
 
 /// Whether the gateway's answer can still change the payment. Not during a manual review.
 pub(super) fn awaits_gateway(session: &Session) -> bool {
-    use RawStatus::{Cancelled, Created, Expired, Failed, Pending, Processing};
-    let is_unpaid = matches!(session.payment.raw_status, Created | Pending | Processing | Expired | Failed | Cancelled);
-    session.attempt.is_some() && is_unpaid && session.review.as_ref().is_none_or(|review| review.resolved.is_some())
-}
-
-fn is_processing(session: &Session) -> bool {
-    session.payment.raw_status == RawStatus::Processing
+    let payment = &session.payment;
+    let paid = payments_core::transition(&payment.raw_status, payment.environment, &Cause::GatewayConfirmed);
+    session.attempt.is_some() && paid.is_ok() && !session.needs_manual_review()
 }
 
 /// Decides what follows from a query's answer. Money that arrived always counts. Nothing else changes an ended payment.
@@ -247,10 +228,12 @@ fn step(session: &Session, standing: &Standing, hint: Hint, now: Timestamp) -> S
     match standing {
         Standing::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
         Standing::Disputed { what } => Step::Review(what.clone()),
-        _ if !is_processing(session) => Step::Wait(WaitsFor::Gateway),
+        _ if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Gateway),
         Standing::Approved if since_capture >= CAPTURE_INTERVAL_MILLIS => Step::Capture,
         Standing::Approved => Step::Wait(WaitsFor::Gateway),
-        Standing::Open if (is_expired || hint == Hint::GaveUp) && since_capture >= CANCEL_DELAY_MILLIS => Step::Cancel,
+        Standing::Open if (is_expired || hint == Hint::Cancelled) && since_capture >= CANCEL_DELAY_MILLIS => {
+            Step::Cancel
+        }
         Standing::Open | Standing::Pending => Step::Wait(WaitsFor::Customer),
         Standing::Cancelled if is_expired => Step::Change(Cause::SessionEnded),
         Standing::Cancelled => Step::Change(Cause::GatewayCancelled),

@@ -3,9 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use payments_core::Cause;
-use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Refused, Service, payments::EventData};
+use super::{Refused, Service, payments::EventData, poll::poll};
 use crate::store::{Change, Claim, Lease, Queue, StoreError, Work};
 
 /// Poll interval.
@@ -18,14 +17,12 @@ const LEASE_SECONDS: u32 = 60;
 impl Service {
     /// Expires sessions when they are due. Runs forever.
     pub(crate) async fn expire_sessions(self: Arc<Self>) {
-        let mut ticks = interval(POLL_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
+        poll(POLL_INTERVAL, || async {
             if let Err(error) = self.expire_some().await {
                 tracing::error!(%error, "could not expire sessions; trying again");
             }
-        }
+        })
+        .await;
     }
 
     /// Expires the sessions that have been due for longest.
@@ -59,7 +56,7 @@ impl Service {
         let prepared = self.prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
         match self.commit(Change { under: vec![claim.clone()], ..prepared.change }).await.map_err(Refused::from) {
             // A concurrent change won. If the session is still open, a later poll claims it again.
-            Err(Refused::Moved) => Ok(()),
+            Err(Refused::Conflict) => Ok(()),
             outcome => outcome,
         }
     }

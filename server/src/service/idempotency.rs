@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
 use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, Scope};
-use crate::store::{ClaimEnd, Keep};
+use crate::store::{Change, ClaimEnd, CommitError, Conflict, Keep};
 
 /// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,16 +68,12 @@ impl IdempotentRequest {
 
     /// The idempotency record to commit if the request succeeds with this body.
     pub(super) fn to_record(&self, body: RawJson, now: Timestamp) -> Keep {
-        let (key, fingerprint, claim) = (self.key.clone(), self.fingerprint.clone(), self.claim.clone());
-        Keep { key, fingerprint, created_at: now, body, claim }
+        let (key, fingerprint) = self.to_parts();
+        Keep { key, fingerprint, created_at: now, body, claim: self.claim.clone() }
     }
 
     pub(super) fn key(&self) -> &IdempotencyKey {
         &self.key
-    }
-
-    pub(super) fn fingerprint(&self) -> &str {
-        &self.fingerprint
     }
 
     /// The request with a claim on its key.
@@ -107,6 +103,22 @@ impl IdempotentRequest {
 }
 
 impl Service {
+    /// Commits a request's change. If another request with the same key committed first, returns its stored response.
+    pub(super) async fn commit_once(
+        &self,
+        change: Change,
+        body: RawJson,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        match (self.commit(change).await, request) {
+            (Ok(()), _) => Ok(Answer::fresh(body)),
+            (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))), Some(request)) => {
+                request.answer_from(*stored)
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
     /// The stored response of this request, if there is one. It is durable, so it is final.
     pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
         let stored = self.store.kept_response(&request.key).await?;

@@ -2,41 +2,28 @@
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
 
-use super::{Refused, SANDBOX_KEY, Service};
+use super::{Refused, Service};
 use crate::domain::{ApiKey, KeyHash, Scope, Workspace};
 use crate::store::Write;
 
+/// The public test key of the sandbox workspace.
+pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 /// Longer than any valid key. The server does not hash a longer text.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
 
-/// An authenticated caller: the key's owner, in the key's environment.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) scope: Scope,
-    pub(crate) key_id: KeyId,
-    pub(crate) workspace_id: WorkspaceId,
-    /// The developer app that the key is bound to.
-    pub(crate) app_id: Option<AppId>,
-}
+/// An authenticated caller: the record of its API key.
+pub(crate) type Caller = ApiKey;
 
 impl Service {
     /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>, Refused> {
-        if key == SANDBOX_KEY && !self.settings.has_sandbox {
+        if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);
         }
-        let Some(environment) = Environment::of_key(key).filter(|_| key.len() <= MAX_KEY_BYTES) else {
-            return Ok(None);
-        };
+        let Some(environment) = Environment::of_key(key) else { return Ok(None) };
         let key = self.store.api_key(&KeyHash::of(key)).await?;
-        let valid = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment);
-        Ok(valid.map(|key| Caller {
-            scope: key.scope,
-            key_id: key.id,
-            workspace_id: key.workspace_id,
-            app_id: key.app_id,
-        }))
+        Ok(key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment))
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {

@@ -1,9 +1,9 @@
 //! Manual settlement of refunds, and manual review of discrepancies.
 
-use payments_core::{Cause, Currency, Invalid, PaymentId, RefundId, Timestamp};
+use payments_core::{Cause, Currency, Invalid, PaymentId, RawStatus, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminReply, Refused, Service, retry_on_conflict};
+use super::{Refused, Service, retry_on_conflict};
 use crate::domain::{ManualSettlement, Resolution, Session};
 
 /// A refund that needs manual settlement.
@@ -26,7 +26,7 @@ pub(crate) struct RefundRow {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewRow {
     pub(crate) payment: PaymentId,
-    pub(crate) raw_status: String,
+    pub(crate) raw_status: RawStatus,
     /// In major units, exact.
     pub(crate) amount: String,
     pub(crate) currency: Currency,
@@ -35,9 +35,9 @@ pub(crate) struct ReviewRow {
 }
 
 /// A payment's outcome as a person decided it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Ending {
+pub(crate) enum ManualOutcome {
     /// The money arrived.
     Paid,
     /// No money arrived.
@@ -46,9 +46,9 @@ pub(crate) enum Ending {
 
 impl Service {
     /// Lists the refunds that need manual settlement.
-    pub(super) async fn list_refunds(&self) -> Result<AdminReply, Refused> {
+    pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>, Refused> {
         let sessions = self.store.unsettled_refunds().await?;
-        let refunds = sessions.into_iter().filter_map(|session| {
+        let rows = sessions.into_iter().filter_map(|session| {
             let payment = session.payment;
             Some(RefundRow {
                 refund: payment.refund?.id,
@@ -60,58 +60,51 @@ impl Service {
                 created_at: payment.updated_at,
             })
         });
-        Ok(AdminReply::Refunds { refunds: refunds.collect() })
+        Ok(rows.collect())
     }
 
     /// Records that a person sent a refund's money, with the reference of the transfer.
-    pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<AdminReply, Refused> {
-        if reference.is_empty() || reference.len() > MAX_TEXT_BYTES {
-            return Err(Invalid::new("the reference must be 1 to 500 bytes long").into());
-        }
+    pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<ManualSettlement, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             if let Some(settlement) = session.settlement.as_ref().filter(|known| known.reference == reference) {
                 // The same command again.
-                return Ok(settled(&session, settlement));
+                return Ok(settlement.clone());
             }
             let now = self.ambient.now();
-            let mut next = session.next();
-            next.payment = payments_core::settle_refund(&session.payment, now)?;
+            let payment = payments_core::settle_refund(&session.payment, now)?;
             let settlement = ManualSettlement { reference: reference.to_owned(), settled_at: now };
-            next.settlement = Some(settlement.clone());
+            let next = Session { payment, settlement: Some(settlement.clone()), ..session.next() };
             self.commit_without_event(&session, next).await?;
-            Ok(settled(&session, &settlement))
+            Ok(settlement)
         })
         .await
     }
 
     /// Lists the payments that need manual review.
-    pub(super) async fn list_reviews(&self) -> Result<AdminReply, Refused> {
+    pub(super) async fn list_reviews(&self) -> Result<Vec<ReviewRow>, Refused> {
         let sessions = self.store.reviews().await?;
-        let reviews = sessions.into_iter().filter_map(|session| {
-            let review = session.review?;
+        let rows = sessions.into_iter().filter_map(|Session { payment, review, .. }| {
+            let review = review?;
             Some(ReviewRow {
-                payment: session.payment.id,
-                raw_status: session.payment.raw_status.as_str().to_owned(),
-                amount: session.payment.amount.to_string(),
-                currency: session.payment.currency,
+                payment: payment.id,
+                raw_status: payment.raw_status,
+                amount: payment.amount.to_string(),
+                currency: payment.currency,
                 what: review.what,
                 found_at: review.found_at,
             })
         });
-        Ok(AdminReply::Reviews { reviews: reviews.collect() })
+        Ok(rows.collect())
     }
 
-    /// Records how a person resolved a discrepancy.
+    /// Records how a person resolved a discrepancy. Returns the payment's status afterwards.
     pub(super) async fn resolve_review(
         &self,
         id: &str,
         note: &str,
-        ending: Option<Ending>,
-    ) -> Result<AdminReply, Refused> {
-        if note.is_empty() || note.len() > MAX_TEXT_BYTES {
-            return Err(Invalid::new("the note must be 1 to 500 bytes long").into());
-        }
+        outcome: Option<ManualOutcome>,
+    ) -> Result<RawStatus, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
@@ -120,37 +113,21 @@ impl Service {
                 return Err(Invalid::new("this payment does not need a manual review").into());
             };
             review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
-            let cause = match ending {
-                Some(Ending::Paid) => Some(Cause::GatewayConfirmed),
-                Some(Ending::Failed) => Some(Cause::GatewayFailed),
+            let cause = match outcome {
+                Some(ManualOutcome::Paid) => Cause::GatewayConfirmed,
+                Some(ManualOutcome::Failed) => Cause::GatewayFailed,
                 None if session.payment.raw_status.is_open() => {
                     let message = "this payment is still open: say how it ended with --as paid or --as failed";
                     return Err(Invalid::new(message).into());
                 }
-                None => None,
-            };
-            let payment = match cause {
-                Some(cause) => {
-                    let decision = payments_core::decide(&session.payment, cause, now)?;
-                    self.commit_decision(&session, next, decision).await?
-                }
                 None => {
                     self.commit_without_event(&session, next).await?;
-                    session.payment
+                    return Ok(session.payment.raw_status);
                 }
             };
-            Ok(AdminReply::Resolved { resolved: payment.id, raw_status: payment.raw_status.as_str().to_owned() })
+            let decision = payments_core::decide(&session.payment, cause, now)?;
+            Ok(self.commit_decision(&session, next, decision).await?.raw_status)
         })
         .await
     }
 }
-
-fn settled(session: &Session, settlement: &ManualSettlement) -> AdminReply {
-    AdminReply::Settled {
-        payment: session.payment.id.clone(),
-        reference: settlement.reference.clone(),
-        settled_at: settlement.settled_at,
-    }
-}
-
-const MAX_TEXT_BYTES: usize = 500;

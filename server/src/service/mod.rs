@@ -13,6 +13,7 @@ mod keys;
 mod manual_settlement;
 mod pay;
 mod payments;
+mod poll;
 mod prune;
 mod reconcile;
 mod refund;
@@ -27,8 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     ambient::Ambient,
-    delivery::Bell,
-    delivery::{Sender, TargetPolicy},
+    delivery::{Bell, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways},
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
 };
@@ -38,12 +38,11 @@ pub(crate) use checkout::CheckoutView;
 pub(crate) use claims::Claims;
 pub(crate) use confirm::Hint;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
-pub(crate) use keys::Caller;
-pub(crate) use manual_settlement::{Ending, RefundRow, ReviewRow};
+pub(crate) use keys::{Caller, SANDBOX_KEY};
+pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub(crate) use pay::Paying;
 use retry::retry_on_conflict;
-pub(crate) use sandbox::SANDBOX_KEY;
-pub(crate) use webhooks::{SignatureCheck, verify_signature};
+pub(crate) use webhooks::verify_signature;
 
 /// The operator's settings.
 #[derive(Debug, Clone)]
@@ -103,10 +102,7 @@ pub(crate) enum Refused {
     Invalid(#[from] Invalid),
     /// The record does not exist or belongs to someone else. The caller cannot tell which.
     #[error("no {what} has this id")]
-    NotFound {
-        /// The kind of record.
-        what: &'static str,
-    },
+    NotFound { what: &'static str },
     /// The payment's state does not allow it.
     #[error(transparent)]
     Payment(#[from] Refusal),
@@ -129,34 +125,24 @@ pub(crate) enum Refused {
     Event(#[from] EventFault),
     /// An earlier request for the same refund is in progress.
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
-    RefundUnderWay,
+    RefundInProgress,
     /// The developer has reached the endpoint limit.
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
-    TooManyEndpoints {
-        /// The limit.
-        at_most: usize,
-    },
+    TooManyEndpoints { at_most: usize },
     /// Another request with the same key is in progress for longer than its time limit.
     #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
-    KeyUnderWay,
+    KeyInProgress,
     /// The limit of effects in progress outside the store is reached.
     #[error(
-        "this server has {} test pings and refunds in progress, its limit; nothing was done, try again in a moment",
-        claims::MAX_IN_PROGRESS
+        "this server has {at_most} test pings and refunds in progress, its limit; nothing was done, try again in a moment"
     )]
-    TooManyEffects,
+    TooManyEffects { at_most: i64 },
     /// A concurrent change was committed first. Use cases retry, so callers do not see this.
     #[error("the payment has changed meanwhile; try again")]
-    Moved,
+    Conflict,
     /// The store cannot answer now.
     #[error("the server cannot reach its store; try again in a moment")]
-    Unavailable(#[source] StoreError),
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::Unavailable(error)
-    }
+    Unavailable(#[from] StoreError),
 }
 
 /// The server could not serialize its own JSON.
@@ -171,8 +157,8 @@ impl From<CommitError> for Refused {
         match error {
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
-            CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyUnderWay,
-            CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Moved,
+            CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyInProgress,
+            CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Conflict,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }

@@ -35,39 +35,28 @@ impl Service {
                     return Err(Refusal::State { from: RawStatus::Expired, to: RawStatus::Processing }.into());
                 }
                 let redirect_url = attempt.customer_url.clone();
-                self.change_paid_url(&session, attempt, pay).await?;
+                if pay.redirect_url.is_some() && pay.redirect_url != attempt.paid_url {
+                    let attempt = GatewayAttempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() };
+                    let next = Session { attempt: Some(attempt), ..session.next() };
+                    self.commit_without_event(&session, next).await?;
+                }
                 return Ok(Paying::Gateway { redirect_url });
             }
             let payment = &session.payment;
             let gateway = self.gateways.of(payment.environment, payment.currency);
             let gateway = gateway.ok_or(Refused::NoGateway(payment.currency))?;
-            if payment.is_simulated {
-                return self.pay_at(gateway, &session, pay).await;
+            if !payment.is_simulated {
+                // Refuse before calling the gateway.
+                let status = self.expired(&session, now).map_or(&payment.raw_status, |_| &RawStatus::Expired);
+                payments_core::transition(status, payment.environment, &Cause::SentToGateway(gateway.method()))?;
             }
-            // Refuse before calling the gateway.
-            let payment = self.expired(&session, now).unwrap_or_else(|| payment.clone());
-            payments_core::transition(
-                &payment.raw_status,
-                payment.environment,
-                &Cause::SentToGateway(gateway.method()),
-            )?;
             self.pay_at(gateway, &session, pay).await
         })
         .await
     }
 
-    /// Stores where the customer goes after paying, if the request names a new URL.
-    async fn change_paid_url(&self, session: &Session, attempt: &GatewayAttempt, pay: &Pay) -> Result<(), Refused> {
-        if pay.redirect_url.is_none() || pay.redirect_url == attempt.paid_url {
-            return Ok(());
-        }
-        let mut next = session.next();
-        next.attempt = Some(GatewayAttempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() });
-        self.commit_without_event(session, next).await
-    }
-
     /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
-    pub(crate) async fn come_back(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
+    pub(crate) async fn confirm_return(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
         let payment = self.confirm(id, hint).await?;
         if payment.is_simulated || payment.raw_status != RawStatus::Paid {
             return Ok(None);
@@ -80,16 +69,12 @@ impl Service {
         let now = self.ambient.now();
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
         let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
+        let (base_url, name) = (&self.settings.base_url, gateway.name().as_str());
         let order = Order {
             payment,
             invoice: &invoice,
             merchant_name: workspace.as_ref().map_or("", |workspace| &workspace.name),
-            return_url: &format!(
-                "{}/gateways/{}/return/{}",
-                self.settings.base_url,
-                gateway.name().as_str(),
-                payment.id
-            ),
+            return_url: &format!("{base_url}/gateways/{name}/return/{}", payment.id),
             phone: pay.phone_number.as_deref(),
             expires_at: session.expires_at,
             now,
@@ -105,10 +90,9 @@ impl Service {
             Begun::SendTo { external_id, customer_url } => {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
-                let mut next = session.next();
                 let status = &decision.payment.raw_status;
-                next.check_at = confirm::next_check(status, WaitsFor::Customer, now, session.expires_at, now);
-                next.attempt = Some(GatewayAttempt {
+                let check_at = confirm::next_check(status, WaitsFor::Customer, now, session.expires_at, now);
+                let attempt = GatewayAttempt {
                     gateway: gateway.name(),
                     invoice,
                     external_id,
@@ -116,7 +100,8 @@ impl Service {
                     capture_sent_at: None,
                     transaction: None,
                     paid_url: pay.redirect_url.clone(),
-                });
+                };
+                let next = Session { check_at, attempt: Some(attempt), ..session.next() };
                 self.commit_decision(session, next, decision).await?;
                 Ok(Paying::Gateway { redirect_url: customer_url })
             }

@@ -1,13 +1,15 @@
 //! Creates, reads and changes payments.
 
+use std::collections::BTreeMap;
+
 use payments_core::{
     Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, RawJson,
     Status, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
+use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::domain::Session;
-use crate::store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, Write};
+use crate::store::{Change, EventWrite, PaymentWrite, Write};
 
 impl Service {
     /// Creates a payment and its `payment.created` event.
@@ -43,26 +45,15 @@ impl Service {
         }
     }
 
-    /// Commits a request's change. If another request with the same key committed first, returns its stored response.
-    pub(super) async fn commit_once(
-        &self,
-        change: Change,
-        body: RawJson,
-        request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
-        match (self.commit(change).await, request) {
-            (Ok(()), _) => Ok(Answer::fresh(body)),
-            (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))), Some(request)) => {
-                request.answer_from(*stored)
-            }
-            (Err(error), _) => Err(error.into()),
-        }
-    }
-
     /// Reads a developer's payment.
     pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<Payment, Refused> {
+        Ok(self.own_session(caller, id).await?.payment)
+    }
+
+    /// Reads the session of a developer's payment.
+    pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session, Refused> {
         let session = self.session(id).await?;
-        if session.scope() == caller.scope { Ok(session.payment) } else { Err(NO_PAYMENT) }
+        if session.scope() == caller.scope { Ok(session) } else { Err(NO_PAYMENT) }
     }
 
     /// A page of a developer's payments, newest first.
@@ -79,19 +70,6 @@ impl Service {
     pub(super) async fn session(&self, id: &str) -> Result<Session, Refused> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         self.store.session(&id).await?.ok_or(NO_PAYMENT)
-    }
-
-    /// Changes a payment's state and commits its event, if the state table allows the transition.
-    pub(super) async fn change_payment(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
-        retry_on_conflict(|| async {
-            let session = self.session(id).await?;
-            let now = self.ambient.now();
-            let expired = self.expired(&session, now);
-            let payment = expired.as_ref().unwrap_or(&session.payment);
-            let decision = payments_core::decide(payment, cause.clone(), now)?;
-            self.commit_decision(&session, session.next(), decision).await
-        })
-        .await
     }
 
     /// The payment as expired, if its session has expired without a gateway attempt.
@@ -174,14 +152,7 @@ impl EventData {
                 with_reason.unknown.insert("refund_reason", RawJson::of(&reason)?);
                 RawJson::of(&with_reason)
             }
-            Self::Wrapped => {
-                #[derive(serde::Serialize)]
-                struct Wrapped<'w> {
-                    event: &'w EventKind,
-                    payment: &'w RawJson,
-                }
-                RawJson::of(&Wrapped { event: kind, payment: body })
-            }
+            Self::Wrapped => RawJson::of(&BTreeMap::from([("event", RawJson::of(kind)?), ("payment", body.clone())])),
         }
     }
 }

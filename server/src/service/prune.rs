@@ -3,9 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use payments_core::Timestamp;
-use tokio::time::{MissedTickBehavior, interval};
 
-use super::Service;
+use super::{Service, poll::poll};
 use crate::{domain::KeptResponse, store::Prunable};
 
 /// Poll interval.
@@ -20,18 +19,15 @@ impl Service {
     /// Prunes stored responses after 24 hours and key claims after their lease, and redacts deliveries after
     /// `delivery_body_days`. Runs forever.
     pub(crate) async fn tidy(self: Arc<Self>) {
-        let mut ticks = interval(POLL_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
+        poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
             self.prune(Prunable::StoredResponses, KeptResponse::stale_before(now), BATCH_SIZE).await;
             self.prune(Prunable::KeyClaims, now, BATCH_SIZE).await;
-            let bodies_before = self.settings.delivery_body_days.and_then(|days| days_before(days, now));
-            if let Some(before) = bodies_before {
+            if let Some(before) = self.settings.delivery_body_days.and_then(|days| days_before(days, now)) {
                 self.prune(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
             }
-        }
+        })
+        .await;
     }
 
     /// Prunes all records older than `before`, in batches.
@@ -40,10 +36,7 @@ impl Service {
             match self.store.prune(what, before, batch_size).await {
                 Ok(0) => return,
                 Ok(_) => {}
-                Err(error) => {
-                    tracing::error!(%error, ?what, "could not prune old records; trying again");
-                    return;
-                }
+                Err(error) => return tracing::error!(%error, ?what, "could not prune old records; trying again"),
             }
         }
     }

@@ -8,14 +8,14 @@ const MAX_TRIES: usize = 32;
 /// Runs a use case that reads, decides and commits, and runs it again after a conflict.
 ///
 /// # Errors
-/// [`Refused::Moved`] after [`MAX_TRIES`] conflicts.
+/// [`Refused::Conflict`] after [`MAX_TRIES`] conflicts.
 pub(super) async fn retry_on_conflict<T, F>(decide: impl Fn() -> F) -> Result<T, Refused>
 where
     F: Future<Output = Result<T, Refused>>,
 {
     for _ in 1..MAX_TRIES {
         match decide().await {
-            Err(Refused::Moved) => tokio::task::yield_now().await,
+            Err(Refused::Conflict) => tokio::task::yield_now().await,
             outcome => return outcome,
         }
     }
@@ -35,12 +35,12 @@ mod tests {
             let tries = &tries;
             move || async move {
                 tries.set(tries.get() + 1);
-                if tries.get() <= count { Err(Refused::Moved) } else { Ok(tries.get()) }
+                if tries.get() <= count { Err(Refused::Conflict) } else { Ok(tries.get()) }
             }
         };
         assert_eq!(retry_on_conflict(conflicts(3)).await.unwrap(), 4);
         tries.set(0);
-        assert!(matches!(retry_on_conflict(conflicts(usize::MAX)).await, Err(Refused::Moved)));
+        assert!(matches!(retry_on_conflict(conflicts(usize::MAX)).await, Err(Refused::Conflict)));
         assert_eq!(tries.get(), MAX_TRIES);
     }
 }

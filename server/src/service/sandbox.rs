@@ -3,12 +3,12 @@
 
 use payments_core::Environment;
 
-use super::{Caller, Refused, Service};
+use super::{
+    Refused, Service,
+    keys::{Caller, SANDBOX_KEY},
+};
 use crate::domain::{KeyHash, Workspace};
 use crate::store::{Change, Write};
-
-/// The public test key of the sandbox workspace.
-pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 
 impl Service {
     /// The caller of the sandbox key, for requests without a key.

@@ -7,13 +7,13 @@ use payments_core::{
     RawJson, SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
 };
 use secrecy::{ExposeSecret, SecretString};
-use webhook_verify::{Secret, Tolerance, Verifier};
+use webhook_verify::{Failure, Secret, Tolerance, Verifier};
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing},
-    store::{Change, StoreError, Write},
+    store::{Change, Write},
 };
 
 impl Service {
@@ -80,12 +80,14 @@ impl Service {
         // Refuse before claiming the key.
         self.own_endpoint(caller, id).await?;
         let (caller, id) = (caller.clone(), id.to_owned());
-        let ping = move |service: Arc<Self>, request: Option<IdempotentRequest>| {
-            let (caller, id) = (caller.clone(), id.clone());
-            async move { service.ping(&caller, &id, request.as_ref()).await }
+        let ping = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
+            service.ping(&caller, &id, request.as_ref()).await
         };
         match self.once(request, LONGEST_PING, ping).await {
-            Err(Refused::Unavailable(error)) => unrecorded(&error),
+            Err(Refused::Unavailable(error)) => {
+                tracing::error!(%error, "a test ping could not be logged");
+                Ok(Answer::fresh(RawJson::of(&())?))
+            }
             outcome => outcome,
         }
     }
@@ -99,10 +101,9 @@ impl Service {
             "timestamp": now,
             "developer_id": caller.scope.developer_id,
             "message": "This is a test of your webhook endpoint.",
-        }));
-        let (id, data) = (EventId::new(now, self.ambient.id_bytes()), data?);
-        let envelope = Envelope { id: &id, event: kind.clone(), created_at: now, data: &data };
-        let envelope = RawJson::of(&envelope)?;
+        }))?;
+        let id = EventId::new(now, self.ambient.id_bytes());
+        let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at: now, data: &data })?;
         let delivery = DeliveryId::new(now, self.ambient.id_bytes());
         let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
         if let Err(error) = self.sender.ping(&endpoint, &mut outgoing.delivery).await {
@@ -114,9 +115,9 @@ impl Service {
         let log = Write::Delivery(Box::new(outgoing.clone()));
         match self.commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
             // Another request took the key over and answers for both. Log this delivery attempt too.
-            Err(Refused::KeyUnderWay) => {
+            Err(Refused::KeyInProgress) => {
                 self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
-                Err(Refused::KeyUnderWay)
+                Err(Refused::KeyInProgress)
             }
             outcome => outcome,
         }
@@ -145,39 +146,26 @@ impl Service {
     }
 }
 
-/// The response to a test ping that the store could not log.
-fn unrecorded(error: &StoreError) -> Result<Answer, Refused> {
-    tracing::error!(%error, "a test ping could not be logged");
-    Ok(Answer::fresh(RawJson::of(&())?))
-}
-
-/// The timestamp of a valid signature, or why it is invalid.
-pub(crate) type SignatureVerdict = Result<u64, webhook_verify::Failure>;
-
-/// A signature to verify. It has no `Debug`, because its payload belongs to a merchant.
-pub(crate) struct SignatureCheck {
-    payload: String,
-    signature: String,
-    secret: SecretString,
-    tolerance: Tolerance,
-}
-
-impl SignatureCheck {
-    /// Reads a request's body, which holds a secret: never log it.
-    pub(crate) fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(body)?;
-        let mut text = |name| match fields.raw(name) {
-            None => fields.fault(name, "must be given", String::new()),
-            Some(_) => fields.text(name, body.len()).unwrap_or_default(),
-        };
-        let (payload, signature, secret) = (text("payload"), text("signature"), text("secret").into());
-        let tolerance = match fields.raw("tolerance").map(whole_number) {
-            None => Tolerance::default(),
-            Some(Some(seconds)) => Tolerance::seconds(seconds),
-            Some(None) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
-        };
-        fields.finish(Self { payload, signature, secret, tolerance })
-    }
+/// Verifies the signature in a request's body by the rules of `webhook_verify`. Returns its timestamp, or why it is
+/// invalid. The route needs no API key. The body holds a secret: never log it.
+pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
+    let mut fields = Fields::of_body(body)?;
+    let mut text = |name| match fields.raw(name) {
+        None => fields.fault(name, "must be given", String::new()),
+        Some(_) => fields.text(name, body.len()).unwrap_or_default(),
+    };
+    let (payload, signature, secret) = (text("payload"), text("signature"), SecretString::from(text("secret")));
+    let tolerance = match fields.raw("tolerance").map(whole_number) {
+        None => Tolerance::default(),
+        Some(Some(seconds)) => Tolerance::seconds(seconds),
+        Some(None) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
+    };
+    fields.finish(())?;
+    let verify = || -> Result<u64, Failure> {
+        let verifier = Verifier::new(Secret::new(secret.expose_secret())?).tolerance(tolerance);
+        Ok(verifier.verify_at(&signature, payload.as_bytes(), now.as_unix_seconds())?.timestamp())
+    };
+    Ok(verify())
 }
 
 /// Reads a JSON number without a fraction, such as `300.0` or `3e2`.
@@ -186,13 +174,6 @@ fn whole_number(json: &str) -> Option<u64> {
         let minor = json.parse::<Amount>().ok()?.as_minor();
         (minor % 100 == 0).then_some(minor / 100)
     })
-}
-
-/// Verifies a signature by the rules of `webhook_verify`. The route needs no API key.
-pub(crate) fn verify_signature(check: &SignatureCheck, now: Timestamp) -> SignatureVerdict {
-    let verifier = Verifier::new(Secret::new(check.secret.expose_secret())?).tolerance(check.tolerance);
-    let verified = verifier.verify_at(&check.signature, check.payload.as_bytes(), now.as_unix_seconds())?;
-    Ok(verified.timestamp())
 }
 
 const NO_WEBHOOK: Refused = Refused::NotFound { what: "webhook endpoint" };
