@@ -20,7 +20,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use super::{TargetPolicy, connection::Traffic, connector::Connector, lookups::Lookups, width::Width};
+use super::{TargetPolicy, connection::Traffic, connector::Connector, fault::Fault, lookups::Lookups, width::Width};
 
 /// How long an idle connection stays open. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
@@ -57,7 +57,7 @@ impl HttpClient {
     pub(super) async fn send(
         &self,
         request: impl Fn() -> Result<Request<Body>, hyper::http::Error>,
-    ) -> Result<Response<Incoming>, SendError> {
+    ) -> Result<Response<Incoming>, Fault> {
         let response = match self.pooled.request(request()?).await {
             Err(error) if was_stale(&error) => {
                 let mut again = request()?;
@@ -71,15 +71,6 @@ impl HttpClient {
         }
         Ok(response)
     }
-}
-
-/// Why a request got no response.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SendError {
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    #[error(transparent)]
-    Request(#[from] hyper::http::Error),
 }
 
 /// Whether a request failed because its reused connection was already closed.

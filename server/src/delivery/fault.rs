@@ -1,18 +1,40 @@
 //! Why a delivery attempt got no response: a stable code and a message for the merchant.
 
-use std::{error::Error, io};
+use std::{error::Error, fmt::Display, io, iter::successors, net::UdpSocket};
 
+use hyper_util::client::legacy::Error as ClientError;
 use payments_core::{DeliveryError, DeliveryErrorCode};
+use rustix::io::Errno;
 
-use super::{client::SendError, connector::ConnectError, lookups::LookupError, target::TargetFault};
+use super::target::TargetFault;
 
 /// Why a delivery attempt got no response.
-#[derive(Debug)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum Fault {
     /// The error that is logged with the delivery.
+    #[error("{}", .0.message)]
     Delivery(DeliveryError),
-    /// This server is out of a resource and sent nothing.
-    Exhausted(&'static str),
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+}
+
+/// This server is out of a resource: descriptors, memory, local ports, lookups or slots. It sent nothing, the endpoint is
+/// not at fault, and the delivery is unchanged.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("this server is out of {0} and cannot send webhooks")]
+pub(crate) struct Exhausted(pub(super) &'static str);
+
+impl Exhausted {
+    fn from_io(error: &io::Error, is_ipv6_literal: bool) -> Option<Self> {
+        match Errno::from_io_error(error)? {
+            Errno::MFILE | Errno::NFILE => Some(Self("file descriptors")),
+            Errno::NOMEM | Errno::NOBUFS => Some(Self("memory")),
+            // For a literal IPv6 address it may mean that this machine has no IPv6; the resolver drops such addresses of
+            // names.
+            Errno::ADDRNOTAVAIL if !is_ipv6_literal => Some(Self("local ports")),
+            _ => None,
+        }
+    }
 }
 
 impl Fault {
@@ -24,8 +46,42 @@ impl Fault {
         failed(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {fault}"))
     }
 
-    pub(super) fn not_sent(why: &dyn Error) -> Self {
+    pub(super) fn not_sent(why: impl Display) -> Self {
         failed(DeliveryErrorCode::NotSent, format!("the request could not be made: {why}"))
+    }
+
+    pub(super) fn not_reached(why: impl Display) -> Self {
+        failed(DeliveryErrorCode::ConnectionFailed, format!("the endpoint could not be reached: {why}"))
+    }
+
+    /// A DNS lookup failed.
+    pub(super) fn of_lookup(error: &io::Error) -> Self {
+        // The system's resolver may hide that it could not open a socket.
+        let no_socket = || Exhausted::from_io(&UdpSocket::bind(("127.0.0.1", 0)).err()?, false);
+        match Exhausted::from_io(error, false).or_else(no_socket) {
+            Some(exhausted) => exhausted.into(),
+            None => failed(DeliveryErrorCode::DnsFailed, "the endpoint's host name could not be resolved"),
+        }
+    }
+
+    /// A TCP connection failed.
+    pub(super) fn of_tcp(error: &io::Error, is_ipv6_literal: bool) -> Self {
+        match (Exhausted::from_io(error, is_ipv6_literal), error.kind()) {
+            (Some(exhausted), _) => exhausted.into(),
+            (None, io::ErrorKind::ConnectionRefused) => {
+                failed(DeliveryErrorCode::ConnectionRefused, "the endpoint refused the connection")
+            }
+            (None, io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted) => Self::closed(),
+            (None, kind) => Self::not_reached(kind),
+        }
+    }
+
+    pub(super) fn of_tls(error: &dyn Error) -> Self {
+        failed(DeliveryErrorCode::TlsFailed, format!("the TLS handshake with the endpoint failed: {error}"))
+    }
+
+    fn closed() -> Self {
+        failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
     }
 }
 
@@ -38,75 +94,71 @@ fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
     Fault::Delivery(DeliveryError::new(code, message))
 }
 
-impl From<SendError> for Fault {
-    fn from(error: SendError) -> Self {
-        match &error {
-            SendError::Request(error) => Self::not_sent(error),
-            SendError::Client(error) => client_fault(error),
-        }
+impl From<hyper::http::Error> for Fault {
+    fn from(error: hyper::http::Error) -> Self {
+        Self::not_sent(error)
     }
 }
 
-fn client_fault(error: &(dyn Error + 'static)) -> Fault {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        if let Some(error) = cause.downcast_ref::<ConnectError>() {
-            return connect_fault(error);
-        }
-        if let Some(error) = cause.downcast_ref::<hyper::Error>()
-            && error.is_parse()
-        {
-            return failed(DeliveryErrorCode::InvalidResponse, "the endpoint's response was not valid HTTP");
-        }
-        next = cause.source();
-    }
-    failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
-}
-
-fn connect_fault(error: &ConnectError) -> Fault {
-    use DeliveryErrorCode::{ConnectionClosed, ConnectionFailed, ConnectionRefused, DnsFailed, TlsFailed};
-
-    match error {
-        ConnectError::Exhausted(what) => Fault::Exhausted(what),
-        ConnectError::Lookup(LookupError::NotAllowed(fault)) => Fault::not_allowed(*fault),
-        ConnectError::Lookup(LookupError::NotFound(_)) => {
-            failed(DnsFailed, "the endpoint's host name could not be resolved")
-        }
-        ConnectError::Lookup(error @ (LookupError::NoRoute | LookupError::TooMany)) => {
-            failed(ConnectionFailed, format!("the endpoint could not be reached: {error}"))
-        }
-        ConnectError::Tcp(error) => match error.kind() {
-            io::ErrorKind::ConnectionRefused => failed(ConnectionRefused, "the endpoint refused the connection"),
-            io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => {
-                failed(ConnectionClosed, "the endpoint closed the connection before it answered")
+impl From<ClientError> for Fault {
+    fn from(error: ClientError) -> Self {
+        for cause in causes(&error) {
+            // The connector's error.
+            if let Some(fault) = cause.downcast_ref::<Self>() {
+                return fault.clone();
             }
-            kind => failed(ConnectionFailed, format!("the endpoint could not be reached: {kind}")),
-        },
-        ConnectError::Tls(error) => failed(TlsFailed, format!("the TLS handshake with the endpoint failed: {error}")),
+            if cause.downcast_ref().is_some_and(hyper::Error::is_parse) {
+                return failed(DeliveryErrorCode::InvalidResponse, "the endpoint's response was not valid HTTP");
+            }
+        }
+        Self::closed()
     }
+}
+
+/// An error and its sources.
+pub(super) fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |error| Error::source(*error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn code(error: ConnectError) -> String {
-        match connect_fault(&error) {
+    fn code(fault: Fault) -> String {
+        match fault {
             Fault::Delivery(error) => error.code.to_string(),
-            Fault::Exhausted(what) => what.to_owned(),
+            Fault::Exhausted(Exhausted(what)) => what.to_owned(),
         }
     }
 
     #[test]
     fn each_connection_error_has_its_code() {
-        let tcp = |kind: io::ErrorKind| ConnectError::Tcp(kind.into());
+        let tcp = |kind: io::ErrorKind| Fault::of_tcp(&kind.into(), false);
         assert_eq!(code(tcp(io::ErrorKind::ConnectionRefused)), "connection_refused");
         assert_eq!(code(tcp(io::ErrorKind::ConnectionReset)), "connection_closed");
         assert_eq!(code(tcp(io::ErrorKind::NetworkUnreachable)), "connection_failed");
-        assert_eq!(code(ConnectError::Lookup(LookupError::NoRoute)), "connection_failed");
-        assert_eq!(code(ConnectError::Lookup(LookupError::NotFound(io::Error::other("?")))), "dns_failed");
-        assert_eq!(code(ConnectError::Lookup(LookupError::NotAllowed(TargetFault::NotPublic))), "address_not_allowed");
-        assert_eq!(code(ConnectError::Tls("certificate expired".into())), "tls_failed");
-        assert_eq!(code(ConnectError::Exhausted("file descriptors")), "file descriptors");
+        assert_eq!(code(Fault::not_reached("no route")), "connection_failed");
+        assert_eq!(code(Fault::of_lookup(&io::Error::other("?"))), "dns_failed");
+        assert_eq!(code(Fault::not_allowed(TargetFault::NotPublic)), "address_not_allowed");
+        assert_eq!(code(Fault::of_tls(&io::Error::other("certificate expired"))), "tls_failed");
+        assert_eq!(code(Exhausted("file descriptors").into()), "file descriptors");
+    }
+
+    #[test]
+    fn errors_of_this_server_are_distinguished_from_errors_of_the_endpoint() {
+        let tcp = |number: Errno, is_ipv6_literal| Fault::of_tcp(&number.into(), is_ipv6_literal);
+        for ours in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL] {
+            assert!(matches!(tcp(ours, false), Fault::Exhausted(_)), "{ours}");
+        }
+        for theirs in [Errno::CONNREFUSED, Errno::CONNRESET, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
+            assert!(matches!(tcp(theirs, false), Fault::Delivery(_)), "{theirs}");
+        }
+        assert!(matches!(tcp(Errno::ADDRNOTAVAIL, true), Fault::Delivery(_)), "this machine has no IPv6");
+    }
+
+    #[test]
+    fn a_lookup_without_a_free_descriptor_is_not_an_unknown_name() {
+        assert_eq!(code(Fault::of_lookup(&Errno::MFILE.into())), "file descriptors");
+        assert_eq!(code(Fault::of_lookup(&Errno::NOENT.into())), "dns_failed");
     }
 }

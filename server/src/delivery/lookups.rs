@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::target::TargetFault;
+use super::fault::{Exhausted, Fault};
 
 /// Concurrent lookups.
 const MAX_LOOKUPS: usize = 64;
@@ -55,20 +55,6 @@ impl DeliveryAttempt {
     }
 }
 
-/// Why a lookup gave no address.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LookupError {
-    /// The lookup did not start. The endpoint is not at fault.
-    #[error("too many DNS lookups are in progress")]
-    TooMany,
-    #[error("the name was not found")]
-    NotFound(#[source] io::Error),
-    #[error("the address {0}")]
-    NotAllowed(TargetFault),
-    #[error("this machine has no route to any of its addresses")]
-    NoRoute,
-}
-
 type Lookup = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 /// Looks names up, within the limits.
@@ -99,15 +85,13 @@ impl Lookups {
     pub(super) fn addresses(
         &self,
         name: String,
-    ) -> impl Future<Output = Result<Vec<SocketAddr>, LookupError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Vec<SocketAddr>, Fault>> + Send + use<> {
         let (lookups, attempt) = (self.clone(), ATTEMPT.try_with(Clone::clone).ok());
         async move {
             let started = Instant::now();
             let developer = attempt.as_ref().map(|attempt| attempt.developer.clone());
-            let permits = match timeout(MAX_WAIT, lookups.permits(developer)).await {
-                Ok(Some(permits)) => permits,
-                Ok(None) | Err(_) => return Err(LookupError::TooMany),
-            };
+            let permits = timeout(MAX_WAIT, lookups.permits(developer)).await.ok().flatten();
+            let permits = permits.ok_or(Exhausted("DNS lookup capacity"))?;
             if let Some(attempt) = attempt {
                 attempt.exclude(started.elapsed());
             }
@@ -117,7 +101,7 @@ impl Lookups {
                 drop(permits);
                 found
             });
-            found.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(LookupError::NotFound)
+            found.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| Fault::of_lookup(&error))
         }
     }
 
@@ -146,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    async fn lookup(lookups: &Lookups, developer: &str, name: &str) -> Result<Vec<SocketAddr>, LookupError> {
+    async fn lookup(lookups: &Lookups, developer: &str, name: &str) -> Result<Vec<SocketAddr>, Fault> {
         let attempt = DeliveryAttempt::new(developer.parse().unwrap());
         ATTEMPT.scope(attempt, async { lookups.addresses(name.to_owned()).await }).await
     }
@@ -169,9 +153,9 @@ mod tests {
             async move { timeout(2 * MAX_WAIT, lookup(lookups, "dev_1", &format!("hangs{number}.example"))).await }
         });
         let hung = join_all(hung).await;
-        let waited = hung.iter().filter(|outcome| matches!(outcome, Ok(Err(LookupError::TooMany)))).count();
+        let waited = hung.iter().filter(|outcome| matches!(outcome, Ok(Err(Fault::Exhausted(_))))).count();
         assert_eq!((waited, begun.load(Ordering::SeqCst)), (100 - PER_DEVELOPER, PER_DEVELOPER));
-        assert!(matches!(lookup(&lookups, "dev_1", "shop.example").await, Err(LookupError::TooMany)));
+        assert!(matches!(lookup(&lookups, "dev_1", "shop.example").await, Err(Fault::Exhausted(_))));
         assert_eq!(lookup(&lookups, "dev_2", "shop.example").await.unwrap().len(), 1);
 
         let more =

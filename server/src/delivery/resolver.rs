@@ -1,22 +1,17 @@
 //! Looks up an endpoint's host name, for each new connection.
 
 use std::{
-    future::Future,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    pin::Pin,
     task::{Context, Poll},
     vec,
 };
 
+use futures_util::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-use super::{
-    TargetPolicy,
-    lookups::{LookupError, Lookups},
-    target::TargetFault,
-};
+use super::{TargetPolicy, fault::Fault, lookups::Lookups, target::TargetFault};
 
 /// Looks up names for the HTTP client. If any address of a name may not be called, returns none of them.
 #[derive(Clone)]
@@ -27,10 +22,10 @@ pub(super) struct Resolver {
 
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
-    type Error = LookupError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, LookupError>> + Send>>;
+    type Error = Fault;
+    type Future = BoxFuture<'static, Result<Self::Response, Fault>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LookupError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         Poll::Ready(Ok(()))
     }
 
@@ -39,10 +34,13 @@ impl Service<Name> for Resolver {
         Box::pin(async move {
             let mut found = found.await?;
             if found.is_empty() || !found.iter().all(|address| targets.allows(address.ip())) {
-                return Err(LookupError::NotAllowed(TargetFault::NotPublic));
+                return Err(Fault::not_allowed(TargetFault::NotPublic));
             }
             found.retain(|address| has_route(address.ip()));
-            if found.is_empty() { Err(LookupError::NoRoute) } else { Ok(found.into_iter()) }
+            if found.is_empty() {
+                return Err(Fault::not_reached("this machine has no route to any of its addresses"));
+            }
+            Ok(found.into_iter())
         })
     }
 }
@@ -67,9 +65,11 @@ fn has_route(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use payments_core::DeliveryErrorCode;
+
     use super::*;
 
-    async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, LookupError> {
+    async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, Fault> {
         let mut resolver = Resolver { targets: TargetPolicy { allow_local }, lookups: Lookups::system() };
         resolver.call(name.parse().unwrap()).await.map(Iterator::collect)
     }
@@ -77,7 +77,8 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_allowed_by_the_addresses_it_resolves_to() {
         assert!(lookup("localhost", true).await.unwrap().iter().all(|address| address.ip().is_loopback()));
-        assert!(matches!(lookup("localhost", false).await, Err(LookupError::NotAllowed(TargetFault::NotPublic))));
+        let refused = lookup("localhost", false).await.unwrap_err();
+        assert!(matches!(refused, Fault::Delivery(error) if error.code == DeliveryErrorCode::AddressNotAllowed));
     }
 
     #[test]

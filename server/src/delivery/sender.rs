@@ -4,15 +4,15 @@ use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::{Request, Response, body::Incoming};
-use payments_core::{Delivery, DeliveryError, DeliveryStatus, WebhookEndpoint};
+use hyper::{Request, StatusCode, body::Incoming};
+use payments_core::{Delivery, DeliveryStatus, WebhookEndpoint};
 use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, Signer};
 
 use super::{
     TargetPolicy,
     client::{Body, HttpClient},
-    fault::Fault,
+    fault::{Exhausted, Fault},
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     slots::Slots,
 };
@@ -35,21 +35,10 @@ pub(crate) struct Sender {
     ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
     client: HttpClient,
-    header_names: HeaderNames,
+    /// The operator's word for `Service` in `X-Service-Signature`.
+    header_word: String,
     /// Test pings have their own slots, so endpoints that hang do not delay them.
     pings: Arc<Slots>,
-}
-
-/// This server ran out of a resource and sent nothing. The delivery is unchanged.
-#[derive(Debug, thiserror::Error)]
-#[error("this server is out of {0} and cannot send webhooks")]
-pub(crate) struct Exhausted(pub(crate) &'static str);
-
-/// `X-Service-Signature`, `-Event` and `-Delivery`, with the operator's word for `Service`.
-struct HeaderNames {
-    signature: String,
-    event: String,
-    delivery: String,
 }
 
 impl Sender {
@@ -60,13 +49,8 @@ impl Sender {
         shares: Shares,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let client = HttpClient::new(targets, Lookups::system(), shares.reusable)?;
-        let header_names = HeaderNames {
-            signature: format!("X-{header_word}-Signature"),
-            event: format!("X-{header_word}-Event"),
-            delivery: format!("X-{header_word}-Delivery"),
-        };
         let pings = Slots::new(shares.pings, PlaceGauges::default());
-        Ok(Self { ambient, targets, client, header_names, pings })
+        Ok(Self { ambient, targets, client, header_word: header_word.to_owned(), pings })
     }
 
     /// Sends a test ping once a slot is free.
@@ -80,48 +64,53 @@ impl Sender {
     /// Makes a delivery attempt and writes its outcome into the delivery.
     pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let attempt = DeliveryAttempt::new(endpoint.developer_id.clone());
-        let called = ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await;
-        let outcome = match called {
-            Ok(outcome) => outcome,
-            Err(Fault::Delivery(error)) => Outcome { error: Some(error), ..Outcome::default() },
-            Err(Fault::Exhausted(what)) => return Err(Exhausted(what)),
+        delivery.status = match ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await {
+            Ok((status, body)) => {
+                delivery.response_status = Some(status.as_u16());
+                delivery.response_body = Some(body);
+                delivery.delivered_at = Some(self.ambient.now());
+                if status.is_success() { DeliveryStatus::Success } else { DeliveryStatus::Failed }
+            }
+            Err(Fault::Delivery(error)) => {
+                delivery.error = Some(error);
+                DeliveryStatus::Failed
+            }
+            Err(Fault::Exhausted(exhausted)) => return Err(exhausted),
         };
         delivery.attempts += 1;
-        delivery.status = outcome.status();
-        delivery.response_status = outcome.response_status;
-        delivery.response_body = outcome.response_body;
-        delivery.delivered_at = outcome.response_status.map(|_| self.ambient.now());
         delivery.duration_ms = Some(u64::try_from(attempt.started_at().elapsed().as_millis()).unwrap_or(u64::MAX));
-        delivery.error = outcome.error;
         tracing::info!(delivery = %delivery.id, endpoint = %delivery.webhook_id, event = %delivery.event,
             status = %delivery.status, response = delivery.response_status, took_ms = delivery.duration_ms,
             error = delivery.error.as_ref().map(|error| &*error.message), "webhook attempted");
         Ok(())
     }
 
+    /// Sends the request. Returns the status and the stored part of the body.
     async fn call(
         &self,
         attempt: &DeliveryAttempt,
         endpoint: &WebhookEndpoint,
         delivery: &Delivery,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<(StatusCode, String), Fault> {
         // Checks a literal address here. The resolver checks the addresses of a name.
         let url = self.targets.check_url(&endpoint.url).map_err(Fault::not_allowed)?;
-        let secret = Secret::new(endpoint.secret.reveal()).map_err(|error| Fault::not_sent(&error))?;
+        let secret = Secret::new(endpoint.secret.reveal()).map_err(Fault::not_sent)?;
         let (signer, body) = (Signer::new(secret), Bytes::copy_from_slice(delivery.payload.as_str().as_bytes()));
+        let header = |name: &str| format!("X-{}-{name}", self.header_word);
         let request = || {
             let signature = signer.sign_at(&body, self.ambient.now().as_unix_seconds());
             Request::post(url.as_str())
                 .header("Accept", "*/*")
                 .header("User-Agent", USER_AGENT)
                 .header("Content-Type", "application/json")
-                .header(&self.header_names.signature, signature.as_str())
-                .header(&self.header_names.event, delivery.event.as_str())
-                .header(&self.header_names.delivery, delivery.id.as_str())
+                .header(header("Signature"), signature.as_str())
+                .header(header("Event"), delivery.event.as_str())
+                .header(header("Delivery"), delivery.id.as_str())
                 .body(Body::new(body.clone()))
         };
         let response = in_time(attempt, self.client.send(request)).await.ok_or_else(Fault::timeout)??;
-        Ok(Outcome::of_response(response, attempt.started_at() + ATTEMPT_TIMEOUT).await)
+        let (head, body) = response.into_parts();
+        Ok((head.status, stored_body(body, attempt.started_at() + ATTEMPT_TIMEOUT).await))
     }
 }
 
@@ -139,37 +128,18 @@ async fn in_time<T>(attempt: &DeliveryAttempt, part: impl Future<Output = T>) ->
     }
 }
 
-/// The outcome of a delivery attempt.
-#[derive(Default)]
-struct Outcome {
-    response_status: Option<u16>,
-    response_body: Option<String>,
-    /// Why there is no response.
-    error: Option<DeliveryError>,
-}
-
-impl Outcome {
-    fn status(&self) -> DeliveryStatus {
-        match self.response_status {
-            Some(200..=299) => DeliveryStatus::Success,
-            _ => DeliveryStatus::Failed,
+/// The first bytes of a response's body. The rest is dropped with the connection: a receiver may send gigabytes.
+async fn stored_body(mut body: Incoming, until: Instant) -> String {
+    let mut stored = Vec::new();
+    while stored.len() < STORED_BODY_BYTES {
+        match timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => stored.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            // The response's status counts even if its body fails.
+            Ok(Some(Err(_)) | None) | Err(_) => break,
         }
     }
-
-    /// Stores the first bytes of the response and drops the connection: a receiver may send gigabytes. The status counts
-    /// even if the body fails.
-    async fn of_response(response: Response<Incoming>, until: Instant) -> Self {
-        let response_status = Some(response.status().as_u16());
-        let (mut body, mut stored) = (response.into_body(), Vec::new());
-        while stored.len() < STORED_BODY_BYTES {
-            match timeout_at(until, body.frame()).await {
-                Ok(Some(Ok(frame))) => stored.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-                Ok(Some(Err(_)) | None) | Err(_) => break,
-            }
-        }
-        stored.truncate(STORED_BODY_BYTES);
-        Self { response_status, response_body: Some(utf8_prefix(&stored)), error: None }
-    }
+    stored.truncate(STORED_BODY_BYTES);
+    utf8_prefix(&stored)
 }
 
 /// Bytes as text. Drops a character cut at the end; replaces other invalid UTF-8.
