@@ -13,7 +13,7 @@ mod version;
 
 pub(crate) use app::App;
 pub(crate) use delivery::{Endpoint, Outgoing};
-pub(crate) use effects::{Effects, effects, volume_of};
+pub(crate) use effects::{Effects, Transition, effects, volume_of};
 pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::KeptToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};

@@ -27,7 +27,7 @@ pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
         let out = BufWriter::new(io::stdout().lock());
         let rows = match format {
             ExportFormat::Jsonl => Rows::JsonLines(out),
-            ExportFormat::Csv => Rows::Csv { table: csv::Writer::from_writer(out), has_header: false },
+            ExportFormat::Csv => Rows::Csv { table: Box::new(csv::Writer::from_writer(out)), has_header: false },
         };
         write_records(store, records, period, rows)
     });
@@ -50,7 +50,7 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
 /// Writes each record as a line of JSON, as the API returns it, or as a row of a CSV table.
 enum Rows<W: Write> {
     JsonLines(W),
-    Csv { table: csv::Writer<W>, has_header: bool },
+    Csv { table: Box<csv::Writer<W>>, has_header: bool },
 }
 
 impl<W: Write> Rows<W> {

@@ -7,19 +7,18 @@ use payments_core::Timestamp;
 
 use journaled_tree::Read;
 
-use super::{codec::Records, keys, view::View};
-use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
+use super::{
+    codec::{Records, parse},
+    keys,
+    view::View,
+};
+use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::store::{ClaimEnd, CommitError, Conflict, StoreError};
 
 impl View<'_, '_> {
     /// Claims a key, if it is unused and no lease on it runs.
     pub(super) fn claim_key(&mut self, key: &IdempotencyKey, claim: &KeyClaim) -> Result<(), CommitError> {
-        let used = keys::idempotency(key);
-        if let Some(used_at) = self.read::<Timestamp>(&used)?
-            && KeptResponse::is_fresh_at(used_at, claim.claimed_at)
-        {
-            return Err(self.used(&used, used_at)?.into());
-        }
+        self.check_unused(&keys::idempotency(key), claim.claimed_at)?;
         let at = keys::claim(key);
         match self.read::<KeyClaim>(&at)? {
             Some(held) if held.until > claim.claimed_at => Err(Conflict::KeyClaimed(Box::new(held)).into()),
@@ -27,18 +26,16 @@ impl View<'_, '_> {
         }
     }
 
-    /// Ends the claim on a key whose response is stored.
+    /// Ends the claim on a key whose response is stored. Pruning may have removed it already.
     pub(super) fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), CommitError> {
         let at = keys::claim(key);
-        match end {
-            ClaimEnd::NotClaimed => {}
-            ClaimEnd::Held(token) => match self.read::<KeyClaim>(&at)? {
-                Some(held) if held.token != *token => return Err(Conflict::ClaimLost.into()),
-                Some(_) => self.remove(at),
-                // Pruning removed the claim, and nobody has claimed the key since.
-                None => {}
-            },
-            ClaimEnd::Any => self.remove(at),
+        if let ClaimEnd::Held(token) = end
+            && self.read::<KeyClaim>(&at)?.is_some_and(|held| held.token != *token)
+        {
+            return Err(Conflict::ClaimLost.into());
+        }
+        if *end != ClaimEnd::NotClaimed {
+            self.remove(at);
         }
         Ok(())
     }
@@ -57,11 +54,11 @@ impl View<'_, '_> {
     pub(super) fn prune_claims(&mut self, ended_before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
         let mut ended = Vec::new();
         for entry in self.prefix(keys::CLAIMS) {
-            let (key, _) = entry?;
-            // An earlier change of this batch may have taken the claim over.
-            let claim = self.read::<KeyClaim>(&key)?;
-            ended.extend(claim.map(|claim| (claim.until, key)).filter(|(until, _)| *until < ended_before));
+            let (key, json) = entry?;
+            let claim: KeyClaim = parse(&key, &json)?;
+            ended.push((claim.until, key));
         }
+        ended.retain(|(until, _)| *until < ended_before);
         ended.sort();
         ended.truncate(at_most);
         ended.iter().for_each(|(_, key)| self.remove(key.clone()));

@@ -19,9 +19,9 @@ pub(super) trait Records: Read {
         Ok(self.get(key)?.map(Cow::into_owned).unwrap_or_default())
     }
 
-    /// Whether there is such a record.
-    fn has(&self, key: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.get(key)?.is_some())
+    /// How many records have this prefix, counted up to `at_most`.
+    fn count_prefix(&self, prefix: &[u8], at_most: usize) -> Result<usize, StoreError> {
+        Ok(self.prefix(prefix).take(at_most).try_fold(0, |count, entry| entry.map(|_| count + 1))?)
     }
 }
 

@@ -12,17 +12,16 @@
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
 
-use journaled_tree::{Entry, Read};
+use journaled_tree::Read;
 use payments_core::{EventId, EventKind, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::{
-    codec::{self, Records},
+    codec::{Records, parse},
     keys,
     layout::FORMAT,
-    packed,
     responses::StoredResponse,
-    stored::{Event, Stored},
+    stored::{DataHead, Event, Stored},
     view::View,
 };
 use crate::store::StoreError;
@@ -30,51 +29,38 @@ use crate::store::StoreError;
 /// How many old records a step converts.
 const AT_A_TIME: usize = 1000;
 
+/// Converts one old record.
+type Convert = fn(&mut View<'_, '_>, &[u8], &[u8]) -> Result<(), StoreError>;
+
+const OLD_LISTS: &[u8] = b"list/";
+const OLD_EXPIRIES: &[u8] = b"session-end/";
+const OLD_RESPONSES: &[u8] = b"idempotency/";
+
+/// The key prefixes of format 3 that format 4 does not have, in the order of conversion. The counts of the bitmaps replace the
+/// counts of blocks, and each response holds its time.
+const OLD: [(&[u8], Convert); 6] = [
+    (b"event/", event),
+    (OLD_LISTS, list_entry),
+    (b"block/", |_, _, _| Ok(())),
+    (OLD_EXPIRIES, expiry),
+    (OLD_RESPONSES, response),
+    (b"kept/", |_, _, _| Ok(())),
+];
+
 /// Takes the next step. Returns whether the store now has the present format.
-pub(super) fn step(view: View<'_, '_>) -> Result<bool, StoreError> {
-    let mut step = Step { view, has_taken: false };
-    for convert in [events, lists, counts_of_blocks, session_ends, responses, times_of_responses] {
-        convert(&mut step)?;
-        if step.has_taken {
+pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
+    for (prefix, convert) in OLD {
+        let old = view.prefix(prefix).take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+        for (key, value) in &old {
+            convert(&mut view, key, value)?;
+            view.remove(key.clone());
+        }
+        if !old.is_empty() {
             return Ok(false);
         }
     }
-    step.view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
+    view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
     Ok(true)
-}
-
-/// Key prefixes of format 3 that format 4 does not have.
-const OLD_EVENTS: &[u8] = b"event/";
-const OLD_LISTS: &[u8] = b"list/";
-const OLD_BLOCKS: &[u8] = b"block/";
-const OLD_ENDS: &[u8] = b"session-end/";
-const OLD_KEPT: &[u8] = b"kept/";
-const OLD_RESPONSES: &[u8] = b"idempotency/";
-
-/// One step of the conversion.
-struct Step<'v, 'd> {
-    view: View<'v, 'd>,
-    /// Whether it has converted anything.
-    has_taken: bool,
-}
-
-impl Step<'_, '_> {
-    /// Takes and removes the first old records with a prefix.
-    fn take(&mut self, prefix: &[u8]) -> Result<Vec<Entry>, StoreError> {
-        let taken = self.view.prefix(prefix).take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
-        for (key, _) in &taken {
-            self.view.remove(key.clone());
-        }
-        self.has_taken |= !taken.is_empty();
-        Ok(taken)
-    }
-
-    fn add_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
-        let mut lines = self.view.bytes(&key)?;
-        packed::push_line(&mut lines, line);
-        self.view.set(key, lines);
-        Ok(())
-    }
 }
 
 #[derive(Deserialize)]
@@ -85,99 +71,47 @@ struct OldEnvelope {
     data: RawJson,
 }
 
-#[derive(Deserialize)]
-struct OldData {
-    id: Option<String>,
-    payment: Option<Box<OldData>>,
-}
-
-/// Moves events into their payments. A ping's event is in its delivery.
-fn events(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    for (key, json) in step.take(OLD_EVENTS)? {
-        let OldEnvelope { id, event, created_at, data } = codec::parse(&key, &json)?;
-        let about: OldData = codec::parse(&key, data.as_str().as_bytes())?;
-        let about = about.id.or_else(|| about.payment.and_then(|payment| payment.id));
-        let Some(payment) = about.and_then(|id| id.parse().ok()).filter(|_| event != EventKind::TestPing) else {
-            continue;
-        };
-        let at = keys::session(&payment);
-        let json = step.view.bytes(&at)?;
-        if json.is_empty() {
-            // `check` reports an event without a payment.
-            tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
-            continue;
-        }
-        let mut stored: Stored = codec::parse(&at, &json)?;
-        let payment = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
-        stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
-        let json = serde_json::to_vec(&stored).map_err(|error| StoreError::corrupt(&at, error))?;
-        step.view.set(at, json);
-    }
-    Ok(())
+/// Moves an event into its payment. A ping's event is in its delivery.
+fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreError> {
+    let OldEnvelope { id, event, created_at, data } = parse(key, json)?;
+    let about = parse::<DataHead>(key, data.as_str().as_bytes())?.payment();
+    let Some(payment) = about.and_then(|id| id.parse().ok()).filter(|_| event != EventKind::TestPing) else {
+        return Ok(());
+    };
+    let at = keys::session(&payment);
+    let Some(mut stored) = view.read::<Stored>(&at)? else {
+        // `check` reports an event without a payment.
+        tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
+        return Ok(());
+    };
+    let payment = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
+    stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
+    view.put(at, &stored)
 }
 
 /// Packs list entries, and turns lists by status into bitmaps.
-fn lists(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    for (key, id) in step.take(OLD_LISTS)? {
-        let Some((name, place)) = keys::numbered(OLD_LISTS, &key) else { continue };
-        let record = |prefix, number: u64| [prefix, name.as_bytes(), b"/", number.to_be_bytes().as_slice()].concat();
-        if keys::is_of_a_status(name) {
-            let block = record(keys::BITMAPS, place / keys::BLOCK);
-            let mut marks = step.view.bytes(&block)?;
-            packed::set_bit(&mut marks, place % keys::BLOCK, true);
-            step.view.set(block, marks);
-        } else {
-            // The old entries come in the order of their places, without a gap.
-            step.add_line(record(keys::LISTS, place / keys::LEAF), &String::from_utf8_lossy(&id))?;
-        }
+fn list_entry(view: &mut View<'_, '_>, key: &[u8], id: &[u8]) -> Result<(), StoreError> {
+    let Some((name, place)) = keys::name_and_number(OLD_LISTS, key) else { return Ok(()) };
+    if keys::is_of_a_status(name) {
+        return view.set_bit(keys::part(keys::BITMAPS, name, place / keys::BLOCK), place % keys::BLOCK, true);
     }
-    Ok(())
+    // The old entries come in the order of their places, without a gap.
+    view.add_line(keys::part(keys::LISTS, name, place / keys::LEAF), &String::from_utf8_lossy(id))
 }
 
-/// The counts of the bitmaps replace the counts of the old lists.
-fn counts_of_blocks(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    step.take(OLD_BLOCKS).map(drop)
+fn expiry(view: &mut View<'_, '_>, key: &[u8], _: &[u8]) -> Result<(), StoreError> {
+    let expiry = key[OLD_EXPIRIES.len()..].split_first_chunk().and_then(|(millis, id)| {
+        let millis = i64::try_from(u64::from_be_bytes(*millis)).ok()?;
+        Some((Timestamp::from_millis(millis).ok()?, String::from_utf8_lossy(id)))
+    });
+    expiry.map_or(Ok(()), |(at, id)| view.add_line(keys::bucket(keys::EXPIRIES, at), &id))
 }
 
-fn session_ends(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    for (key, _) in step.take(OLD_ENDS)? {
-        if let Some((at, id)) = in_time(OLD_ENDS, &key) {
-            step.add_line(keys::expiry(at), &String::from_utf8_lossy(id))?;
-        }
-    }
-    Ok(())
-}
-
-#[derive(Deserialize)]
-struct OldResponse {
-    fingerprint: String,
-    created_at: Timestamp,
-    body: RawJson,
-}
-
-/// Packs responses into a time index, and stores the time under each used key.
-fn responses(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    for (key, json) in step.take(OLD_RESPONSES)? {
-        let OldResponse { fingerprint, created_at, body } = codec::parse(&key, &json)?;
-        let used = [keys::KEYS_USED, key.strip_prefix(OLD_RESPONSES).unwrap_or_default()].concat();
-        let Some(of) = keys::name_of_used_key(&used) else { continue };
-        let record = keys::responses(created_at);
-        let mut responses = step.view.bytes(&record)?;
-        let response = StoredResponse { of, fingerprint, created_at, body: Some(body), told: None };
-        packed::push_value(&mut responses, &response).map_err(|error| StoreError::corrupt(&record, error))?;
-        step.view.set(record, responses);
-        let used_at = serde_json::to_vec(&created_at).map_err(|error| StoreError::corrupt(&key, error))?;
-        step.view.set(used, used_at);
-    }
-    Ok(())
-}
-
-fn times_of_responses(step: &mut Step<'_, '_>) -> Result<(), StoreError> {
-    step.take(OLD_KEPT).map(drop)
-}
-
-/// The time and the rest of an old time-ordered key.
-fn in_time<'k>(prefix: &[u8], key: &'k [u8]) -> Option<(Timestamp, &'k [u8])> {
-    let (millis, about) = key.strip_prefix(prefix)?.split_first_chunk::<8>()?;
-    Some((Timestamp::from_millis(i64::try_from(u64::from_be_bytes(*millis)).ok()?).ok()?, about))
+/// Packs a response into the time index, and stores its time under its used key.
+fn response(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreError> {
+    let used = [keys::KEYS_USED, &key[OLD_RESPONSES.len()..]].concat();
+    let Some(of) = keys::name_of_used_key(&used) else { return Ok(()) };
+    let response = StoredResponse { of, ..parse(key, json)? };
+    view.put(used, &response.created_at)?;
+    view.add_responses(keys::bucket(keys::RESPONSES, response.created_at), &[response])
 }

@@ -25,7 +25,7 @@ mod view;
 mod work;
 mod write;
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 pub(crate) use journaled_tree::{Closing, LeftOut, Restored, Sources, Until, needs_journal_after};
 use journaled_tree::{Database, Read};
@@ -37,7 +37,7 @@ pub(crate) use self::{
     maintenance::{check_journal, restore},
     open::{OpenError, is_there},
 };
-use super::{CommitError, Leases, StoreError};
+use super::{Leases, StoreError};
 
 /// A store in a directory.
 pub(crate) struct EmbeddedStore {
@@ -49,15 +49,11 @@ pub(crate) struct EmbeddedStore {
 
 impl EmbeddedStore {
     /// Commits everything that `decide` writes, or nothing if it fails.
-    async fn write<T: Send + 'static>(
+    async fn write<T: Send + 'static, E: From<StoreError> + Display + Send + 'static>(
         &self,
-        decide: impl FnOnce(&mut View<'_, '_>) -> Result<T, CommitError> + Send + 'static,
-    ) -> Result<T, CommitError> {
-        self.database.commit(|view| decide(&mut View(view))).await.map_err(|error| match error {
-            journaled_tree::CommitError::Refused(error) => error,
-            journaled_tree::CommitError::Stopped => StoreError::Stopped.into(),
-            error => StoreError::unavailable(error.to_string()).into(),
-        })
+        decide: impl FnOnce(&mut View<'_, '_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        self.database.commit(|view| decide(&mut View(view))).await.map_err(store_error)
     }
 
     fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> + use<T> {
@@ -69,5 +65,14 @@ impl EmbeddedStore {
 
     fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         self.database.read(key)
+    }
+}
+
+/// Returns the error of the change itself, or else the engine's.
+fn store_error<E: From<StoreError> + Display>(error: journaled_tree::CommitError<E>) -> E {
+    match error {
+        journaled_tree::CommitError::Refused(error) => error,
+        journaled_tree::CommitError::Stopped => StoreError::Stopped.into(),
+        error => StoreError::unavailable(error.to_string()).into(),
     }
 }

@@ -2,12 +2,14 @@
 
 use std::{io, path::Path, process, sync::Arc};
 
-use journaled_tree::{Closing, Database, Options, Read};
+use journaled_tree::{Closing, Database, Options};
 
 use super::{
-    EmbeddedStore, keys,
+    EmbeddedStore,
+    codec::Records,
+    keys,
     layout::{FORMAT, Layout},
-    migrate,
+    migrate, store_error,
     view::View,
 };
 use crate::{ambient::Ambient, metrics::Commits, store::StoreError};
@@ -30,13 +32,9 @@ impl EmbeddedStore {
             .open()?;
         bring_up_to_date(&database)?;
         // The process that made them is gone.
-        write(&database, |mut view| view.void_claims())?;
-        let mut pending = 0;
-        for entry in database.prefix(keys::OUTBOX) {
-            entry.map_err(StoreError::from)?;
-            pending += 1;
-        }
-        outbox.set(pending);
+        database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?;
+        let pending = database.count_prefix(keys::OUTBOX, usize::MAX)?;
+        outbox.set(i64::try_from(pending).unwrap_or(i64::MAX));
         Ok((Self { database, leases: Arc::default(), outbox }, closing))
     }
 }
@@ -46,42 +44,35 @@ pub(crate) fn is_there(directory: &Path) -> bool {
     directory.join(journaled_tree::TREE_DIRECTORY).exists()
 }
 
-fn bring_up_to_date(database: &Database) -> Result<(), OpenError> {
-    let found = database.format().map_err(StoreError::from)?;
+fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
+    let found = database.format()?;
     if found == FORMAT {
         return Ok(());
     }
     tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-    while !write(database, migrate::step)? {}
+    while !database.commit_blocking(|view| migrate::step(View(view))).map_err(store_error)? {}
     tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
     Ok(())
-}
-
-/// Commits a change of the start's own.
-fn write<T: Send + 'static>(
-    database: &Database,
-    decide: impl FnOnce(View<'_, '_>) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    database.commit_blocking(|view| decide(View(view))).map_err(|error| match error {
-        journaled_tree::CommitError::Refused(error) => error,
-        error => StoreError::unavailable(error.to_string()),
-    })
 }
 
 /// A store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    #[error("{0}; payments-server restore makes one of them")]
-    Damaged(#[source] journaled_tree::OpenError),
-    #[error(transparent)]
-    Engine(journaled_tree::OpenError),
+    #[error("{0}{advice}", advice = advice(.0))]
+    Engine(#[from] journaled_tree::OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("the data directory cannot be used: {0}")]
+    Io(#[from] io::Error),
 }
 
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        Self::Engine(error.into())
+/// What the engine does not know: the command that restores a store.
+fn advice(error: &journaled_tree::OpenError) -> &'static str {
+    match error {
+        journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::HalfAStore { .. } => {
+            "; payments-server restore makes one of them"
+        }
+        _ => "",
     }
 }
 
@@ -89,16 +80,5 @@ impl OpenError {
     /// Whether another process has it open.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self, Self::Engine(journaled_tree::OpenError::InUse { .. }))
-    }
-}
-
-impl From<journaled_tree::OpenError> for OpenError {
-    fn from(error: journaled_tree::OpenError) -> Self {
-        match error {
-            journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::HalfAStore { .. } => {
-                Self::Damaged(error)
-            }
-            error => Self::Engine(error),
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use journaled_tree::Entry;
 use payments_core::{DeliveryId, WebhookId};
 
 use super::{codec::Records, keys};
@@ -25,14 +24,10 @@ pub(super) fn head(records: &impl Records, endpoint: &WebhookId, at_most: usize)
 }
 
 /// The first `at_most` deliveries of an outbox. A key without a valid name does not count.
-pub(super) fn names(
-    records: &impl Records,
-    endpoint: &WebhookId,
-    at_most: usize,
-) -> Result<Vec<DeliveryId>, StoreError> {
+fn names(records: &impl Records, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>, StoreError> {
     let prefix = keys::outbox_of(endpoint);
-    let name = |(key, _): Entry| String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
-    let named = records.prefix(&prefix).filter_map(|entry| entry.map(name).transpose());
+    let named =
+        records.prefix(&prefix).filter_map(|entry| entry.map(|(key, _)| keys::id_after(&prefix, &key)).transpose());
     Ok(named.take(at_most).collect::<Result<_, _>>()?)
 }
 

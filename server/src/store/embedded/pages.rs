@@ -1,5 +1,7 @@
 //! Pages of lists, newest first.
 
+use std::str::FromStr;
+
 use journaled_tree::Read;
 use payments_core::{Page, PageRequest};
 
@@ -14,12 +16,12 @@ use crate::{domain::Session, store::StoreError};
 
 impl EmbeddedStore {
     /// A page of a list, newest first: of all entries, or of those in a status bitmap. `item` reads what an entry names.
-    pub(super) fn page<T>(
+    pub(super) fn page<I: FromStr, T>(
         &self,
         list: &List,
         marks: Option<&StatusBitmap>,
         request: PageRequest,
-        mut item: impl FnMut(&str) -> Result<Option<T>, StoreError>,
+        item: impl Fn(&I) -> Result<Option<T>, StoreError>,
     ) -> Result<Page<T>, StoreError> {
         let total: u64 = self.get(&marks.map_or_else(|| list.count(), StatusBitmap::count))?.unwrap_or_default();
         let places = match marks {
@@ -35,9 +37,8 @@ impl EmbeddedStore {
             let leaf = self.database.bytes(&list.leaf(ids[0]))?;
             let leaf: Vec<_> = packed::lines(&leaf).collect();
             for place in ids {
-                if let Some(id) = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)) {
-                    items.extend(item(id)?);
-                }
+                let id = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)?.parse().ok());
+                items.extend(id.map(|id| item(&id)).transpose()?.flatten());
             }
         }
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
@@ -55,7 +56,7 @@ impl EmbeddedStore {
                 skip -= count;
                 continue;
             }
-            let Some((_, number)) = keys::numbered(keys::BITMAPS, &key) else { continue };
+            let Some((_, number)) = keys::name_and_number(keys::BITMAPS, &key) else { continue };
             let passed = usize::try_from(std::mem::take(&mut skip)).unwrap_or(usize::MAX);
             let in_block = packed::set_bits_down(&block).skip(passed).map(|mark| number * keys::BLOCK + mark);
             places.extend(in_block.take(limit - places.len()));
@@ -70,8 +71,7 @@ impl EmbeddedStore {
     pub(super) fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>, StoreError> {
         let mut found = Vec::new();
         for entry in self.database.prefix(prefix) {
-            let (key, _) = entry?;
-            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse().ok();
+            let id = keys::id_after(prefix, &entry?.0);
             let stored = id.map(|id| self.get::<Stored>(&keys::session(&id))).transpose()?.flatten();
             found.extend(stored.map(|stored| stored.session));
         }

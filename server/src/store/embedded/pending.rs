@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     codec::{Records, parse},
     keys,
-    stored::Stored,
+    stored::{Event, read_event},
     view::View,
 };
 use crate::{
@@ -41,12 +41,8 @@ impl View<'_, '_> {
 pub(super) fn read(records: &impl Records, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
     let key = keys::pending_event(id);
     let Some(PendingRecord { payment, after }) = records.read(&key)? else { return Ok(None) };
-    let missing = |what: &str| StoreError::corrupt(&key, format_args!("its {what} is not there"));
-    let stored: Stored = records.read(&keys::session(&payment))?.ok_or_else(|| missing("payment"))?;
-    let event = stored.events.iter().find(|event| event.id == *id).ok_or_else(|| missing("event"))?;
-    let data = stored.event_data(id).ok_or_else(|| missing("event"))?;
-    let pending = data
-        .and_then(|data| PendingEvent::new(&stored.session, id.clone(), event.event.clone(), event.created_at, &data));
+    let (session, Event { event, created_at, .. }, data) = read_event(records, &key, &payment, id)?;
+    let pending = PendingEvent::new(&session, id.clone(), event, created_at, &data);
     let pending = pending.map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(Some(PendingEvent { after, ..pending }))
 }
@@ -56,7 +52,7 @@ pub(super) fn due(records: &impl Records) -> impl Iterator<Item = Result<Due, St
     records.prefix(keys::PENDING_EVENTS).filter_map(|entry| {
         let due = || {
             let (key, value) = entry?;
-            let Some(event) = keys::event_of_pending(&key) else { return Ok(None) };
+            let Some(event) = keys::id_after(keys::PENDING_EVENTS, &key) else { return Ok(None) };
             let work = Work::FanOut(event);
             let payment = parse(&key, &value).ok().map(|record: PendingRecord| record.payment);
             Ok(Some((work, payment)))

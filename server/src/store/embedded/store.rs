@@ -33,7 +33,12 @@ use crate::{
 impl Store for EmbeddedStore {
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let leases = Arc::clone(&self.leases);
-        let added = deliveries_added(&change);
+        let added = change.writes.iter().map(|write| match write {
+            Write::Delivery(made) => i64::from(made.is_pending()),
+            Write::DeliveryEnded(_) => -1,
+            _ => 0,
+        });
+        let added = added.sum();
         self.write(move |view| {
             // Claims end by themselves; they are looked at when the change is decided.
             if change.under.iter().any(|claim| !leases.holds(claim)) {
@@ -50,14 +55,16 @@ impl Store for EmbeddedStore {
         let (records, leases) = (&self.database, &self.leases);
         match queue {
             Queue::FanOut => leases.claim_first(pending::due(records), lease, at_most),
-            Queue::Lanes => leases.claim_first(work::lanes(records), lease, at_most),
+            Queue::Lanes => {
+                leases.claim_first(work::lanes(records).map(|lane| Ok((Work::Lane(lane?.0), None))), lease, at_most)
+            }
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
         }
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
-        let is_empty = outbox::names(&self.database, endpoint, 1)?.is_empty();
+        let is_empty = self.database.count_prefix(&keys::outbox_of(endpoint), 1)? == 0;
         Ok(if is_empty { None } else { self.leases.claim(Work::Lane(endpoint.clone()), lease).ok() })
     }
 
@@ -71,17 +78,12 @@ impl Store for EmbeddedStore {
     }
 
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
-        let pruned = self.write(move |view| {
-            Ok(match what {
-                Prunable::StoredResponses => view.prune_responses(before, at_most)?,
-                Prunable::KeyClaims => view.prune_claims(before, at_most)?,
-                Prunable::DeliveryBodies => view.prune_delivery_bodies(before, at_most)?,
-            })
-        });
-        pruned.await.map_err(|error| match error {
-            CommitError::Store(error) => error,
-            CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
+        self.write(move |view| match what {
+            Prunable::StoredResponses => view.prune_responses(before, at_most),
+            Prunable::KeyClaims => view.prune_claims(before, at_most),
+            Prunable::DeliveryBodies => view.prune_delivery_bodies(before, at_most),
         })
+        .await
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {
@@ -95,11 +97,8 @@ impl Store for EmbeddedStore {
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
         let mut found = Vec::new();
         for entry in self.database.prefix(keys::API_KEY_IDS) {
-            let (_, hash) = entry?;
-            let Ok(bytes) = <[u8; 32]>::try_from(hash) else { continue };
-            let hash = KeyHash::from_bytes(bytes);
-            let record = self.get(&keys::api_key(&hash))?;
-            found.extend(record.map(|record| (hash, record)));
+            let Ok(hash) = entry?.1.try_into().map(KeyHash::from_bytes) else { continue };
+            found.extend(self.get(&keys::api_key(&hash))?.map(|record| (hash, record)));
         }
         Ok(found)
     }
@@ -109,10 +108,8 @@ impl Store for EmbeddedStore {
     }
 
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
-        match self.get::<String>(&keys::workspace_of(developer))? {
-            Some(id) => self.get(&keys::workspace(&id)),
-            None => Ok(None),
-        }
+        let Some(id) = self.get::<String>(&keys::workspace_of(developer))? else { return Ok(None) };
+        self.get(&keys::workspace(&id))
     }
 
     async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
@@ -130,13 +127,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
-        let at = keys::idempotency(key);
-        let Some(used_at) = self.get(&at)? else { return Ok(None) };
-        let record = keys::responses(used_at);
-        let responses = self.database.bytes(&record)?;
-        let response = responses::response_of(&record, &responses, &keys::name_of_used_key(&at).unwrap_or_default())?;
-        // Where the key is being used anew after its day, it may be just gone: then the committer decides.
-        response.map(|response| response.resolve(&record, |id| self.get(&keys::session(id)))).transpose()
+        let used = keys::idempotency(key);
+        let Some(used_at) = self.get(&used)? else { return Ok(None) };
+        responses::read(&self.database, &used, used_at)
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
@@ -163,14 +156,8 @@ impl Store for EmbeddedStore {
     }
 
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
-        let mut oldest = None;
-        for endpoint in work::endpoints_with_outbox(&self.database) {
-            for id in outbox::names(&self.database, &endpoint?, 1)? {
-                let Some(at) = id.created_at() else { continue };
-                oldest = Some(oldest.map_or(at, |known: Timestamp| known.min(at)));
-            }
-        }
-        Ok(oldest)
+        let mut lanes = work::lanes(&self.database);
+        lanes.try_fold(None, |oldest: Option<Timestamp>, lane| Ok(oldest.into_iter().chain(lane?.1).min()))
     }
 
     async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
@@ -185,8 +172,7 @@ impl Store for EmbeddedStore {
     ) -> Result<Page<Payment>, StoreError> {
         let marks = status.map(|status| StatusBitmap::of(scope, status));
         self.page(&List::payments(scope), marks.as_ref(), page, |id| {
-            let Ok(id) = id.parse() else { return Ok(None) };
-            Ok(self.get::<Stored>(&keys::session(&id))?.map(|stored| stored.session.payment))
+            Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session.payment))
         })
     }
 
@@ -204,9 +190,8 @@ impl Store for EmbeddedStore {
         let after = after.map_or_else(|| prefix.clone(), |id| keys::endpoint_of(scope, id));
         let mut endpoints = Vec::new();
         for entry in self.database.prefix_after(&prefix, &after).take(at_most) {
-            let (key, _) = entry?;
-            let id = String::from_utf8_lossy(&key[prefix.len()..]).parse();
-            endpoints.extend(id.ok().map(|id| self.get(&keys::endpoint(&id))).transpose()?.flatten());
+            let id = keys::id_after(&prefix, &entry?.0);
+            endpoints.extend(id.map(|id| self.get(&keys::endpoint(&id))).transpose()?.flatten());
         }
         Ok(endpoints)
     }
@@ -231,10 +216,7 @@ impl Store for EmbeddedStore {
             Some(endpoint) => List::deliveries_to(scope, endpoint),
             None => List::deliveries(scope),
         };
-        self.page(&list, None, page, |id| {
-            let Ok(id) = id.parse::<DeliveryId>() else { return Ok(None) };
-            Ok(deliveries::read(&self.database, &id)?.map(|outgoing| outgoing.delivery))
-        })
+        self.page(&list, None, page, |id| Ok(deliveries::read(&self.database, id)?.map(|outgoing| outgoing.delivery)))
     }
 
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
@@ -244,14 +226,4 @@ impl Store for EmbeddedStore {
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
         deliveries::read(&self.database, id)
     }
-}
-
-/// How many deliveries enter the outbox, less those that leave it.
-fn deliveries_added(change: &Change) -> i64 {
-    let added = change.writes.iter().map(|write| match write {
-        Write::Delivery(made) => i64::from(made.is_pending()),
-        Write::DeliveryEnded(_) => -1,
-        _ => 0,
-    });
-    added.sum()
 }

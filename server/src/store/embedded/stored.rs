@@ -1,9 +1,10 @@
 //! The record of a payment.
 
-use payments_core::{Envelope, EventId, EventKind, RawJson, Timestamp};
+use payments_core::{EventId, EventKind, Payment, PaymentId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::Session;
+use super::{codec::Records, keys};
+use crate::{domain::Session, store::StoreError};
 
 /// A payment's session, its place in its developer's list of payments, and its events.
 #[derive(Serialize, Deserialize)]
@@ -26,26 +27,40 @@ pub(super) struct Event {
 }
 
 impl Stored {
-    /// The data of an event.
-    pub(super) fn event_data(&self, event: &EventId) -> Option<Result<RawJson, serde_json::Error>> {
-        let event = self.events.iter().find(|told| told.id == *event)?;
-        Some(event.data.clone().map_or_else(|| RawJson::of(&self.session.payment), Ok))
-    }
-
-    /// The events with all their data, for a record whose payment changes.
-    pub(super) fn events_in_full(mut self) -> Result<Vec<Event>, serde_json::Error> {
-        for event in self.events.iter_mut().filter(|event| event.data.is_none()) {
-            event.data = Some(RawJson::of(&self.session.payment)?);
+    /// The events, for the record of the next payment. They keep their data if that differs from this payment.
+    pub(super) fn events_before(mut self, next: &Payment) -> Result<Vec<Event>, serde_json::Error> {
+        if self.session.payment != *next {
+            for event in self.events.iter_mut().filter(|event| event.data.is_none()) {
+                event.data = Some(RawJson::of(&self.session.payment)?);
+            }
         }
         Ok(self.events)
     }
+}
 
-    /// The envelope of an event.
-    pub(super) fn envelope(&self, id: &EventId) -> Option<Result<RawJson, serde_json::Error>> {
-        let event = self.events.iter().find(|event| event.id == *id)?;
-        let data = self.event_data(id)?;
-        Some(data.and_then(|data| {
-            RawJson::of(&Envelope { id, event: event.event.clone(), created_at: event.created_at, data: &data })
-        }))
+/// Reads an event that the record `key` names: the session of its payment, the event and its data.
+pub(super) fn read_event(
+    records: &impl Records,
+    key: &[u8],
+    payment: &PaymentId,
+    id: &EventId,
+) -> Result<(Session, Event, RawJson), StoreError> {
+    let missing = || StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"));
+    let Stored { session, events, .. } = records.read(&keys::session(payment))?.ok_or_else(missing)?;
+    let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
+    let data = event.data.take().map_or_else(|| RawJson::of(&session.payment), Ok);
+    Ok((session, event, data.map_err(|error| StoreError::corrupt(key, error))?))
+}
+
+/// The part of an event's data that says which payment it is about.
+#[derive(Deserialize)]
+pub(super) struct DataHead {
+    id: Option<String>,
+    payment: Option<Box<DataHead>>,
+}
+
+impl DataHead {
+    pub(super) fn payment(self) -> Option<String> {
+        self.id.or_else(|| self.payment?.id)
     }
 }

@@ -1,9 +1,8 @@
 //! A change's view of the records.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
-use journaled_tree::Read;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, packed};
 use crate::store::StoreError;
@@ -12,42 +11,44 @@ use crate::store::StoreError;
 pub(super) struct View<'v, 'd>(pub(super) &'v mut journaled_tree::View<'d>);
 
 impl View<'_, '_> {
-    /// Whether at least `count` records have this prefix.
-    pub(super) fn has_many(&self, prefix: &[u8], count: usize) -> Result<bool, StoreError> {
-        let found = self.prefix(prefix).take(count).try_fold(0, |found, entry| entry.map(|_| found + 1))?;
-        Ok(found == count)
-    }
-
-    /// Adds a name to a record of names, once.
-    pub(super) fn add_name(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
-        let mut names = self.bytes(&key)?;
-        if !packed::has_line(&names, name) {
-            packed::push_line(&mut names, name);
-            self.set(key, names);
+    /// Adds a line to a record of lines, once.
+    pub(super) fn add_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
+        let mut lines = self.bytes(&key)?;
+        if !packed::has_line(&lines, line) {
+            packed::push_line(&mut lines, line);
+            self.set(key, lines);
         }
         Ok(())
     }
 
-    pub(super) fn remove_name(&mut self, key: Vec<u8>, name: &str) -> Result<(), StoreError> {
-        let names = packed::without_line(&self.bytes(&key)?, name);
-        self.set_unless_empty(key, names);
+    pub(super) fn remove_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
+        let lines = packed::without_line(&self.bytes(&key)?, line);
+        self.set_unless_empty(key, lines);
         Ok(())
     }
 
-    /// Changes a count and returns what it was.
-    pub(super) fn count(&mut self, at: Vec<u8>, change: impl FnOnce(u64) -> u64) -> Result<u64, StoreError> {
-        let before = self.read(&at)?.unwrap_or_default();
-        self.put(at, &change(before))?;
+    /// Sets or clears a bit of a record.
+    pub(super) fn set_bit(&mut self, key: Vec<u8>, number: u64, is_set: bool) -> Result<(), StoreError> {
+        let mut bits = self.bytes(&key)?;
+        packed::set_bit(&mut bits, number, is_set);
+        self.set_unless_empty(key, bits);
+        Ok(())
+    }
+
+    /// Changes a sum and returns what it was.
+    pub(super) fn update<T: Serialize + DeserializeOwned + Default + Copy>(
+        &mut self,
+        key: Vec<u8>,
+        change: impl FnOnce(T) -> T,
+    ) -> Result<T, StoreError> {
+        let before = self.read(&key)?.unwrap_or_default();
+        self.put(key, &change(before))?;
         Ok(before)
     }
 
-    /// Writes a record of many entries, or removes it if it has none.
+    /// Writes a record of many entries, or removes it if it has none: no bytes or no set bit.
     pub(super) fn set_unless_empty(&mut self, key: Vec<u8>, value: Vec<u8>) {
-        if value.is_empty() { self.remove(key) } else { self.set(key, value) }
-    }
-
-    pub(super) fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
-        self.0.put(key, value);
+        if value.iter().all(|byte| *byte == 0) { self.remove(key) } else { self.set(key, value) }
     }
 
     pub(super) fn put(&mut self, key: Vec<u8>, value: &impl Serialize) -> Result<(), StoreError> {
@@ -55,18 +56,20 @@ impl View<'_, '_> {
         self.set(key, json);
         Ok(())
     }
+
+    pub(super) fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.0.put(key, value);
+    }
+
+    pub(super) fn remove(&mut self, key: Vec<u8>) {
+        self.0.remove(key);
+    }
 }
 
 impl<'d> Deref for View<'_, 'd> {
     type Target = journaled_tree::View<'d>;
 
     fn deref(&self) -> &Self::Target {
-        self.0
-    }
-}
-
-impl DerefMut for View<'_, '_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
         self.0
     }
 }

@@ -1,20 +1,19 @@
 //! Turns each write of a change into records.
 
+use journaled_tree::Read;
 use payments_core::{DeliveryId, PaymentId, RawJson, Timestamp};
-
 use serde::{Deserialize, Serialize};
 
 use super::{
     codec::Records,
     deliveries,
     keys::{self, List, StatusBitmap},
-    packed,
     pending::PendingRecord,
     stored::{Event, Stored},
     view::View,
 };
 use crate::{
-    domain::{Effects, Outgoing},
+    domain::{Effects, Outgoing, Transition},
     store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Write},
 };
 
@@ -39,9 +38,9 @@ impl View<'_, '_> {
                 self.put_next(keys::api_key(&hash), key.version, &key)?;
             }
             Write::Payment(write) => self.payment(*write)?,
-            Write::Delivery(outgoing) => self.delivery(&outgoing)?,
+            Write::Delivery(outgoing) => self.delivery(*outgoing)?,
             Write::EndpointAdded { endpoint, at_most } => {
-                if self.has_many(&keys::endpoints_of(&endpoint.scope()), at_most)? {
+                if self.count_prefix(&keys::endpoints_of(&endpoint.scope()), at_most)? == at_most {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
@@ -64,7 +63,7 @@ impl View<'_, '_> {
                 debug_assert!(!ended.is_pending(), "an ended delivery has an outcome");
                 self.check_version(&keys::delivery(&ended.delivery.id), ended.version)?;
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
-                self.put_delivery(&ended)?;
+                self.put_delivery(*ended)?;
             }
         }
         Ok(())
@@ -99,17 +98,13 @@ impl View<'_, '_> {
             None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
             Some(stored) if stored.session.version + 1 == session.version => {
                 let place = stored.place;
-                let events = if stored.session.payment == session.payment {
-                    stored.events
-                } else {
-                    stored.events_in_full().map_err(|error| StoreError::corrupt(&at, error))?
-                };
+                let events = stored.events_before(&session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
                 (place, events)
             }
             _ => return Err(Conflict::Stale.into()),
         };
         if let Some(EventWrite { id: event, kind, created_at, data }) = event {
-            if self.has_many(&keys::endpoints_of(&effects.scope), 1)? {
+            if self.count_prefix(&keys::endpoints_of(&effects.scope), 1)? > 0 {
                 self.put(keys::pending_event(&event), &PendingRecord { payment: id.clone(), after: None })?;
             }
             // Data that equals the payment is not stored a second time.
@@ -126,133 +121,98 @@ impl View<'_, '_> {
 
     fn apply_effects(&mut self, id: &PaymentId, place: u64, effects: &Effects) -> Result<(), StoreError> {
         let Effects { scope, currency, .. } = effects;
-        if let Some(status) = effects.status.left() {
-            self.list_by_status(&StatusBitmap::of(scope, status), place, false)?;
-        }
-        if let Some(status) = effects.status.entered() {
-            self.list_by_status(&StatusBitmap::of(scope, status), place, true)?;
-        }
-        if let Some(time) = effects.expiry.left() {
-            self.remove_name(keys::expiry(*time), id.as_str())?;
-        }
-        if let Some(time) = effects.expiry.entered() {
-            self.add_name(keys::expiry(*time), id.as_str())?;
-        }
-        if let Some(time) = effects.gateway_check.left() {
-            self.remove(keys::check(*time, id));
-        }
-        if let Some(time) = effects.gateway_check.entered() {
-            self.set(keys::check(*time, id), Vec::new());
-        }
-        for (transition, key) in [
-            (&effects.manual_settlement, keys::manual_settlement(id)),
-            (&effects.manual_review, keys::manual_review(id)),
-        ] {
-            match (transition.left(), transition.entered()) {
-                (_, Some(())) => self.set(key, Vec::new()),
-                (Some(()), None) => self.remove(key),
-                (None, None) => {}
+        for (status, is_set) in [(effects.status.left(), false), (effects.status.entered(), true)] {
+            if let Some(status) = status {
+                let bitmap = StatusBitmap::of(scope, status);
+                self.update(bitmap.count(), |count: u64| if is_set { count + 1 } else { count.saturating_sub(1) })?;
+                self.set_bit(bitmap.block(place), place % keys::BLOCK, is_set)?;
             }
         }
+        if let Some(time) = effects.expiry.left() {
+            self.remove_line(keys::bucket(keys::EXPIRIES, *time), id.as_str())?;
+        }
+        if let Some(time) = effects.expiry.entered() {
+            self.add_line(keys::bucket(keys::EXPIRIES, *time), id.as_str())?;
+        }
+        self.index(&effects.gateway_check, |time| keys::check(*time, id));
+        self.index(&effects.manual_settlement, |()| keys::manual_settlement(id));
+        self.index(&effects.manual_review, |()| keys::manual_review(id));
         for (account, minor) in &effects.balances {
-            let at = keys::balance(scope, *currency, *account);
-            let balance: i128 = self.read(&at)?.unwrap_or_default();
-            self.put(at, &(balance + minor))?;
+            self.update(keys::balance(scope, *currency, *account), |balance: i128| balance + minor)?;
         }
         if let Some(minor) = effects.volume {
-            let at = keys::volume(scope, *currency);
-            let (volume, payments): (i128, u64) = self.read(&at)?.unwrap_or_default();
-            self.put(at, &(volume + minor, payments + 1))?;
+            let add = |(volume, payments): (i128, u64)| (volume + minor, payments + 1);
+            self.update(keys::volume(scope, *currency), add)?;
         }
         Ok(())
+    }
+
+    /// Moves a payment's entry in an index.
+    fn index<T: PartialEq>(&mut self, transition: &Transition<T>, key: impl Fn(&T) -> Vec<u8>) {
+        if let Some(left) = transition.left() {
+            self.remove(key(left));
+        }
+        if let Some(entered) = transition.entered() {
+            self.set(key(entered), Vec::new());
+        }
     }
 
     /// Redacts the bodies of at most `at_most` deliveries that were made before a time, oldest first. Returns how many deliveries
     /// it passed.
     pub(super) fn prune_delivery_bodies(&mut self, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
-        let old = unredacted_before(&**self, before, at_most)?;
-        for (key, before_batch) in &old {
-            // An earlier change of this batch may have ended it.
-            let Some(stored) = self.read(key)? else { continue };
-            let mut outgoing = deliveries::whole(key, stored, |payment| self.read(&keys::session(payment)))?;
+        let after: Option<DeliveryId> = self.read(keys::REDACTED_UP_TO)?;
+        let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
+        let mut passed = 0;
+        // Ids begin with a delivery's time, so the records are in the order of time.
+        for entry in self.prefix_after(keys::DELIVERIES, &after).take(at_most) {
+            let mut outgoing = deliveries::of_entry(&**self, entry)?;
+            if outgoing.delivery.created_at >= before {
+                break;
+            }
+            passed += 1;
+            self.put(keys::REDACTED_UP_TO.to_vec(), &outgoing.delivery.id)?;
             // A pending delivery keeps its payload until it ends.
             if !outgoing.is_pending() {
-                outgoing.redact().map_err(|error| StoreError::corrupt(key, error))?;
-                self.put(key.clone(), &outgoing)?;
+                let key = keys::delivery(&outgoing.delivery.id);
+                outgoing.redact().map_err(|error| StoreError::corrupt(&key, error))?;
+                self.put(key, &outgoing)?;
             }
-            self.put(keys::REDACTED_UP_TO.to_vec(), &before_batch.delivery.id)?;
         }
-        Ok(old.len())
+        Ok(passed)
     }
 
     /// Writes a new delivery: a pending one, or a ping that was already attempted.
-    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
-        let scope = outgoing.scope();
+    fn delivery(&mut self, outgoing: Outgoing) -> Result<(), CommitError> {
         let delivery = &outgoing.delivery;
         self.check_version(&keys::delivery(&delivery.id), outgoing.version)?;
-        self.append(&List::deliveries(&scope), delivery.id.as_str())?;
-        self.append(&List::deliveries_to(&scope, &delivery.webhook_id), delivery.id.as_str())?;
+        for list in deliveries::lists_of(&outgoing) {
+            self.append(&list, delivery.id.as_str())?;
+        }
         if outgoing.is_pending() {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
         }
         Ok(self.put_delivery(outgoing)?)
     }
 
-    fn put_delivery(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
+    /// Stores a delivery without the payload that its event has.
+    fn put_delivery(&mut self, mut outgoing: Outgoing) -> Result<(), StoreError> {
         let key = keys::delivery(&outgoing.delivery.id);
-        let mut stored = deliveries::stored(outgoing).map_err(|error| StoreError::corrupt(&key, error))?;
+        let corrupt = |error| StoreError::corrupt(&key, error);
         // Pruning has passed the deliveries of its time, so this one is redacted as it ends.
-        if !outgoing.is_pending() {
-            let redacted: Option<DeliveryId> = self.read(keys::REDACTED_UP_TO)?;
-            if redacted.is_some_and(|up_to| stored.delivery.id <= up_to) {
-                stored = outgoing.clone();
-                stored.redact().map_err(|error| StoreError::corrupt(&key, error))?;
-            }
+        let is_passed = !outgoing.is_pending()
+            && self.read(keys::REDACTED_UP_TO)?.is_some_and(|up_to: DeliveryId| outgoing.delivery.id <= up_to);
+        if is_passed {
+            outgoing.redact().map_err(corrupt)?;
+        } else if outgoing.event.is_some() {
+            outgoing.delivery.payload = RawJson::of(&serde_json::Map::new()).map_err(corrupt)?;
         }
-        self.put(key, &stored)
+        self.put(key, &outgoing)
     }
 
     /// Appends to a list and returns the new entry's place.
     fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
-        let place = self.count(list.count(), |count| count + 1)?;
-        let leaf = list.leaf(place);
-        let mut ids = self.bytes(&leaf)?;
-        packed::push_line(&mut ids, id);
-        self.set(leaf, ids);
+        let place = self.update(list.count(), |count: u64| count + 1)?;
+        self.add_line(list.leaf(place), id)?;
         Ok(place)
     }
-
-    fn list_by_status(&mut self, marks: &StatusBitmap, place: u64, is_set: bool) -> Result<(), StoreError> {
-        self.count(marks.count(), |count| if is_set { count + 1 } else { count.saturating_sub(1) })?;
-        let block = marks.block(place);
-        let mut bits = self.bytes(&block)?;
-        packed::set_bit(&mut bits, place % keys::BLOCK, is_set);
-        if packed::count_set(&bits) > 0 {
-            self.set(block, bits)
-        } else {
-            self.remove(block)
-        }
-        Ok(())
-    }
-}
-
-/// The oldest deliveries that were made before a time and that pruning has not passed. Ids begin with a delivery's time, so
-/// the records are in the order of time.
-fn unredacted_before(
-    records: &impl Records,
-    before: Timestamp,
-    at_most: usize,
-) -> Result<Vec<(Vec<u8>, Outgoing)>, StoreError> {
-    let after: Option<DeliveryId> = records.read(keys::REDACTED_UP_TO)?;
-    let after = after.map_or_else(|| keys::DELIVERIES.to_vec(), |id| keys::delivery(&id));
-    let mut found = Vec::new();
-    for entry in records.prefix_after(keys::DELIVERIES, &after).take(at_most) {
-        let key = entry.as_ref().map(|(key, _)| key.clone()).unwrap_or_default();
-        let outgoing = deliveries::of_entry(records, entry)?;
-        if outgoing.delivery.created_at >= before {
-            break;
-        }
-        found.push((key, outgoing));
-    }
-    Ok(found)
 }

@@ -1,10 +1,13 @@
 //! Stored responses and claims on idempotency keys.
 
 use payments_core::{RawJson, Timestamp};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    super::{keys, packed, responses::StoredResponse},
+    super::{
+        keys,
+        responses::{StoredResponse, all_in},
+    },
     Check,
 };
 use crate::{
@@ -20,10 +23,11 @@ struct BodyHead {
 impl Check<'_> {
     /// A used key has a stored response.
     pub(super) fn used(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(used_at) = self.parse::<Timestamp>(key, value) else { return Ok(()) };
-        let responses = self.bytes(&keys::responses(used_at))?;
+        let Some(used_at) = self.parse(key, value) else { return Ok(()) };
+        let record = keys::bucket(keys::RESPONSES, used_at);
+        let responses = all_in(&record, &self.get(&record)?.unwrap_or_default()).unwrap_or_default();
         let name = keys::name_of_used_key(key);
-        let is_there = packed::values::<StoredResponse>(&responses).flatten().any(|kept| Some(kept.of) == name);
+        let is_there = responses.into_iter().any(|response| Some(response.of) == name);
         self.expect(is_there, key, "was used and has no response");
         Ok(())
     }
@@ -31,37 +35,25 @@ impl Check<'_> {
     /// A claimed key has no response that counts, and the lease ends.
     pub(super) fn claim(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(claim) = self.parse::<KeyClaim>(key, value) else { return Ok(()) };
-        let Some(used) = keys::used_of_claim(key) else {
-            self.find(key, "is on no idempotency key");
-            return Ok(());
-        };
+        let used = keys::used_of_claim(key);
+        self.expect(used.is_some(), key, "is on no idempotency key");
         self.expect(claim.until > claim.claimed_at, key, "has a lease that ends before it begins");
-        let is_answered =
-            self.other::<Timestamp>(&used)?.is_some_and(|used_at| KeptResponse::is_fresh_at(used_at, claim.claimed_at));
+        let used_at = used.map_or(Ok(None), |used| self.other::<Timestamp>(&used))?;
+        let is_answered = used_at.is_some_and(|used_at| KeptResponse::is_fresh_at(used_at, claim.claimed_at));
         self.expect(!is_answered, key, "claims a key that has its response");
         Ok(())
     }
 
     /// Stored responses describe effects that exist, and their keys point back to them.
     pub(super) fn responses(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        for kept in packed::values::<StoredResponse>(value) {
-            let kept = match kept {
-                Ok(kept) => kept,
-                Err(error) => {
-                    self.find(key, format_args!("cannot be read: {error}"));
-                    break;
-                }
-            };
-            self.expect(key == keys::responses(kept.created_at), key, "has a response of another time");
-            let used = keys::used(&kept.of);
-            let used_at = used.map(|used| self.other::<Timestamp>(&used)).transpose()?.flatten();
-            self.expect(used_at == Some(kept.created_at), key, "has a response whose key does not know of it");
-            let is_there = match (&kept.body, &kept.told) {
-                (None, Some(told)) => {
-                    let stored = self.stored(told.payment.as_str())?;
-                    stored.is_some_and(|stored| stored.event_data(&told.event).is_some())
-                }
-                (Some(body), None) => self.has_effect(key, body)?,
+        let responses = all_in(key, value).map_err(|error| self.find(key, error)).unwrap_or_default();
+        for StoredResponse { of, created_at, body, told, .. } in responses {
+            self.expect(key == keys::bucket(keys::RESPONSES, created_at), key, "has a response of another time");
+            let used_at = keys::used(&of).map_or(Ok(None), |used| self.other(&used))?;
+            self.expect(used_at == Some(created_at), key, "has a response whose key does not know of it");
+            let is_there = match (body, told) {
+                (None, Some(told)) => self.has_event(&told.payment, &told.event)?,
+                (Some(body), None) => self.has_effect(key, &body)?,
                 _ => false,
             };
             self.expect(is_there, key, "tells of an effect that is not there");
@@ -69,15 +61,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    pub(super) fn has_effect(&mut self, key: &[u8], body: &RawJson) -> Result<bool, StoreError> {
-        let Some(BodyHead { id: Some(id) }) = self.parse::<BodyHead>(key, body.as_str().as_bytes()) else {
-            return Ok(false);
-        };
-        // An endpoint may have been removed since.
-        Ok(match id.split_once('_').map_or("", |(prefix, _)| prefix) {
-            "wh" => true,
-            "del" => id.parse().ok().map(|id| self.is_there(&keys::delivery(&id))).transpose()?.unwrap_or_default(),
-            _ => self.stored(&id)?.is_some(),
+    fn has_effect(&mut self, key: &[u8], body: &RawJson) -> Result<bool, StoreError> {
+        let body = self.parse::<BodyHead>(key, body.as_str().as_bytes());
+        let Some(id) = body.and_then(|body| body.id) else { return Ok(false) };
+        Ok(match id.split_once('_') {
+            // An endpoint may have been removed since.
+            Some(("wh", _)) => true,
+            Some(("del", _)) => self.named::<_, IgnoredAny>(Some(&id), keys::delivery)?.is_some(),
+            _ => self.stored(Some(&id))?.is_some(),
         })
     }
 }

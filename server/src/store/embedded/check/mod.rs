@@ -10,13 +10,14 @@ mod merchants;
 mod payments;
 mod sums;
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::{borrow::Cow, fmt::Display, str::FromStr};
 
 use journaled_tree::{Database, Read, TreeError};
-use payments_core::DeliveryId;
+use payments_core::{DeliveryId, EventId, PaymentId};
 use serde::de::DeserializeOwned;
 
-use super::{codec::Records, keys, stored::Stored};
+use self::sums::Sums;
+use super::{keys, stored::Stored};
 use crate::{
     domain::KeptToken,
     store::{Checked, Finding, StoreError},
@@ -25,24 +26,13 @@ use crate::{
 struct Check<'d> {
     database: &'d Database,
     checked: Checked,
-    /// Sums derived from the records, by the keys of the stored sums.
-    balances: BTreeMap<Vec<u8>, i128>,
-    volumes: BTreeMap<Vec<u8>, (i128, u64)>,
-    /// Counts of lists and bitmaps, and the counts that the deliveries imply.
-    counts: BTreeMap<Vec<u8>, u64>,
-    deliveries: BTreeMap<Vec<u8>, u64>,
+    /// Derived from the records so far.
+    sums: Sums,
 }
 
 /// Checks a database that nobody writes to meanwhile. Calls `progress` with the number of records read.
 pub(super) fn check(database: &Database, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
-    let mut check = Check {
-        database,
-        checked: Checked::default(),
-        balances: BTreeMap::new(),
-        volumes: BTreeMap::new(),
-        counts: BTreeMap::new(),
-        deliveries: BTreeMap::new(),
-    };
+    let mut check = Check { database, checked: Checked::default(), sums: Sums::default() };
     for entry in database.range(..) {
         check.checked.records += 1;
         match entry {
@@ -54,95 +44,104 @@ pub(super) fn check(database: &Database, progress: &mut dyn FnMut(u64)) -> Resul
         }
         progress(check.checked.records);
     }
-    check.sums()?;
+    check.compare_sums()?;
     Ok(check.checked)
 }
 
 impl Check<'_> {
+    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        const WAITS: &str = "lists a payment that does not wait for anybody";
+        let kind = key.split(|byte| *byte == b'/').next().unwrap_or_default();
+        match kind {
+            b"payment" => self.payment(key, value)?,
+            b"posting" => self.posting(key, value)?,
+            b"places" | b"marks" => match keys::name_and_number(&[kind, b"/"].concat(), key) {
+                Some((name, number)) if kind == b"places" => self.leaf(key, value, name, number)?,
+                Some((name, number)) => self.block(key, value, name, number)?,
+                None => self.find(key, "is no record of a list or bitmap"),
+            },
+            b"ends" => self.expiries(key, value)?,
+            b"check" => self.gateway_check(key)?,
+            b"unsettled" => {
+                let stored = self.stored(part(key, 1))?;
+                self.expect(stored.is_some_and(|stored| stored.session.needs_manual_settlement()), key, WAITS);
+            }
+            b"review" => {
+                let stored = self.stored(part(key, 1))?;
+                self.expect(stored.is_some_and(|stored| stored.session.needs_manual_review()), key, WAITS);
+            }
+            b"delivery" => self.delivery(key, value)?,
+            b"outbox" => self.outbox(key)?,
+            b"untold" => self.pending_event(key, value)?,
+            b"used" => self.used(key, value)?,
+            b"claim" => self.claim(key, value)?,
+            b"responses" => self.responses(key, value)?,
+            b"workspace" | b"workspace-of" | b"key" | b"key-of" | b"app" | b"endpoint" | b"endpoint-of" => {
+                let agrees = self.agrees(kind, key, value)?;
+                self.expect(agrees, key, "and its other half do not agree");
+            }
+            b"gateway-token" => self.parses::<KeptToken>(key, value),
+            // Sums are compared when all is read.
+            b"balance" | b"volume" | b"count" => {}
+            _ if key == keys::REDACTED_UP_TO => self.parses::<DeliveryId>(key, value),
+            _ if [journaled_tree::APPLIED, journaled_tree::COMMITTED_AT, journaled_tree::FORMAT].contains(&key) => {
+                self.parses::<u64>(key, value);
+            }
+            _ => self.find(key, "is of no kind that this version writes"),
+        }
+        Ok(())
+    }
+
     fn find(&mut self, key: &[u8], what: impl Display) {
         self.checked.findings.push(Finding { record: key.escape_ascii().to_string(), what: what.to_string() });
     }
 
-    fn expect(&mut self, holds: bool, key: &[u8], what: &str) {
+    fn expect(&mut self, holds: bool, key: &[u8], what: impl Display) {
         if !holds {
             self.find(key, what);
         }
-    }
-
-    /// Another record, if it exists and can be read. The check reports an unreadable record when it reaches it.
-    fn other<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        match self.database.read(key) {
-            Err(StoreError::Corrupt { .. }) => Ok(None),
-            outcome => outcome,
-        }
-    }
-
-    fn is_there(&self, key: &[u8]) -> Result<bool, StoreError> {
-        self.database.has(key)
-    }
-
-    fn holds(&self, key: &[u8], value: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.database.get(key)?.is_some_and(|found| *found == *value))
     }
 
     fn parse<T: DeserializeOwned>(&mut self, key: &[u8], value: &[u8]) -> Option<T> {
         serde_json::from_slice(value).map_err(|error| self.find(key, format_args!("cannot be read: {error}"))).ok()
     }
 
-    /// The parts of a key after its kind; none if the key is not text.
-    fn parts(key: &[u8]) -> Vec<&str> {
-        std::str::from_utf8(key).map(|text| text.split('/').skip(1).collect()).unwrap_or_default()
+    fn parses<T: DeserializeOwned>(&mut self, key: &[u8], value: &[u8]) {
+        self.parse::<T>(key, value);
     }
 
-    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let kind = key.split(|byte| *byte == b'/').next().unwrap_or_default();
-        match kind {
-            b"payment" => self.payment(key, value),
-            b"posting" => self.posting(key, value),
-            b"places" => self.leaf(key, value),
-            b"marks" => self.marks(key, value),
-            b"delivery" => self.delivery(key, value),
-            b"outbox" => self.outbox(key),
-            b"untold" => self.untold(key, value),
-            b"used" => self.used(key, value),
-            b"claim" => self.claim(key, value),
-            b"responses" => self.responses(key, value),
-            b"ends" => self.ends(key, value),
-            b"check" => self.gateway_check(key),
-            b"unsettled" | b"review" => self.waiting(key),
-            b"workspace" | b"workspace-of" | b"key" | b"key-of" | b"app" => self.of_a_merchant(kind, key, value),
-            b"endpoint" | b"endpoint-of" => self.endpoint(kind, key, value),
-            b"gateway-token" => {
-                self.parse::<KeptToken>(key, value);
-                Ok(())
-            }
-            // Sums are compared when all is read.
-            b"balance" | b"volume" | b"count" => Ok(()),
-            _ if key == keys::REDACTED_UP_TO => {
-                self.parse::<DeliveryId>(key, value);
-                Ok(())
-            }
-            _ if [journaled_tree::APPLIED, journaled_tree::COMMITTED_AT, journaled_tree::FORMAT].contains(&key) => {
-                self.parse::<u64>(key, value);
-                Ok(())
-            }
-            _ => {
-                self.find(key, "is of no kind that this version writes");
-                Ok(())
-            }
+    /// Another record, if it exists and can be read. The check reports an unreadable record when it reaches it.
+    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
+        match self.database.get(key) {
+            Err(TreeError::Damaged { .. }) => Ok(None),
+            found => Ok(found?),
         }
     }
 
-    /// A payment, if it exists and can be read.
-    fn stored(&self, id: &str) -> Result<Option<Stored>, StoreError> {
-        Ok(id.parse().ok().map(|id| self.other(&keys::session(&id))).transpose()?.flatten())
+    fn other<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        Ok(self.get(key)?.and_then(|json| serde_json::from_slice(&json).ok()))
     }
 
-    /// A record of many entries; empty if it cannot be read.
-    fn bytes(&self, key: &[u8]) -> Result<Vec<u8>, StoreError> {
-        match self.database.bytes(key) {
-            Err(StoreError::Corrupt { .. }) => Ok(Vec::new()),
-            outcome => outcome,
-        }
+    /// The record with an id, if both are valid.
+    fn named<I: FromStr, T: DeserializeOwned>(
+        &self,
+        id: Option<&str>,
+        key: fn(&I) -> Vec<u8>,
+    ) -> Result<Option<T>, StoreError> {
+        id.and_then(|id| id.parse().ok()).map_or(Ok(None), |id| self.other(&key(&id)))
     }
+
+    fn stored(&self, payment: Option<&str>) -> Result<Option<Stored>, StoreError> {
+        self.named(payment, keys::session)
+    }
+
+    fn has_event(&self, payment: &PaymentId, id: &EventId) -> Result<bool, StoreError> {
+        let stored = self.stored(Some(payment.as_str()))?;
+        Ok(stored.is_some_and(|stored| stored.events.iter().any(|event| event.id == *id)))
+    }
+}
+
+/// A part of a key after its kind, which is part 0.
+fn part(key: &[u8], nth: usize) -> Option<&str> {
+    str::from_utf8(key).ok()?.split('/').nth(nth)
 }

@@ -2,127 +2,109 @@
 
 use journaled_tree::Read;
 use payments_core::{EventKind, Payment, Posting};
-use serde::Deserialize;
 
 use super::{
     super::{
         codec,
         keys::{self, StatusBitmap},
         packed,
-        stored::{Event, Stored},
+        stored::{DataHead, Event, Stored},
     },
-    Check,
+    Check, part,
 };
 use crate::{
-    domain::{Session, expected_events, expected_postings, faults, volume_of},
+    domain::{expected_events, expected_postings, faults, volume_of},
     store::StoreError,
 };
-
-/// The part of an event's data that is compared.
-#[derive(Deserialize)]
-struct DataHead {
-    id: Option<String>,
-    payment: Option<Box<DataHead>>,
-}
 
 impl Check<'_> {
     pub(super) fn payment(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.checked.payments += 1;
-        let Some(Stored { place, session, events }) = self.parse::<Stored>(key, value) else { return Ok(()) };
-        let payment = &session.payment;
+        let Some(Stored { place, session, events }) = self.parse(key, value) else { return Ok(()) };
+        let (payment, scope) = (&session.payment, session.scope());
         self.expect(key == keys::session(&payment.id), key, "holds another payment");
         for fault in faults(&session) {
             self.find(key, fault);
         }
-        let scope = session.scope();
-        if self.at(&scope, place)?.as_deref() != Some(payment.id.as_str()) {
-            self.find(key, format_args!("is not at its place {place} in the list of payments"));
+        let is_at_place = self.payment_at(&scope, place)?.as_deref() == Some(payment.id.as_str());
+        self.expect(is_at_place, key, format_args!("is not at its place {place} in the list of payments"));
+        let block = self.get(&StatusBitmap::of(&scope, &payment.status).block(place))?.unwrap_or_default();
+        let is_marked = packed::is_set(&block, place % keys::BLOCK);
+        self.expect(is_marked, key, format_args!("is not marked at its place {place} among those of its status"));
+        if let Some(at) = session.expires_by_itself_at() {
+            let expiries = self.get(&keys::bucket(keys::EXPIRIES, at))?.unwrap_or_default();
+            let has_end = packed::has_line(&expiries, payment.id.as_str());
+            self.expect(has_end, key, "is open and will never expire: its session's end is missing");
         }
-        let block = self.bytes(&StatusBitmap::of(&scope, &payment.status).block(place))?;
-        if !packed::is_set(&block, place % keys::BLOCK) {
-            self.find(key, format_args!("is not marked at its place {place} among those of its status"));
-        }
-        let is_owned = self.is_there(&keys::workspace_of(&payment.developer_id))?;
-        self.expect(is_owned, key, "belongs to a developer that is not there");
-
-        let has_end = packed::has_line(&self.bytes(&keys::expiry(session.expires_at))?, payment.id.as_str());
-        self.expect(
-            has_end || session.expires_by_itself_at().is_none(),
-            key,
-            "is open and will never expire: its session's end is missing",
-        );
-        if let Some(at) = session.check_at {
-            let has_check = self.is_there(&keys::check(at, &payment.id))?;
-            self.expect(has_check, key, "is to be asked for at its gateway and will never be");
-        }
-        if session.needs_manual_settlement() {
-            let is_listed = self.is_there(&keys::manual_settlement(&payment.id))?;
-            self.expect(is_listed, key, "waits for its refund to be settled and is not among those that do");
-        }
-        if session.needs_manual_review() {
-            let is_listed = self.is_there(&keys::manual_review(&payment.id))?;
-            self.expect(is_listed, key, "waits for a person and is not among those that do");
+        let review = session.needs_manual_review().then(|| keys::manual_review(&payment.id));
+        let settlement = session.needs_manual_settlement().then(|| keys::manual_settlement(&payment.id));
+        let check = session.check_at.map(|at| keys::check(at, &payment.id));
+        for (other, missing) in [
+            (Some(keys::workspace_of(&payment.developer_id)), "belongs to a developer that is not there"),
+            (check, "is to be asked for at its gateway and will never be"),
+            (settlement, "waits for its refund to be settled and is not among those that do"),
+            (review, "waits for a person and is not among those that do"),
+        ] {
+            let is_there = other.map_or(Ok(true), |other| self.get(&other).map(|found| found.is_some()))?;
+            self.expect(is_there, key, missing);
         }
         self.events(key, payment, &events);
-        self.ledger_of(key, &session)
+        self.postings_of(key, payment)
     }
 
     /// Each expected event exists once, and every event is about this payment.
-    pub(super) fn events(&mut self, key: &[u8], payment: &Payment, events: &[Event]) {
-        for event in events {
-            let Some(data) = &event.data else { continue };
-            let Some(data) = self.parse::<DataHead>(key, data.as_str().as_bytes()) else { continue };
-            let about = data.id.or_else(|| data.payment.and_then(|payment| payment.id));
-            self.expect(about.as_deref() == Some(payment.id.as_str()), key, "has an event about another payment");
+    fn events(&mut self, key: &[u8], payment: &Payment, events: &[Event]) {
+        for data in events.iter().filter_map(|event| event.data.as_ref()) {
+            let Some(about) = self.parse::<DataHead>(key, data.as_str().as_bytes()) else { continue };
+            let is_about_it = about.payment().as_deref() == Some(payment.id.as_str());
+            self.expect(is_about_it, key, "has an event about another payment");
         }
         let times = |kind: &EventKind| events.iter().filter(|event| event.event == *kind).count();
-        for (kind, is_owed) in expected_events(payment) {
-            let (found, owed) = (times(&kind), usize::from(is_owed));
-            if found != owed {
-                self.find(key, format_args!("has {found} events {kind}, and its state comes to {owed}"));
-            }
+        for (kind, is_expected) in expected_events(payment) {
+            let (found, expected) = (times(&kind), usize::from(is_expected));
+            self.expect(
+                found == expected,
+                key,
+                format_args!("has {found} events {kind}, and its state comes to {expected}"),
+            );
         }
     }
 
-    /// A payment's postings are those of its state. Adds them to the derived balances.
-    pub(super) fn ledger_of(&mut self, key: &[u8], session: &Session) -> Result<(), StoreError> {
-        let payment = &session.payment;
-        let mut moves = Vec::new();
+    /// A payment's postings are those of its state.
+    fn postings_of(&mut self, key: &[u8], payment: &Payment) -> Result<(), StoreError> {
+        let mut found = Vec::new();
         for entry in self.database.prefix(&keys::postings_of(&payment.id)) {
             let (at, json) = entry?;
-            if let Ok(postings) = codec::parse::<Vec<Posting>>(&at, &json) {
-                moves.push(postings);
-            }
+            let postings: Vec<Posting> = codec::parse(&at, &json).unwrap_or_default();
+            found.push(postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect::<Vec<_>>());
         }
-        let found = moves.iter().map(|postings| {
-            postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect::<Vec<_>>()
-        });
-        if !expected_postings(payment).into_iter().eq(found) {
-            self.find(key, format_args!("is {}, and its postings are not those of that", payment.raw_status));
-        }
-        let scope = session.scope();
-        for postings in &moves {
-            for posting in postings {
-                let at = keys::balance(&scope, payment.currency, posting.account);
-                *self.balances.entry(at).or_default() += i128::from(posting.minor);
-            }
-            if let Some(minor) = volume_of(postings) {
-                let volume = self.volumes.entry(keys::volume(&scope, payment.currency)).or_default();
-                *volume = (volume.0 + minor, volume.1 + 1);
-            }
-        }
+        let is_expected = found == expected_postings(payment);
+        self.expect(
+            is_expected,
+            key,
+            format_args!("is {}, and its postings are not those of that", payment.raw_status),
+        );
         Ok(())
     }
 
+    /// The postings of a change sum to zero, and their payment exists. Adds them to the derived balances and volumes.
     pub(super) fn posting(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(postings) = self.parse::<Vec<Posting>>(key, value) else { return Ok(()) };
         let sum: i128 = postings.iter().map(|posting| i128::from(posting.minor)).sum();
-        if sum != 0 {
-            self.find(key, format_args!("its postings sum to {sum}, not to zero"));
+        self.expect(sum == 0, key, format_args!("its postings sum to {sum}, not to zero"));
+        let Some(Stored { session, .. }) = self.stored(part(key, 1))? else {
+            self.find(key, "belongs to a payment that is not there");
+            return Ok(());
+        };
+        let (scope, currency) = (session.scope(), session.payment.currency);
+        for Posting { account, minor } in &postings {
+            *self.sums.balances.entry(keys::balance(&scope, currency, *account)).or_default() += i128::from(*minor);
         }
-        let payment = Self::parts(key).first().and_then(|id| id.parse().ok());
-        let is_owned = payment.map(|id| self.is_there(&keys::session(&id))).transpose()?.unwrap_or_default();
-        self.expect(is_owned, key, "belongs to a payment that is not there");
+        if let Some(minor) = volume_of(&postings) {
+            let (volume, payments) = self.sums.volumes.entry(keys::volume(&scope, currency)).or_default();
+            *volume += minor;
+            *payments += 1;
+        }
         Ok(())
     }
 }

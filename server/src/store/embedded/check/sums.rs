@@ -8,42 +8,53 @@ use serde::de::DeserializeOwned;
 use super::Check;
 use crate::store::StoreError;
 
+/// Sums derived from the records, by the keys of the stored sums.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) balances: BTreeMap<Vec<u8>, i128>,
+    pub(super) volumes: BTreeMap<Vec<u8>, (i128, u64)>,
+    /// Counts of lists and bitmaps.
+    pub(super) counts: BTreeMap<Vec<u8>, u64>,
+    /// Counts of lists that the deliveries imply.
+    pub(super) deliveries: BTreeMap<Vec<u8>, u64>,
+}
+
 impl Check<'_> {
     /// Compares the stored sums with the derived ones.
-    pub(super) fn sums(&mut self) -> Result<(), StoreError> {
-        let counts = std::mem::take(&mut self.counts);
-        for (count, deliveries) in std::mem::take(&mut self.deliveries) {
-            if counts.get(&count) != Some(&deliveries) {
-                self.find(
-                    &count,
-                    format_args!("there are {deliveries} deliveries, and the list does not name as many"),
-                );
-            }
+    pub(super) fn compare_sums(&mut self) -> Result<(), StoreError> {
+        let Sums { balances, volumes, counts, deliveries } = std::mem::take(&mut self.sums);
+        for (list, made) in deliveries {
+            let is_complete = counts.get(&list) == Some(&made);
+            self.expect(
+                is_complete,
+                &list,
+                format_args!("there are {made} deliveries, and the list does not name as many"),
+            );
         }
         self.compare(b"count/", counts)?;
-        let balances = std::mem::take(&mut self.balances);
         self.compare(b"balance/", balances)?;
-        let volumes = std::mem::take(&mut self.volumes);
         self.compare(b"volume/", volumes)
     }
 
-    pub(super) fn compare<T>(&mut self, prefix: &[u8], mut expected: BTreeMap<Vec<u8>, T>) -> Result<(), StoreError>
+    fn compare<T>(&mut self, prefix: &[u8], mut derived: BTreeMap<Vec<u8>, T>) -> Result<(), StoreError>
     where
         T: DeserializeOwned + Default + PartialEq + std::fmt::Debug,
     {
         for entry in self.database.prefix(prefix) {
             let (key, value) = entry?;
-            let expected = expected.remove(&key).unwrap_or_default();
-            if let Some(kept) = self.parse::<T>(&key, &value)
-                && kept != expected
-            {
-                self.find(&key, format_args!("is kept as {kept:?}, and the records come to {expected:?}"));
+            let expected = derived.remove(&key).unwrap_or_default();
+            if let Some(stored) = self.parse::<T>(&key, &value) {
+                let is_equal = stored == expected;
+                self.expect(
+                    is_equal,
+                    &key,
+                    format_args!("is kept as {stored:?}, and the records come to {expected:?}"),
+                );
             }
         }
-        for (key, expected) in expected {
-            if expected != T::default() {
-                self.find(&key, format_args!("is missing, and the records come to {expected:?}"));
-            }
+        for (key, expected) in derived {
+            let is_zero = expected == T::default();
+            self.expect(is_zero, &key, format_args!("is missing, and the records come to {expected:?}"));
         }
         Ok(())
     }
