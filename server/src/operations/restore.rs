@@ -7,7 +7,7 @@ use payments_core::Timestamp;
 use super::{Failure, check::check_records, open::with_store};
 use crate::{
     cli::RestoreArgs,
-    store::embedded::{self, LeftOut, Restored, Sources, Until},
+    store::embedded::{self, BackupError, JournalError, LeftOut, Restored, Sources, Until},
 };
 
 /// Restores a store and checks it before it is used.
@@ -20,7 +20,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let making = tokio::task::spawn_blocking(move || {
         embedded::restore(&Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
     });
-    let Restored { last, left_out } = making.await??;
+    let Restored { last, left_out } = making.await?.map_err(with_advice)?;
     let time = |millis: Option<i64>| Timestamp::from_millis(millis?).ok();
     if let Some(LeftOut { first, last, since, until }) = left_out {
         let text = |at| time(at).map_or_else(|| "an unknown time".to_owned(), |time| time.to_string());
@@ -48,5 +48,15 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     match checked.findings.len() {
         0 => Ok(()),
         found => Err(format!("{found} records are invalid; run payments-server check to list them").into()),
+    }
+}
+
+/// Adds the flag by which the changes before a missing file can still be restored.
+fn with_advice(error: BackupError) -> Failure {
+    match error {
+        BackupError::Journal(JournalError::Gone { first, .. }) if first > 1 => {
+            format!("{error}, or the changes before it with --until-entry {}", first - 1).into()
+        }
+        error => error.into(),
     }
 }
