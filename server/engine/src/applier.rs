@@ -1,4 +1,4 @@
-//! The applier: brings batches to the tree that are durable, shown and answered.
+//! The applier: applies batches to the tree that are durable, shown and answered.
 //!
 //! It has a thread of its own, so that the next batch becomes durable while the tree takes this one.
 
@@ -6,7 +6,7 @@ use std::{
     error::Error,
     io,
     sync::{Arc, mpsc},
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use crate::{
@@ -18,15 +18,12 @@ use crate::{
 
 /// How many batches may wait besides the one that is being applied, before the next batch waits too.
 const WAITING: usize = 1;
-/// After about so many bytes the tree writes. By itself it would at 8 MiB, with so much to write at once that the journal's
+/// After about this many bytes the tree writes. By itself it would at 8 MiB, with so much to write at once that the journal's
 /// next syncs wait for the disk.
 const FLUSHED_AT_BYTES: usize = 64 * 1024;
 
-/// The way to the applier's thread, which ends when this is dropped, with all batches applied.
-pub(crate) struct Applier {
-    work: Option<mpsc::SyncSender<Work>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
+/// Sends work to the applier's thread. The thread ends, with all batches applied, when this is dropped.
+pub(crate) struct Applier(mpsc::SyncSender<Work>);
 
 enum Work {
     Apply(Arc<Batch>),
@@ -36,92 +33,59 @@ enum Work {
 
 impl Applier {
     /// Starts the thread.
-    pub(crate) fn start(overlay: Overlay, file: Arc<TreeFile>, stop: Arc<Stop>) -> io::Result<Self> {
+    pub(crate) fn start(overlay: Overlay, file: Arc<TreeFile>, stop: Arc<Stop>) -> io::Result<(Self, JoinHandle<()>)> {
         let (work, waiting) = mpsc::sync_channel(WAITING);
-        let mut applying = Applying { overlay, file, unflushed: 0 };
-        let run = move || {
-            let outcome = stop.on_panic(|| applying.run(&waiting));
+        let work_on = move || {
+            let outcome = stop.on_panic(|| run(&overlay, &file, waiting));
             if let Some(Err((what, error))) = outcome {
                 stop.stop(what, &*error);
             }
         };
-        let thread = thread::Builder::new().name("applier".into()).spawn(run)?;
-        Ok(Self { work: Some(work), thread: Some(thread) })
+        let thread = thread::Builder::new().name("applier".into()).spawn(work_on)?;
+        Ok((Self(work), thread))
     }
 
-    /// Has a batch applied after those before it. Waits where too many of them wait.
+    /// Has a batch applied after those before it. Waits while too many of them wait.
     pub(crate) fn apply(&self, batch: Arc<Batch>) {
-        self.ask(Work::Apply(batch));
+        // The thread ends early only if the engine has stopped.
+        let _ = self.0.send(Work::Apply(batch));
     }
 
-    /// Waits until the tree has all batches so far on the disk. False where the engine has stopped.
+    /// Waits until the tree has all batches so far on the disk. False if the engine has stopped.
     #[must_use]
     pub(crate) fn sync(&self) -> bool {
         let (done, synced) = mpsc::sync_channel(1);
-        self.ask(Work::Sync(done));
-        synced.recv().is_ok()
-    }
-
-    fn ask(&self, work: Work) {
-        if let Some(applier) = &self.work {
-            // The thread ends early only where the engine has stopped.
-            let _ = applier.send(work);
-        }
-    }
-}
-
-impl Drop for Applier {
-    fn drop(&mut self) {
-        self.work = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic in it has stopped the engine.
-            let _ = thread.join();
-        }
+        self.0.send(Work::Sync(done)).is_ok() && synced.recv().is_ok()
     }
 }
 
 /// What failed, and why.
-type Failure = (&'static str, Box<dyn Error + Send + Sync>);
+type Failure = (&'static str, Box<dyn Error>);
 
-/// The thread's part.
-struct Applying {
-    overlay: Overlay,
-    file: Arc<TreeFile>,
-    /// How many bytes the tree was given since it was last flushed.
-    unflushed: usize,
-}
-
-impl Applying {
-    /// Works until nobody can ask any more.
-    fn run(&mut self, waiting: &mpsc::Receiver<Work>) -> Result<(), Failure> {
-        for work in waiting {
-            match work {
-                Work::Apply(batch) => self.apply(&batch)?,
-                Work::Sync(done) => {
-                    self.sync()?;
-                    // The other end waits, or its thread has panicked.
-                    let _ = done.send(());
+/// The thread: works until nobody can send work any more.
+fn run(overlay: &Overlay, file: &TreeFile, waiting: mpsc::Receiver<Work>) -> Result<(), Failure> {
+    let flush = || overlay.tree.flush().map_err(|error| ("the tree could not be flushed", error.into()));
+    let mut unflushed = 0;
+    for work in waiting {
+        match work {
+            Work::Apply(batch) => {
+                let applied = overlay.tree.apply(&batch.writes);
+                applied.map_err(|error| ("a batch could not be applied to the tree", error.into()))?;
+                overlay.applied(batch.number);
+                unflushed += bytes_of(&batch.writes);
+                if unflushed > FLUSHED_AT_BYTES {
+                    flush()?;
+                    unflushed = 0;
                 }
             }
+            Work::Sync(done) => {
+                flush()?;
+                file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
+                unflushed = 0;
+                // The other end waits, or its thread has panicked.
+                let _ = done.send(());
+            }
         }
-        Ok(())
     }
-
-    fn apply(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let applied = self.overlay.tree().apply(&batch.writes);
-        applied.map_err(|error| ("a batch could not be applied to the tree", error.into()))?;
-        self.overlay.applied(batch.number);
-        self.unflushed += bytes_of(&batch.writes);
-        if self.unflushed > FLUSHED_AT_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        self.unflushed = 0;
-        self.overlay.tree().flush().map_err(|error| ("the tree could not be flushed", error.into()))
-    }
-
-    fn sync(&mut self) -> Result<(), Failure> {
-        self.flush()?;
-        self.file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))
-    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Backs an open database up.
+//! Backs up an open database.
 //!
 //! The tree is copied while commits go on, so its entries are of different moments; the journal entries in between are
 //! added. They say what a value became, not how it changed, so applying them in order makes every value what it was at the
@@ -8,9 +8,7 @@
 //! entries in between) and `backup.json`, which is written last: without it the backup is not whole.
 
 use std::{
-    fs::{self, DirBuilder},
-    io,
-    os::unix::fs::DirBuilderExt,
+    fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -24,7 +22,7 @@ use crate::{
     error::{BackupError, JournalError},
     journal::{self, Pieces, Retention},
     overlay::Overlay,
-    whole_file,
+    whole_file::{self, if_there},
     writes::{APPLIED, Writes},
 };
 
@@ -33,46 +31,42 @@ pub(crate) const RECORDS: &str = "records";
 /// How many bytes of records make a piece.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// A backup that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackedUp {
-    /// How many keys it holds.
-    pub records: u64,
-    /// The number of the change before those that it holds as changes.
-    pub from: u64,
-    /// The number of the last change that it holds.
-    pub to: u64,
-}
-
-/// What a backup says of itself.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+/// The content of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
     /// The version of the layout of its records.
     pub(crate) format: u32,
-    /// The journal entry before those in `journal`.
-    pub(crate) from: u64,
-    /// The last of them.
-    pub(crate) to: u64,
+    /// The number of the journal entry before those in the backup.
+    pub from: u64,
+    /// The number of the last journal entry in the backup.
+    pub to: u64,
     pub(crate) pieces: u64,
-    pub(crate) records: u64,
+    /// How many keys it holds.
+    pub records: u64,
 }
 
 impl Manifest {
-    pub(crate) fn read(backup: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(backup.join(MANIFEST)).ok()?).ok()
+    /// Reads the manifest of a backup, which must be whole.
+    pub(crate) fn read(backup: &Path) -> Result<Self, BackupError> {
+        let json = fs::read(backup.join(MANIFEST)).ok();
+        json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(|| BackupError::NotWhole {
+            backup: backup.to_owned(),
+            what: "its backup.json is missing or cannot be read",
+        })
     }
 }
 
-/// The number of the change after which a whole backup needs the journal; `None` where the directory holds no whole backup.
+/// The number of the journal entry after which a backup needs the journal, or `None` if the directory holds no whole backup.
 #[must_use]
 pub fn needs_journal_after(directory: &Path) -> Option<u64> {
-    Manifest::read(directory).map(|manifest| manifest.from)
+    Manifest::read(directory).ok().map(|manifest| manifest.from)
 }
 
-/// What it takes to copy an open database.
+/// Copies an open database.
 #[derive(Clone)]
 pub(crate) struct Copier {
     pub(crate) overlay: Overlay,
+    /// The directory of its journal.
     pub(crate) journal: PathBuf,
     pub(crate) retention: Arc<Retention>,
     /// The database is being closed, and must not wait for a copy under way.
@@ -81,28 +75,26 @@ pub(crate) struct Copier {
 
 impl Copier {
     /// Copies the database into a directory, which must be missing or empty.
-    pub(crate) fn copy_to(&self, directory: &Path) -> Result<BackedUp, BackupError> {
-        make_empty(directory)?;
-        let mut copying = self.retention.copying();
-        let from = self.overlay.tree().applied()?;
-        copying.begin_after(from);
+    pub(crate) fn copy_to(&self, directory: &Path) -> Result<Manifest, BackupError> {
+        refuse_if_used(directory)?;
+        whole_file::create_directory(directory)?;
+        let copying = self.retention.copy_after(|| self.overlay.tree.number(APPLIED))?;
+        let from = copying.after;
         let (pieces, records) = self.copy_tree(&directory.join(RECORDS))?;
-        // A batch is shown before any of it is in the tree; so nothing of a later one can have been read.
+        // A batch is shown before any of it is in the tree, so the copy has read nothing of a later one.
         let to = self.overlay.last();
         self.copy_journal(&directory.join(journal::DIRECTORY), from, to)?;
-        let format = self.overlay.tree().layout().format();
-        let manifest = Manifest { format, from, to, pieces, records };
-        // Everything else of it first, names included: with this file the backup is whole.
+        let manifest = Manifest { format: self.overlay.tree.layout.format(), from, to, pieces, records };
+        // With this file the backup is whole: everything else in it is durable, names included.
         whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
-        sync_parent(directory)?;
-        Ok(BackedUp { records, from, to })
+        Ok(manifest)
     }
 
-    /// Returns how many pieces were made of how many records.
+    /// Returns the numbers of pieces and of records.
     fn copy_tree(&self, path: &Path) -> Result<(u64, u64), BackupError> {
         let mut pieces = Pieces::create(path, 1)?;
         let (mut piece, mut bytes, mut records) = (Writes::new(), 0, 0);
-        for entry in self.overlay.tree().stored() {
+        for entry in self.overlay.tree.stored() {
             let (key, stored) = entry?;
             if key == APPLIED {
                 continue;
@@ -123,7 +115,7 @@ impl Copier {
     }
 
     fn copy_journal(&self, directory: &Path, from: u64, to: u64) -> Result<(), BackupError> {
-        DirBuilder::new().mode(0o700).create(directory)?;
+        whole_file::create_directory(directory)?;
         let mut between = Pieces::create(&journal::file_in(directory, from + 1), from + 1)?;
         journal::read(&self.journal, from, |number, writes| match number > to {
             true => Ok(()),
@@ -137,25 +129,12 @@ impl Copier {
     }
 }
 
-/// Makes a directory that must be missing or empty. Nobody else may read it.
-pub(crate) fn make_empty(directory: &Path) -> Result<(), BackupError> {
-    refuse_if_used(directory)?;
-    Ok(DirBuilder::new().recursive(true).mode(0o700).create(directory)?)
-}
-
 /// Refuses a directory that is neither missing nor empty.
 pub(crate) fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
-    let is_used = match fs::read_dir(directory) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
-    };
-    if is_used { Err(BackupError::NotEmpty { directory: directory.to_owned() }) } else { Ok(()) }
-}
-
-/// Makes the name of a directory durable.
-pub(crate) fn sync_parent(directory: &Path) -> io::Result<()> {
-    directory.canonicalize()?.parent().map_or(Ok(()), whole_file::sync_directory)
+    match if_there(fs::read_dir(directory))?.and_then(|mut entries| entries.next()) {
+        Some(_) => Err(BackupError::NotEmpty { directory: directory.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -165,9 +144,8 @@ mod tests {
         journal::Journal,
         layout::tests::Plain,
         overlay::Batch,
-        restore::{Sources, restore},
+        restore::{LeftOut, Restored, Sources, Until, restore},
         tree::Tree,
-        until::{LeftOut, Restored, Until},
         writes::{COMMITTED_AT, FORMAT, set_number},
     };
 
@@ -188,7 +166,7 @@ mod tests {
         let copier =
             Copier { overlay, journal: within("journal"), retention: Arc::default(), is_closing: Arc::default() };
         let made = copier.copy_to(&within("backup")).unwrap();
-        assert_eq!(made, BackedUp { records: 1, from: 0, to: 1 });
+        assert_eq!(made, Manifest { format: 1, from: 0, to: 1, pieces: 1, records: 1 });
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
         let restored = Tree::open(&within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();

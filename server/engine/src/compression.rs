@@ -4,31 +4,26 @@
 //! that was written since the last one. LZ4 halves JSON in less time than it takes to write that half. The journal holds
 //! values as they are: its closed files are compressed as a whole, to far less.
 
-use std::borrow::Cow;
-
 use lz4_flex::block::{compress_prepend_size, decompress as lz4_decompress, uncompressed_size};
 
-/// The first byte of a compressed value. What begins otherwise was stored before its key's values were compressed.
+/// The first byte of a compressed value. A value with another first byte was stored before its key's values were compressed.
 const COMPRESSED: u8 = 1;
 /// LZ4 makes no value smaller than its 255th part; a length beyond that is damage.
 const MAX_RATIO: usize = 255;
 
-/// What the tree stores for a value.
-pub(crate) fn compress(value: &[u8]) -> Cow<'_, [u8]> {
-    if value.is_empty() {
-        return Cow::Borrowed(value);
-    }
-    Cow::Owned([&[COMPRESSED], &*compress_prepend_size(value)].concat())
+/// Returns the bytes that the tree stores for a value.
+pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
+    if value.is_empty() { Vec::new() } else { [&[COMPRESSED], &*compress_prepend_size(value)].concat() }
 }
 
-/// The value that was stored so; an error says what is wrong with it.
-pub(crate) fn decompress(stored: &[u8]) -> Result<Cow<'_, [u8]>, String> {
-    let Some(compressed) = stored.strip_prefix(&[COMPRESSED]) else { return Ok(Cow::Borrowed(stored)) };
+/// Returns the value that was stored; an error says what is wrong with it.
+pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
+    let Some(compressed) = stored.strip_prefix(&[COMPRESSED]) else { return Ok(stored.to_vec()) };
     let (length, rest) = uncompressed_size(compressed).map_err(|error| error.to_string())?;
     if length / MAX_RATIO > rest.len() {
         return Err(format!("{} bytes cannot hold {length}", rest.len()));
     }
-    lz4_decompress(rest, length).map(Cow::Owned).map_err(|error| error.to_string())
+    lz4_decompress(rest, length).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

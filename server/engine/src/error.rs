@@ -46,7 +46,7 @@ pub enum JournalError {
     #[error("the journal cannot be read or written: {0}")]
     Io(#[from] io::Error),
     /// A file does not hold what was written.
-    #[error("the journal {path} is damaged at byte {offset}; restore it from a backup", path = path.display())]
+    #[error("the journal {path} is damaged at byte {offset}; restore it from a backup")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -54,8 +54,7 @@ pub enum JournalError {
         offset: u64,
     },
     /// Entries are missing between two files.
-    #[error("the journal {path} goes on with entry {found} after {after}; a file is missing, restore it from a backup",
-        path = path.display())]
+    #[error("the journal {path} goes on with entry {found} after {after}; a file is missing, restore it from a backup")]
     Gap {
         /// The file after the gap.
         path: PathBuf,
@@ -65,8 +64,7 @@ pub enum JournalError {
         found: u64,
     },
     /// The journal ends before the tree does.
-    #[error("the journal {path} ends at entry {last}, but the store already holds {applied}; restore it from a backup",
-        path = path.display())]
+    #[error("the journal {path} ends at entry {last}, but the store already holds {applied}; restore it from a backup")]
     Behind {
         /// The journal's last file.
         path: PathBuf,
@@ -76,15 +74,13 @@ pub enum JournalError {
         applied: u64,
     },
     /// A directory holds no journal file.
-    #[error("there is no journal in {directory}; put its files back, or name the directory that holds them",
-        directory = directory.display())]
+    #[error("there is no journal in {directory}; put its files back, or name the directory that holds them")]
     Missing {
         /// The directory.
         directory: PathBuf,
     },
     /// A file is missing that is needed.
-    #[error("the journal file {path}, which has the changes from {first} on, is missing; put it back, or restore from a \
-        backup, or with --until-entry what came before it", path = path.display())]
+    #[error("the journal file {path} with the changes from {first} on is missing; put it back, or restore a backup")]
     Gone {
         /// The file.
         path: PathBuf,
@@ -92,8 +88,7 @@ pub enum JournalError {
         first: u64,
     },
     /// A file is missing that the tree no longer needs.
-    #[error("the journal file {path} is missing: the journal alone can no longer make this store anew; take a backup now",
-        path = path.display())]
+    #[error("the journal file {path} is missing: the journal alone can no longer rebuild the store; take a backup now")]
     Superseded {
         /// The file.
         path: PathBuf,
@@ -106,11 +101,13 @@ pub enum JournalError {
 /// A batch was not appended to the journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AppendError {
-    #[error("the batch could not be written: {0}")]
+    #[error("the tree would have no room for the batch: {0}")]
+    NoRoom(#[source] io::Error),
+    #[error("the journal could not be written: {0}")]
     NotWritten(#[source] io::Error),
     #[error("the journal could not be synced: {0}")]
     NotSynced(#[source] io::Error),
-    #[error("the journal file {path} was removed or renamed while it was in use", path = path.display())]
+    #[error("the journal file {path} was removed or renamed while it was in use")]
     Gone { path: PathBuf },
 }
 
@@ -122,7 +119,7 @@ pub enum OpenError {
     #[error("the data directory cannot be used: {0}")]
     Io(#[from] io::Error),
     /// Another process, or another handle in this one, has it open.
-    #[error("process {process} has {directory} open; stop it, or use another directory", directory = directory.display())]
+    #[error("process {process} has {directory} open; stop it, or use another directory")]
     InUse {
         /// The directory.
         directory: PathBuf,
@@ -130,8 +127,7 @@ pub enum OpenError {
         process: String,
     },
     /// The tree is damaged, and the journal alone cannot make it anew.
-    #[error("the store in {directory} is damaged and was not opened: {what}; restore it from its journal and, if there is \
-        one, from a backup", directory = directory.display())]
+    #[error("the store in {directory} is damaged: {what}; restore it from its journal and, if there is one, a backup")]
     Damaged {
         /// The tree's directory.
         directory: PathBuf,
@@ -139,8 +135,7 @@ pub enum OpenError {
         what: String,
     },
     /// The tree or the journal is missing.
-    #[error("{missing} is missing, the other half of the store is there; it was not opened; restore it from its journal \
-        or from a backup", missing = missing.display())]
+    #[error("{missing} is missing, one half of the store; restore the store from its journal or from a backup")]
     HalfAStore {
         /// What is missing.
         missing: PathBuf,
@@ -148,11 +143,8 @@ pub enum OpenError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The first batch could not be appended to the journal.
-    #[error("{0}")]
-    Append(#[source] Box<dyn Error + Send + Sync>),
     /// A later version wrote it.
-    #[error("the store has format {found} and this version reads up to {known}; use the version that wrote it")]
+    #[error("format {found} is newer than format {known} of this version; use the version that wrote it")]
     Format {
         /// The version of its layout.
         found: u32,
@@ -169,37 +161,21 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum BackupError {
     /// The target is in use.
-    #[error("{directory} is not empty; name a directory that is, or none yet", directory = directory.display())]
+    #[error("{directory} is not empty; name a directory that is, or none yet")]
     NotEmpty {
         /// The target.
         directory: PathBuf,
     },
-    /// The backup was never finished.
-    #[error("{backup} is not a whole backup: its backup.json is missing or cannot be read; take another",
-        backup = backup.display())]
+    /// The backup was never finished, or lacks records.
+    #[error("{backup} is not a whole backup: {what}; take another")]
     NotWhole {
         /// The backup.
         backup: PathBuf,
-    },
-    /// The backup lacks records.
-    #[error("the backup {backup} is damaged: it holds less than it says; take another", backup = backup.display())]
-    Damaged {
-        /// The backup.
-        backup: PathBuf,
-    },
-    /// A later version made the backup.
-    #[error(
-        "the backup has format {found} and this version restores up to {known}; restore it with the version that made it"
-    )]
-    Format {
-        /// The version of its layout.
-        found: u32,
-        /// The version of the layout it was to be restored with.
-        known: u32,
+        /// What is wrong with it.
+        what: &'static str,
     },
     /// The backup was made after the place that was asked for.
-    #[error("the backup {backup} is of a later moment than that; take an earlier one, or none and the journal alone",
-        backup = backup.display())]
+    #[error("the backup {backup} is of a later moment than that; take an earlier one, or none and the journal alone")]
     Later {
         /// The backup.
         backup: PathBuf,
@@ -240,6 +216,11 @@ impl TreeError {
 }
 
 impl OpenError {
+    /// Refuses a database or a backup whose layout has a later version than the known one.
+    pub(crate) fn refuse_later_format(found: u32, known: u32) -> Result<(), Self> {
+        if found > known { Err(Self::Format { found, known }) } else { Ok(()) }
+    }
+
     pub(crate) fn damaged(directory: &Path, what: impl Into<String>) -> Self {
         Self::Damaged { directory: directory.to_owned(), what: what.into() }
     }

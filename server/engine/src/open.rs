@@ -1,10 +1,9 @@
-//! Opens a database: whatever the last end was, everything acknowledged is there.
+//! Opens a database. However the last process ended, everything acknowledged is there.
 
 use std::{
     error::Error,
-    fs::{self, DirBuilder, File, TryLockError},
-    io::Write as _,
-    os::unix::fs::DirBuilderExt,
+    fs::{self, File, TryLockError},
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -12,11 +11,11 @@ use std::{
 
 use crate::{
     applier::Applier,
-    backup::{Copier, sync_parent},
+    backup::Copier,
     database::{Closing, Database},
     error::{JournalError, OpenError},
     group_commit::{GroupCommit, Writer},
-    journal::{self, Archivist, Journal, Retention},
+    journal::{self, Journal, Retention},
     layout::Layout,
     overlay::Overlay,
     replay::Replay,
@@ -27,27 +26,27 @@ use crate::{
     writes::{APPLIED, COMMITTED_AT, FORMAT, Writes, number, set_number},
 };
 
-/// The file that an open database is locked by. Its text is the process's id.
+/// The lock file of an open database. Its text is the process id.
 const LOCK: &str = "lock";
-/// A file that is there while a database is open: where it is found at the start, the last end was not in order.
+/// A file that is there while a database is open: a start that finds it follows an unclean shutdown.
 const MARK: &str = "open";
-/// The suffix of a tree that was made anew from the journal.
+/// The suffix of a damaged tree that was replaced.
 const DAMAGED: &str = "damaged";
 
 /// How a database is opened.
+#[must_use]
 pub struct Options {
     directory: PathBuf,
     layout: Arc<dyn Layout>,
     clock: Box<dyn Fn() -> i64 + Send>,
     on_sync: Box<dyn Fn(usize, Duration) + Send>,
     on_stop: Box<OnStop>,
-    journal_file_bytes: Option<u64>,
+    journal_file_bytes: u64,
     reserve_bytes: u64,
 }
 
 impl Options {
-    /// A database in this directory.
-    #[must_use]
+    /// The default options for a database in this directory.
     pub fn new(directory: impl Into<PathBuf>, layout: impl Layout) -> Self {
         Self {
             directory: directory.into(),
@@ -55,108 +54,111 @@ impl Options {
             clock: Box::new(system_clock),
             on_sync: Box::new(|_, _| ()),
             on_stop: Box::new(stop::abort),
-            journal_file_bytes: None,
+            journal_file_bytes: journal::FILE_BYTES,
             reserve_bytes: RESERVE_BYTES,
         }
     }
 
-    /// How long a journal file becomes before the tree is synced and the next file begun; about 32 MiB unless given. A start
-    /// after a crash applies up to two such files again.
-    #[must_use]
+    /// The length of a journal file at which the tree is synced and the next file begun; 32 MiB unless given. A start after a
+    /// crash applies up to two journal files again.
     pub fn journal_file_bytes(self, bytes: u64) -> Self {
-        Self { journal_file_bytes: Some(bytes), ..self }
+        Self { journal_file_bytes: bytes, ..self }
     }
 
-    /// How much of the disk is kept free for the tree, which cannot go on where it cannot write what was answered already;
-    /// 64 MiB unless given. Commits fail when less than half of it can be kept.
-    #[must_use]
+    /// How much of the disk is kept free for the tree, which must be able to write every batch that was answered; 64 MiB
+    /// unless given. Commits fail when less than half of it can be kept.
     pub fn reserve_bytes(self, bytes: u64) -> Self {
         Self { reserve_bytes: bytes, ..self }
     }
 
     /// Reads the time, in milliseconds since 1970; the system's clock unless given. It may step.
-    #[must_use]
     pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
     /// Called after each batch with the number of its changes, and how long it took to write and sync it.
-    #[must_use]
     pub fn on_sync(self, on_sync: impl Fn(usize, Duration) + Send + 'static) -> Self {
         Self { on_sync: Box::new(on_sync), ..self }
     }
 
-    /// Called once when the engine cannot go on: a sync has failed, say. It gets what failed, and why. Aborts the process
-    /// with a message unless given. Where it returns, every commit from then on fails with
+    /// Called once when the engine cannot go on, for example because a sync failed. Its arguments are what failed, and why.
+    /// Aborts the process with a message unless given. If it returns, every commit from then on fails with
     /// [`CommitError::Stopped`](crate::CommitError::Stopped).
-    #[must_use]
     pub fn on_stop(self, on_stop: impl Fn(&'static str, &dyn Error) + Send + Sync + 'static) -> Self {
         Self { on_stop: Box::new(on_stop), ..self }
     }
 
-    /// Opens the database, or makes one where the directory is missing or empty.
+    /// Opens the database, or makes one if the directory is missing or empty.
     ///
     /// # Errors
-    /// Where another process has it open, a later version wrote it, or it is damaged and its journal cannot make it anew.
-    /// Nothing is then changed that a later opening would need.
+    /// If another process has it open, a later version wrote it, or it is damaged and its journal cannot rebuild it. Nothing is
+    /// then changed that a later opening would need.
     pub fn open(self) -> Result<(Database, Closing), OpenError> {
-        // Nobody else may read it.
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        whole_file::create_directory(&self.directory)?;
         // The tree has a lock of its own, but a start does something before that and beside it.
         let lock = lock(&self.directory)?;
-        let paths = Paths::of(&self.directory);
+        let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
         let (overlay, journal) = self.recover(&paths)?;
+        let [tree_directory, journal_directory, mark] = paths;
 
         let retention = Arc::<Retention>::default();
-        let stop = Arc::new(Stop::new(self.on_stop));
-        let file = Arc::new(TreeFile::open(&paths.tree)?);
-        let committed_at = overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default();
+        let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
+        let file = Arc::new(TreeFile::open(&tree_directory)?);
+        let archivist = journal::start_archivist(journal_directory.clone())?;
+        // The last run may have left closed files uncompressed.
+        let _ = archivist.send(journal.list.clone());
+        let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop))?;
         let writer = Writer {
-            archivist: Archivist::start(paths.journal.clone(), journal.list())?,
-            applier: Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop))?,
+            archivist,
+            applier,
             reserve: Reserve::new(file, self.reserve_bytes),
+            committed_at: overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default(),
             overlay: overlay.clone(),
             journal,
+            file_bytes: self.journal_file_bytes,
+            checkpoint_at: self.journal_file_bytes,
             retention: Arc::clone(&retention),
             stop: Arc::clone(&stop),
             clock: self.clock,
             on_sync: self.on_sync,
-            committed_at,
             last_batch: 0,
         };
-        let copier = Copier { overlay: overlay.clone(), journal: paths.journal, retention, is_closing: Arc::default() };
-        let (group_commit, committer) = GroupCommit::start(writer)?;
-        let closing = Closing { committer, tree: paths.tree, mark: paths.mark, stop, _lock: lock };
+        let (group_commit, committing) = GroupCommit::start(writer)?;
+        let copier =
+            Copier { overlay: overlay.clone(), journal: journal_directory, retention, is_closing: Arc::default() };
+        let closing = Closing { threads: [committing, applying], tree: tree_directory, mark, stop, _lock: lock };
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 
     /// Brings tree and journal to the last acknowledged commit.
-    fn recover(&self, paths: &Paths) -> Result<(Overlay, Journal), OpenError> {
-        let Paths { tree: tree_directory, journal: journal_directory, mark } = paths;
+    fn recover(&self, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
+        let [tree_directory, journal_directory, mark] = paths;
         finish_making_anew(tree_directory)?;
         if journal_directory.exists() && !tree_directory.exists() {
             return Err(OpenError::HalfAStore { missing: tree_directory.clone() });
         }
         let after_crash = mark.exists();
-        // Nobody was ever answered by a database that was never open.
+        // A database that was never open has not answered anybody.
         let is_new = !after_crash && !journal::is_begun(journal_directory)?;
         let tree = match Tree::open(tree_directory, &self.layout) {
-            Err(error @ OpenError::Damaged { .. }) if is_new => begin_again(tree_directory, &self.layout, &error)?,
-            // A power cut can leave the tree so, even one soon after an orderly end; the journal can make it anew.
-            Err(error @ OpenError::Damaged { .. }) if journal_directory.exists() => {
-                make_anew(tree_directory, journal_directory, &self.layout, error)?
+            Err(damaged @ OpenError::Damaged { .. }) if is_new => {
+                let kept = put_aside(tree_directory)?;
+                tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is begun again");
+                Tree::open(tree_directory, &self.layout)
             }
-            opened => opened?,
-        };
-        let known = self.layout.format();
-        if let Some(found) = tree.format()?.filter(|found| *found > known) {
-            return Err(OpenError::Format { found, known });
-        }
+            // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
+            Err(damaged @ OpenError::Damaged { .. }) if journal_directory.exists() => {
+                make_anew(tree_directory, journal_directory, &self.layout, damaged)
+            }
+            opened => opened,
+        }?;
+        let format = self.layout.format();
+        OpenError::refuse_later_format(tree.number(FORMAT)?, format)?;
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        let mut journal = if is_new && tree.is_empty() {
+        let mut journal = if is_new && tree.db.is_empty() {
             Journal::create(journal_directory)
         } else if journal_directory.exists() {
-            Journal::open(journal_directory, tree.applied()?, |number, writes| {
+            Journal::open(journal_directory, tree.number(APPLIED)?, |number, writes| {
                 replayed += 1;
                 Ok(replay.add(number, writes)?)
             })
@@ -175,32 +177,16 @@ impl Options {
         for made in [tree_directory, journal_directory, &self.directory] {
             whole_file::sync_directory(made)?;
         }
-        sync_parent(&self.directory)?;
-        if tree.is_empty() {
+        if tree.db.is_empty() {
             // Through the journal, so that it is as durable as any change.
             let mut writes = Writes::new();
-            set_number(&mut writes, FORMAT, known);
-            let number = journal.append(&writes).map_err(|error| OpenError::Append(Box::new(error)))?;
+            set_number(&mut writes, FORMAT, format);
+            let number = journal.append(&writes).map_err(io::Error::other)?;
             set_number(&mut writes, APPLIED, number);
             tree.apply(&writes)?;
         }
-        let applied = tree.applied()?;
-        let journal = self.journal_file_bytes.into_iter().fold(journal, Journal::with_file_bytes);
+        let applied = tree.number(APPLIED)?;
         Ok((Overlay::new(tree, applied), journal))
-    }
-}
-
-/// Where the parts of a database lie.
-struct Paths {
-    tree: PathBuf,
-    journal: PathBuf,
-    mark: PathBuf,
-}
-
-impl Paths {
-    fn of(directory: &Path) -> Self {
-        let within = |name| directory.join(name);
-        Self { tree: within(tree::DIRECTORY), journal: within(journal::DIRECTORY), mark: within(MARK) }
     }
 }
 
@@ -208,20 +194,19 @@ impl Paths {
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK);
     let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
             let process = fs::read_to_string(path).unwrap_or_default();
-            return Err(OpenError::InUse { directory: directory.to_owned(), process });
+            OpenError::InUse { directory: directory.to_owned(), process }
         }
-        Err(TryLockError::Error(error)) => return Err(error.into()),
-    }
+        TryLockError::Error(error) => error.into(),
+    })?;
     file.set_len(0)?;
     write!(file, "{}", std::process::id())?;
     Ok(file)
 }
 
-/// Makes a damaged tree anew from the journal, if that has everything; the damaged one is kept beside it.
+/// Replaces a damaged tree by one made from the journal, if that has everything. The damaged one is kept beside it.
 fn make_anew(
     directory: &Path,
     journal: &Path,
@@ -229,7 +214,7 @@ fn make_anew(
     damaged: OpenError,
 ) -> Result<Tree, OpenError> {
     tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
-    let made = tree::prepare(directory, layout, |tree| {
+    let (made, ()) = tree::prepare(directory, layout, |tree| {
         let mut replay = Replay::new(tree);
         match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
             Ok(_) => Ok(replay.finish()?),
@@ -244,24 +229,15 @@ fn make_anew(
     Tree::open(directory, layout)
 }
 
-/// Replaces a damaged tree by an empty one: that of a database that was never open, so that nobody was answered.
-fn begin_again(directory: &Path, layout: &Arc<dyn Layout>, damaged: &OpenError) -> Result<Tree, OpenError> {
-    let kept = put_aside(directory)?;
-    tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is begun again");
-    Tree::open(directory, layout)
-}
-
-fn put_aside(directory: &Path) -> std::io::Result<PathBuf> {
+fn put_aside(directory: &Path) -> io::Result<PathBuf> {
     let kept = whole_file::beside(directory, DAMAGED);
-    if kept.exists() {
-        fs::remove_dir_all(&kept)?;
-    }
+    whole_file::remove_directory(&kept)?;
     fs::rename(directory, &kept)?;
     Ok(kept)
 }
 
-/// A crash between the two renames of [`make_anew`] leaves no tree: the damaged one is as good a beginning as it was.
-fn finish_making_anew(directory: &Path) -> std::io::Result<()> {
+/// A crash between the two renames of [`make_anew`] leaves no tree. The damaged one gets its name back.
+fn finish_making_anew(directory: &Path) -> io::Result<()> {
     let kept = whole_file::beside(directory, DAMAGED);
     if kept.exists() && !directory.exists() { fs::rename(kept, directory) } else { Ok(()) }
 }

@@ -21,7 +21,8 @@ use crate::{
 /// A tree with the overlay over it. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Overlay {
-    tree: Tree,
+    /// The tree alone, which may lack the last batches or parts of them.
+    pub(crate) tree: Tree,
     batches: Arc<RwLock<Batches>>,
 }
 
@@ -40,11 +41,6 @@ impl Overlay {
     pub(crate) fn new(tree: Tree, applied: u64) -> Self {
         let last = Arc::new(Batch { number: applied, writes: Writes::new() });
         Self { tree, batches: Arc::new(RwLock::new(Arc::new([last]))) }
-    }
-
-    /// The tree alone, which may lack the last batches or parts of them.
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
     }
 
     /// Shows a batch to readers. It must be durable.

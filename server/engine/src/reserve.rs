@@ -32,10 +32,10 @@ impl Reserve {
 
     /// Makes sure that at least half of the reserve is left.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
-        let length = u64::try_from(fstat(&self.file)?.st_size).unwrap_or(0);
+        let length = u64::try_from(fstat(&self.file.file)?.st_size).unwrap_or(0);
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
         if is_shorter || length + self.bytes / 2 > self.until {
-            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, length, self.bytes) {
+            match fallocate(&self.file.file, FallocateFlags::KEEP_SIZE, length, self.bytes) {
                 // Some file systems know no such thing; there a full disk stops the engine.
                 Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + self.bytes,
                 Err(error) => return Err(error.into()),

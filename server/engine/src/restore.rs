@@ -1,25 +1,21 @@
-//! Makes a database of a backup, of a journal, or of both.
+//! Makes a database of a backup, of a journal, or of both, up to a time or an entry.
+//!
+//! Changes have one order, that of their numbers. The clock whose time each of them carries may have stepped.
 
-use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use crate::{
-    backup::{Manifest, RECORDS, make_empty, refuse_if_used, sync_parent},
-    error::BackupError,
+    backup::{Manifest, RECORDS, refuse_if_used},
+    error::{BackupError, OpenError},
     journal::{self, JournalCopy},
     layout::Layout,
     replay::Replay,
     tree::{self, Tree},
-    until::{LeftOut, Restored, Until},
     whole_file,
     writes::{APPLIED, Writes, committed_at, set_number},
 };
 
-/// What a database is made of.
+/// The sources of a database.
 #[derive(Debug, Default)]
 pub struct Sources<'p> {
     /// A backup. Without one the journal must begin with the first change there ever was.
@@ -30,73 +26,95 @@ pub struct Sources<'p> {
     pub until: Option<Until>,
 }
 
+/// The last change that a restore takes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The one before the first that was committed after this time, in milliseconds since 1970.
+    Time(i64),
+    /// The one of this number.
+    Entry(u64),
+}
+
+/// A database that was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The number of the last change in it.
+    pub last: u64,
+    /// The changes after that.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Changes that were not restored, since they come after the last one wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The number of the first.
+    pub first: u64,
+    /// The number of the last.
+    pub last: u64,
+    /// The earliest time at which one of them was committed, in milliseconds since 1970. An opening's own writes have no
+    /// time.
+    pub since: Option<i64>,
+    /// The latest of these times.
+    pub until: Option<i64>,
+}
+
+impl LeftOut {
+    /// With one change more.
+    pub(crate) fn with(known: Option<Self>, number: u64, at: Option<i64>) -> Self {
+        let known = known.unwrap_or(Self { first: number, last: number, since: at, until: at });
+        let since = known.since.into_iter().chain(at).min();
+        Self { last: number, since, until: known.until.max(at), ..known }
+    }
+}
+
 /// Makes a database in a directory that is missing or empty.
 ///
 /// # Errors
-/// Where the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory is then as it
-/// was.
+/// If the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory is then as it was.
 pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> Result<Restored, BackupError> {
     let layout: Arc<dyn Layout> = Arc::new(layout);
-    let manifest = sources.manifest(layout.format())?;
+    let backup = sources.backup.map(|path| Ok::<_, BackupError>((path, Manifest::read(path)?))).transpose()?;
+    if let Some((_, Manifest { format: found, .. })) = backup {
+        // An opening converts records of an earlier version.
+        OpenError::refuse_later_format(found, layout.format())?;
+    }
     refuse_if_used(directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
     let making = whole_file::beside(directory, "restoring");
-    if making.exists() {
-        // A restore that was refused or killed did not come to an end.
-        fs::remove_dir_all(&making)?;
-    }
-    make_empty(&making)?;
+    whole_file::remove_directory(&making)?;
     let new_journal = making.join(journal::DIRECTORY);
-    DirBuilder::new().mode(0o700).create(&new_journal)?;
-    let mut restored = Restored { last: 0, left_out: None };
-    tree::make(&making.join(tree::DIRECTORY), &layout, |tree| {
-        restored = sources.put_together(manifest.as_ref(), tree, &new_journal)?;
-        Ok::<_, BackupError>(())
-    })?;
-    for made in [&new_journal, &making] {
-        whole_file::sync_directory(made)?;
-    }
-    fs::rename(&making, directory)?;
-    sync_parent(directory)?;
+    whole_file::create_directory(&new_journal)?;
+    let tree = making.join(tree::DIRECTORY);
+    let (made, restored) =
+        tree::prepare(&tree, &layout, |tree| sources.put_together(backup.as_ref(), tree, &new_journal))?;
+    tree::put_in_place(&made, &tree)?;
+    whole_file::sync_directory(&new_journal)?;
+    tree::put_in_place(&making, directory)?;
     Ok(restored)
 }
 
 impl Sources<'_> {
-    fn manifest(&self, known: u32) -> Result<Option<Manifest>, BackupError> {
-        let Some(backup) = self.backup else { return Ok(None) };
-        match Manifest::read(backup) {
-            None => Err(BackupError::NotWhole { backup: backup.to_owned() }),
-            // Records of an earlier version are brought up to date when the database is opened.
-            Some(Manifest { format, .. }) if format > known => Err(BackupError::Format { found: format, known }),
-            manifest => Ok(manifest),
-        }
-    }
-
     fn put_together(
         &self,
-        manifest: Option<&Manifest>,
+        backup: Option<&(&Path, Manifest)>,
         tree: &Tree,
         new_journal: &Path,
     ) -> Result<Restored, BackupError> {
-        if let (Some(backup), Some(manifest)) = (self.backup, manifest) {
+        let (from, to) = backup.map_or((0, 0), |(_, manifest)| (manifest.from, manifest.to));
+        if let Some((backup, manifest)) = backup {
             self.copy_records(backup, manifest, tree)?;
         }
-        let (from, to) = manifest.map_or((0, 0), |manifest| (manifest.from, manifest.to));
         let mut copy = JournalCopy::create(new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
-        let mut last = from;
-        // The last entry up to the place that is asked for.
-        let mut end = from;
+        // The last entry of the sources, and the last that is restored.
+        let (mut last, mut end) = (from, from);
         let (mut left_out, mut is_beyond) = (None, false);
-        let until = match self.until {
-            Some(Until::Entry(entry)) => Some(entry),
-            _ => None,
-        };
-        for source in [self.backup.map(|backup| backup.join(journal::DIRECTORY)), self.journal.map(Path::to_owned)] {
-            let Some(source) = source else { continue };
+        let until = if let Some(Until::Entry(entry)) = self.until { Some(entry) } else { None };
+        let journals = [self.backup.map(|backup| backup.join(journal::DIRECTORY)), self.journal.map(Path::to_owned)];
+        for source in journals.into_iter().flatten() {
             last = last.max(journal::read_closed(&source, last, until, |number, writes| {
-                // Entries have one order, that of their numbers, whatever the clock said: what comes after the first that
-                // is beyond the place is beyond it too.
+                // Entries have one order, that of their numbers, whatever the clock said: all entries after the first one
+                // that is not wanted are not wanted either.
                 is_beyond |= self.ends_before(number, &writes);
                 if is_beyond {
                     left_out = Some(LeftOut::with(left_out, number, committed_at(&writes)));
@@ -110,9 +128,9 @@ impl Sources<'_> {
                 return Err(BackupError::Short { last, to });
             }
         }
-        if let Some(backup) = self.backup.filter(|_| end < to) {
+        if let Some((backup, _)) = backup.filter(|_| end < to) {
             // Its records are of moments up to its end, and only its whole journal makes them of one.
-            return Err(BackupError::Later { backup: backup.to_owned() });
+            return Err(BackupError::Later { backup: backup.to_path_buf() });
         }
         copy.finish()?;
         replay.finish()?;
@@ -124,23 +142,25 @@ impl Sources<'_> {
 
     /// Puts a backup's records in the tree.
     fn copy_records(&self, backup: &Path, manifest: &Manifest, tree: &Tree) -> Result<(), BackupError> {
+        let backup = backup.to_owned();
         let (mut records, mut is_later) = (0, false);
-        let pieces = journal::read_pieces(&backup.join(RECORDS), |writes| {
+        let pieces = journal::read_pieces(backup.join(RECORDS), |writes| {
             records += writes.len() as u64;
             is_later |= self.ends_before(manifest.from, &writes);
             Ok(tree.apply_stored(writes)?)
         })?;
         if (pieces, records) != (manifest.pieces, manifest.records) {
-            return Err(BackupError::Damaged { backup: backup.to_owned() });
+            return Err(BackupError::NotWhole { backup, what: "it holds less than it says" });
         }
-        if is_later {
-            return Err(BackupError::Later { backup: backup.to_owned() });
-        }
-        Ok(())
+        if is_later { Err(BackupError::Later { backup }) } else { Ok(()) }
     }
 
-    /// Whether an entry, or a piece of records as of one, comes after the place that is asked for.
+    /// Whether an entry, or a piece of records as of one, comes after the last one wanted.
     fn ends_before(&self, number: u64, writes: &Writes) -> bool {
-        self.until.is_some_and(|until| until.is_before(number, committed_at(writes)))
+        match self.until {
+            Some(Until::Time(time)) => committed_at(writes).is_some_and(|at| at > time),
+            Some(Until::Entry(entry)) => number > entry,
+            None => false,
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! The end of an engine that cannot go on: nobody could rely on what it would answer next.
+//! Stops an engine that cannot go on, since nobody could rely on its next answer.
 
 use std::{
     error::Error,
+    io,
     panic::{self, AssertUnwindSafe},
     process,
     sync::atomic::{AtomicBool, Ordering},
@@ -10,23 +11,14 @@ use std::{
 /// Called once, with what failed and why. See [`Options::on_stop`](crate::Options::on_stop).
 pub(crate) type OnStop = dyn Fn(&'static str, &dyn Error) + Send + Sync;
 
-/// Whether the engine has stopped, and whom to tell.
+/// Whether the engine has stopped, and the function that is called when it does.
 pub(crate) struct Stop {
-    on_stop: Box<OnStop>,
-    has_stopped: AtomicBool,
+    pub(crate) on_stop: Box<OnStop>,
+    pub(crate) has_stopped: AtomicBool,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("a panic")]
-struct Panicked;
-
 impl Stop {
-    pub(crate) fn new(on_stop: Box<OnStop>) -> Self {
-        Self { on_stop, has_stopped: AtomicBool::new(false) }
-    }
-
-    /// Stops the engine. Going on would mean to answer for something nobody knows; the next start reads the journal and
-    /// knows.
+    /// Stops the engine. It no longer knows what the disk holds; the next start reads that from the journal.
     pub(crate) fn stop(&self, what: &'static str, error: &dyn Error) {
         if !self.has_stopped.swap(true, Ordering::SeqCst) {
             (self.on_stop)(what, error);
@@ -37,9 +29,10 @@ impl Stop {
         self.has_stopped.load(Ordering::SeqCst)
     }
 
-    /// Does what the engine cannot be without: a panic in it stops the engine.
+    /// Does work that the engine cannot go on without: a panic in it stops the engine.
     pub(crate) fn on_panic<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| self.stop("the engine panicked", &Panicked)).ok()
+        let panicked = |_| self.stop("the engine panicked", &io::Error::other("a panic"));
+        panic::catch_unwind(AssertUnwindSafe(work)).map_err(panicked).ok()
     }
 }
 

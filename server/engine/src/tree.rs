@@ -7,9 +7,9 @@
 use std::{
     fs::{self, File, TryLockError},
     io,
-    os::fd::{AsFd, BorrowedFd},
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -20,7 +20,7 @@ use crate::{
     error::{OpenError, TreeError},
     layout::Layout,
     read::{Entry, KeyRange},
-    whole_file,
+    whole_file::{self, if_there},
     writes::{APPLIED, FORMAT, Writes, number},
 };
 
@@ -40,48 +40,32 @@ const LOCK_WAIT: Duration = Duration::from_secs(4);
 /// An open tree.
 #[derive(Clone)]
 pub(crate) struct Tree {
-    db: sled::Db,
-    layout: Arc<dyn Layout>,
+    pub(crate) db: sled::Db,
+    pub(crate) layout: Arc<dyn Layout>,
 }
 
 impl Tree {
     /// Opens the tree in a directory, or makes an empty one.
     pub(crate) fn open(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         if !directory.exists() {
-            make(directory, layout, |_| Ok::<_, OpenError>(()))?;
+            let (making, ()) = prepare(directory, layout, |_| Ok::<_, OpenError>(()))?;
+            put_in_place(&making, directory)?;
         }
         remove_unfinished_snapshots(directory)?;
         let tree = Self::open_when_unlocked(directory, layout)?;
         sync_files(directory)?;
         // A power cut can take what was written first and leave the rest.
-        if !tree.is_empty() && tree.get(FORMAT)?.is_none() {
-            return Err(OpenError::damaged(directory, "it holds records and not the mark of their format"));
+        if !tree.db.is_empty() && tree.get(FORMAT)?.is_none() {
+            return Err(OpenError::damaged(directory, "its records have no format"));
         }
         Ok(tree)
     }
 
     fn open_when_unlocked(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
-        let begun = Instant::now();
-        let db = loop {
-            match open_once(directory) {
-                Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
-                opened => break opened?,
-            }
-        };
-        Ok(Self { db, layout: Arc::clone(layout) })
-    }
-
-    pub(crate) fn layout(&self) -> &Arc<dyn Layout> {
-        &self.layout
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.db.is_empty()
-    }
-
-    /// How many keys there are. It counts them.
-    pub(crate) fn len(&self) -> usize {
-        self.db.len()
+        if directory.join(FILE).exists() && TreeFile::open(directory)?.wait_until_unlocked().is_err() {
+            return Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() });
+        }
+        Ok(Self { db: open_once(directory)?, layout: Arc::clone(layout) })
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
@@ -89,14 +73,9 @@ impl Tree {
         stored.map(|stored| self.value(key, &stored)).transpose()
     }
 
-    /// The number of the last journal entry that it holds.
-    pub(crate) fn applied(&self) -> Result<u64, TreeError> {
-        Ok(self.get(APPLIED)?.and_then(|value| number(&value)).unwrap_or(0))
-    }
-
-    /// The version of the layout, if the tree has one.
-    pub(crate) fn format(&self) -> Result<Option<u32>, TreeError> {
-        Ok(self.get(FORMAT)?.and_then(|value| number(&value)))
+    /// One of the engine's own numbers; 0 if the tree is empty.
+    pub(crate) fn number<T: FromStr + Default>(&self, key: &[u8]) -> Result<T, TreeError> {
+        Ok(self.get(key)?.and_then(|value| number(&value)).unwrap_or_default())
     }
 
     /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the tree as it is then.
@@ -104,8 +83,7 @@ impl Tree {
         let tree = self.clone();
         self.db.range(keys).map(move |entry| {
             let (key, stored) = entry.map_err(TreeError::failed)?;
-            let value = tree.value(&key, &stored)?;
-            Ok((key.to_vec(), value))
+            Ok((key.to_vec(), tree.value(&key, &stored)?))
         })
     }
 
@@ -135,7 +113,7 @@ impl Tree {
         writes.sort_by_key(|(key, value)| (*key == APPLIED, self.layout.apply_order(key, value.is_some())));
         for (key, value) in writes {
             match value {
-                Some(value) if self.layout.compresses(key) => self.db.insert(key, &*compression::compress(value)),
+                Some(value) if self.layout.compresses(key) => self.db.insert(key, compression::compress(value)),
                 Some(value) => self.db.insert(key, &**value),
                 None => self.db.remove(key),
             }
@@ -151,9 +129,7 @@ impl Tree {
 
     fn value(&self, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, TreeError> {
         match self.layout.compresses(key) {
-            true => compression::decompress(stored)
-                .map(std::borrow::Cow::into_owned)
-                .map_err(|what| TreeError::damaged(key, what)),
+            true => compression::decompress(stored).map_err(|what| TreeError::damaged(key, what)),
             false => Ok(stored.to_vec()),
         }
     }
@@ -162,7 +138,7 @@ impl Tree {
 /// The file that holds the tree's values, open beside sled: for the syncs that sled leaves out.
 pub(crate) struct TreeFile {
     directory: PathBuf,
-    file: File,
+    pub(crate) file: File,
 }
 
 impl TreeFile {
@@ -180,58 +156,45 @@ impl TreeFile {
         }
         self.file.sync_all()
     }
-}
 
-impl AsFd for TreeFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// Waits until sled has released its lock: its threads write to the file after the last handle is gone.
+    fn wait_until_unlocked(&self) -> Result<(), TryLockError> {
+        let begun = Instant::now();
+        loop {
+            match self.file.try_lock() {
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+                outcome => return outcome,
+            }
+        }
     }
 }
 
-/// Makes a tree and what `fill` puts into it. The directory gets its name when everything in it is on the disk.
-pub(crate) fn make<E: From<OpenError>>(
+/// Makes a tree and fills it, in the directory that is returned. [`put_in_place`] gives it its name.
+pub(crate) fn prepare<T, E: From<OpenError>>(
     directory: &Path,
     layout: &Arc<dyn Layout>,
-    fill: impl FnOnce(&Tree) -> Result<(), E>,
-) -> Result<(), E> {
-    let making = prepare(directory, layout, fill)?;
-    Ok(put_in_place(&making, directory).map_err(OpenError::Io)?)
-}
-
-/// The first half of [`make`]: returns the directory that holds the tree for now.
-pub(crate) fn prepare<E: From<OpenError>>(
-    directory: &Path,
-    layout: &Arc<dyn Layout>,
-    fill: impl FnOnce(&Tree) -> Result<(), E>,
-) -> Result<PathBuf, E> {
+    fill: impl FnOnce(&Tree) -> Result<T, E>,
+) -> Result<(PathBuf, T), E> {
     let making = whole_file::beside(directory, "making");
-    if making.exists() {
-        fs::remove_dir_all(&making).map_err(OpenError::Io)?;
-    }
+    whole_file::remove_directory(&making).map_err(OpenError::Io)?;
     let tree = Tree::open_when_unlocked(&making, layout)?;
-    fill(&tree)?;
+    let filled = fill(&tree)?;
     tree.flush().map_err(OpenError::Tree)?;
     drop(tree);
     sync_closed(&making).map_err(OpenError::Io)?;
-    Ok(making)
+    Ok((making, filled))
 }
 
-/// The second half of [`make`].
+/// Gives a directory its name, durably.
 pub(crate) fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
     fs::rename(making, directory)?;
-    directory.parent().map_or(Ok(()), whole_file::sync_directory)
+    whole_file::sync_parent(directory)
 }
 
-/// Waits until sled has let go of its file, which its threads write to after the last handle is gone, and syncs it.
+/// Waits until sled has released the file of a tree that was closed, and syncs it.
 pub(crate) fn sync_closed(directory: &Path) -> io::Result<()> {
     let file = TreeFile::open(directory)?;
-    let begun = Instant::now();
-    while let Err(error) = file.file.try_lock() {
-        match error {
-            TryLockError::WouldBlock if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
-            error => return Err(error.into()),
-        }
-    }
+    file.wait_until_unlocked()?;
     file.sync()?;
     sync_files(directory)
 }
@@ -246,9 +209,6 @@ fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
         .flush_every_ms(None);
     match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
         Ok(Ok(db)) => Ok(db),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
-            Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
-        }
         Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
         Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
     }
@@ -271,15 +231,36 @@ fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
 /// Syncs the files of a directory and their names; sled syncs neither its settings nor names.
 fn sync_files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            match File::open(entry.path()) {
-                Ok(file) => file.sync_all()?,
-                // sled removes the files of large pages as it goes.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+        let path = entry?.path();
+        // sled removes the files of large pages as it goes.
+        if path.is_file()
+            && let Some(file) = if_there(File::open(&path))?
+        {
+            file.sync_all()?;
         }
     }
     whole_file::sync_directory(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::tests::Plain;
+
+    #[test]
+    fn a_tree_with_records_and_without_their_format_is_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tree");
+        let open = || Tree::open(&path, &Plain::shared());
+        let write = |key: &[u8], value: Option<&[u8]>| {
+            let tree = open().unwrap();
+            tree.apply(&Writes::from([(key.to_vec(), value.map(<[u8]>::to_vec))])).unwrap();
+        };
+        write(FORMAT, Some(b"1"));
+        write(b"a", Some(b"1"));
+        assert_eq!(open().unwrap().get(b"a").unwrap().unwrap(), b"1");
+        write(FORMAT, None);
+        let Err(OpenError::Damaged { directory, what }) = open() else { panic!("the tree was opened") };
+        assert_eq!((directory, what), (path, "its records have no format".to_owned()));
+    }
 }

@@ -1,4 +1,4 @@
-//! What a change sees and writes while it is being decided.
+//! The reads and writes of a change while it is being decided.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,8 @@ use crate::{
 /// batch, and this one's own writes.
 pub struct View<'d> {
     overlay: &'d Overlay,
-    batch: Writes,
+    /// The writes of the changes before this one.
+    pub(crate) batch: Writes,
     change: Writes,
 }
 
@@ -32,7 +33,7 @@ impl<'d> View<'d> {
         self.change.insert(key.into(), None);
     }
 
-    /// Takes what a change writes into the batch; nothing of it where it fails.
+    /// Adds the writes of a change to the batch, unless it fails.
     pub(crate) fn take<T, E>(&mut self, decide: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let outcome = decide(self);
         let writes = std::mem::take(&mut self.change);
@@ -40,11 +41,6 @@ impl<'d> View<'d> {
             self.batch.extend(writes);
         }
         outcome
-    }
-
-    /// The writes of all changes that were taken.
-    pub(crate) fn into_writes(self) -> Writes {
-        self.batch
     }
 }
 

@@ -1,12 +1,13 @@
-//! Files that get their names when they are whole.
+//! Files that get their names when they are whole, and directories.
 //!
 //! A crash, a full disk or a lack of descriptors can leave a file half filled, and a start would take it for a whole one. So
 //! each file is filled and synced under another name, and then renamed.
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
@@ -27,9 +28,7 @@ pub(crate) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>
         let _ = fs::remove_file(&unfinished);
     }
     let file = made?;
-    if let Some(directory) = path.parent() {
-        sync_directory(directory)?;
-    }
+    sync_parent(path)?;
     Ok(file)
 }
 
@@ -38,10 +37,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     create(path, |file| io::Write::write_all(file, bytes)).map(drop)
 }
 
-/// Makes a directory, unless it is there, and makes its name durable, so that what refers to it later never survives it.
+/// Makes a directory that nobody else may read, unless it is there, and makes its name durable.
 pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    path.parent().map_or(Ok(()), sync_directory)
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    sync_parent(path)
 }
 
 /// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
@@ -49,7 +48,26 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// A path with something added to its last name: `tree.making` of `tree`.
+/// Makes the name of a file or directory durable.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    // A relative path of one name has no parent.
+    path.canonicalize()?.parent().map_or(Ok(()), sync_directory)
+}
+
+/// The outcome of a call on a path, or `None` if nothing has that path.
+pub(crate) fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Removes a directory, if it is there.
+pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
+    if_there(fs::remove_dir_all(path)).map(drop)
+}
+
+/// A path with a suffix after its last name: `tree.making` for `tree`.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or_default());
     name.push(".");

@@ -150,7 +150,9 @@ async fn the_server_syncs_the_journal_before_every_acknowledgement() {
     let server = Server::start();
     let trace = server.directory.path().join("trace");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-y", "-s", "16", "-e", "trace=write,fdatasync,sendto,writev,sendmsg", "-o"]).arg(&trace);
+    strace
+        .args(["-f", "-qq", "-y", "-s", "16", "-e", "trace=pwrite64,fdatasync,sendto,writev,sendmsg", "-o"])
+        .arg(&trace);
     strace.args(["-p", &server.process_id().to_string()]);
     let mut strace = strace.spawn().expect("strace is needed: apt-get install strace");
     eventually("strace to attach", || async { trace.exists().then_some(()) }).await;
@@ -165,7 +167,7 @@ async fn the_server_syncs_the_journal_before_every_acknowledgement() {
     let (mut unsynced, mut written, mut synced, mut answered) = (0, 0, 0, 0);
     for line in std::fs::read_to_string(&trace).unwrap().lines() {
         let is_journal = line.contains(".journal>");
-        if is_journal && line.contains("write(") {
+        if is_journal && line.contains("pwrite64(") {
             unsynced += 1;
             written += 1;
         } else if line.contains("fdatasync") && line.trim_end().ends_with("= 0") {

@@ -1,60 +1,63 @@
-//! Closed journal files, compressed to about a tenth.
+//! Closed journal files, compressed to about a tenth in a thread of their own.
 //!
-//! They hold every change there ever was. So they make a broken tree anew, and the database as it was at any moment, for a
+//! They hold every change there ever was. So they can rebuild a broken tree, and the database as it was at any moment, for a
 //! tenth of the disk that the records take.
 
 use std::{
-    ffi::OsString,
     fs::{self, File},
     io::{self, BufWriter, Write as _},
     path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
 };
 
-use crate::{error::JournalError, whole_file};
+use super::{file_list::FileList, files::file_in};
+use crate::{
+    error::JournalError,
+    whole_file::{self, if_there},
+};
 
-/// What the name of a compressed file has more than that of the file.
-pub(super) const SUFFIX: &str = ".zst";
 /// The quickest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
 /// How much is written at a time.
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
-/// Compresses a file, which is then under its other name.
-pub(super) fn compress(path: &Path) -> io::Result<()> {
-    let mut source = match File::open(path) {
-        Ok(source) => source,
-        // A backup holds what it held, and it was removed.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+/// Starts the thread. It compresses the closed files of each list that it is sent: all but the last.
+pub(crate) fn start_archivist(directory: PathBuf) -> io::Result<mpsc::Sender<FileList>> {
+    let (lists, waiting) = mpsc::channel::<FileList>();
+    let work = move || {
+        for list in waiting {
+            let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
+            if let Err(error) = closed.iter().try_for_each(|first| compress(&file_in(&directory, *first))) {
+                tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
+            }
+        }
     };
+    thread::Builder::new().name("archivist".into()).spawn(work)?;
+    Ok(lists)
+}
+
+/// Compresses a file, unless it is compressed or was removed because a backup holds its entries.
+fn compress(path: &Path) -> io::Result<()> {
+    let Some(mut source) = if_there(File::open(path))? else { return Ok(()) };
     whole_file::create(&of(path), |target| {
         let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
         target.include_checksum(true)?;
         io::copy(&mut source, &mut target)?;
         target.finish()?.flush()
     })?;
-    // The archive has its name, durably: at no moment is there neither.
+    // The compressed file has its name, durably: at each moment there is one of the two.
     fs::remove_file(path)
 }
 
-/// The name that a journal file has when it is compressed.
+/// The path of a journal file when it is compressed.
 pub(super) fn of(journal: &Path) -> PathBuf {
-    with_suffix(journal, SUFFIX)
+    whole_file::beside(journal, "zst")
 }
 
-/// Whether a journal file is compressed.
-pub(super) fn is_one(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes())
-}
-
-/// The bytes of the file that was compressed.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, JournalError> {
-    let file = File::open(path)?;
-    zstd::stream::decode_all(file).map_err(|_| JournalError::Damaged { path: path.to_owned(), offset: 0 })
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
+/// Reads and decompresses a compressed file, if it is there.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+    let Some(file) = if_there(File::open(path))? else { return Ok(None) };
+    let bytes = zstd::stream::decode_all(file);
+    bytes.map(Some).map_err(|_| JournalError::Damaged { path: path.to_owned(), offset: 0 })
 }

@@ -1,15 +1,16 @@
-//! Journals, and single files in a journal's form, that are written once and read whole.
+//! Journals, and single files in the form of a journal file, that are written once and read whole.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
 use super::{
-    entry::{MAGIC, encode, read_entries},
+    FILE_BYTES,
+    entry::{EMPTY_BYTES, MAGIC, encode},
     file_list::FileList,
-    files::{ROTATE_AT_BYTES, file_in},
+    files::{JournalFile, file_in},
 };
 use crate::{error::JournalError, writes::Writes};
 
@@ -24,11 +25,11 @@ impl JournalCopy {
     /// Begins in an empty directory.
     pub(crate) fn create(directory: &Path, first: u64) -> io::Result<Self> {
         let pieces = Pieces::create(&file_in(directory, first), first)?;
-        Ok(Self { directory: directory.to_owned(), list: FileList::of([first]), pieces })
+        Ok(Self { directory: directory.to_owned(), list: FileList { files: vec![first] }, pieces })
     }
 
     pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {
-        if self.pieces.length > ROTATE_AT_BYTES {
+        if self.pieces.length > FILE_BYTES {
             self.begin_next()?;
         }
         self.pieces.append(writes)
@@ -36,7 +37,7 @@ impl JournalCopy {
 
     /// Ends with an empty file, so that the first start has nothing to apply.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        if self.pieces.length > MAGIC.len() as u64 {
+        if self.pieces.length > EMPTY_BYTES {
             self.begin_next()?;
         }
         self.pieces.finish()?;
@@ -46,12 +47,12 @@ impl JournalCopy {
     fn begin_next(&mut self) -> io::Result<()> {
         let first = self.pieces.last + 1;
         let next = Pieces::create(&file_in(&self.directory, first), first)?;
-        self.list.begin(first);
+        self.list.files.push(first);
         std::mem::replace(&mut self.pieces, next).finish().map(drop)
     }
 }
 
-/// A file in the journal's own form that is written once: no zeros ahead, one sync at the end.
+/// A file in the form of a journal file that is written once: no zeros ahead, one sync at the end.
 pub(crate) struct Pieces {
     file: io::BufWriter<File>,
     length: u64,
@@ -62,9 +63,9 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// Begins a file whose first entry will have this number.
     pub(crate) fn create(path: &Path, first: u64) -> io::Result<Self> {
-        let mut file = io::BufWriter::new(OpenOptions::new().write(true).create_new(true).open(path)?);
+        let mut file = io::BufWriter::new(File::create_new(path)?);
         file.write_all(MAGIC)?;
-        Ok(Self { file, length: MAGIC.len() as u64, last: first - 1, buffer: Vec::new() })
+        Ok(Self { file, length: EMPTY_BYTES, last: first - 1, buffer: Vec::new() })
     }
 
     pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {
@@ -83,16 +84,12 @@ impl Pieces {
     }
 }
 
-/// Reads a file of [`Pieces`] numbered from 1; returns how many there were. It may not have been cut short.
+/// Passes the entries of a file of [`Pieces`] numbered from 1 to `each`. Returns how many there are.
 pub(crate) fn read_pieces(
-    path: &Path,
+    path: PathBuf,
     mut each: impl FnMut(Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
     let mut last = 0;
-    let bytes = fs::read(path)?;
-    let end = read_entries(&bytes, path, &mut last, 0, &mut |_, writes| each(writes))?;
-    if end != bytes.len() as u64 {
-        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
-    }
+    JournalFile { first: 1, path }.read_closed(&mut last, 0, &mut |_, writes| each(writes))?;
     Ok(last)
 }

@@ -1,11 +1,11 @@
-//! What stands in a file of the journal.
+//! The form of a journal file and its entries.
 //!
 //! A file is `PAYJRNL1` and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and
 //! its writes. All numbers are little-endian. Numbers count from 1 without a gap, across files. Zeros are no entry.
 //!
-//! An entry that the crash cut short is the end of the journal: nobody was told of it. Since an entry is begun only when
-//! the one before is synced, nothing can stand behind one that was cut short: where a whole entry does, the one before it
-//! was whole once and is damaged, and the journal is refused.
+//! An entry that a crash cut short is the end of the journal: its commits were not answered. The engine begins an entry only
+//! when the one before is synced, so no entry follows one that was cut short. If a whole entry follows an unreadable one, the
+//! unreadable one was whole once and is damaged, and the journal is refused.
 
 use std::{io, path::Path};
 
@@ -13,10 +13,12 @@ use crate::{error::JournalError, writes::Writes};
 
 /// What a file begins with.
 pub(super) const MAGIC: &[u8; 8] = b"PAYJRNL1";
+/// The length of a file without entries.
+pub(super) const EMPTY_BYTES: u64 = MAGIC.len() as u64;
 /// An entry's length and checksum.
 pub(super) const ENTRY_HEAD_BYTES: usize = 8;
 
-/// Makes the buffer hold an entry, and nothing else.
+/// Replaces the content of the buffer by an entry.
 pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::Result<()> {
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a batch of more than 4 GiB");
     buffer.clear();
@@ -41,7 +43,7 @@ pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::
     Ok(())
 }
 
-/// The next entry and what follows it, or `None` where no whole one stands.
+/// Returns the next entry's number, its writes and the bytes after it, or `None` if no whole entry is there.
 fn decode(bytes: &[u8]) -> Option<(u64, Writes, &[u8])> {
     let (length, rest) = take_u32(bytes)?;
     let (checksum, rest) = take_u32(rest)?;
@@ -73,50 +75,46 @@ fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
-/// Reads a file's entries and hands over those after `applied`. Returns where the last whole entry ends.
+/// Reads a file's entries and passes those after number `after` to `each`. Returns where the last whole entry ends.
 pub(super) fn read_entries(
     bytes: &[u8],
     path: &Path,
     last: &mut u64,
-    applied: u64,
-    replay: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    after: u64,
+    each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    let Some(entries) = bytes.strip_prefix(MAGIC) else {
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });
     };
-    let mut rest = entries;
-    while let Some((number, writes, after)) = decode(rest) {
+    while let Some((number, writes, tail)) = decode(rest) {
         if number != *last + 1 {
             return Err(JournalError::Gap { path: path.to_owned(), after: *last, found: number });
         }
-        if number > applied {
-            replay(number, writes)?;
+        if number > after {
+            each(number, writes)?;
         }
         *last = number;
-        rest = after;
+        rest = tail;
     }
     Ok((bytes.len() - rest.len()) as u64)
 }
 
-/// Refuses a file in which a whole entry stands somewhere behind `end`, where the last one that can be read ends.
-pub(super) fn refuse_damage(bytes: &[u8], path: &Path, end: u64, last: u64) -> Result<(), JournalError> {
+/// Whether a whole entry stands somewhere behind `end`, where entry `last`, the last one that can be read, ends.
+pub(super) fn is_entry_behind(bytes: &[u8], end: u64, last: u64) -> bool {
     let rest = rest_from(bytes, end);
-    // A later entry's number is larger, by one for each entry between, and an entry has 16 bytes at least. So what a
-    // merchant's text happens to hold is not taken for one.
+    // A later entry's number is larger, by one for each entry between, and an entry has at least 16 bytes. So the text of a
+    // value is not taken for an entry.
     let possible = last + 2..=last + 2 + rest.len() as u64 / 16;
     let is_entry = |start: usize| decode(&rest[start..]).is_some_and(|(number, ..)| possible.contains(&number));
-    // Nor does one begin among the zeros at the end.
+    // No entry begins among the zeros at the end.
     let zeros = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    if (1..zeros).any(is_entry) {
-        return Err(JournalError::Damaged { path: path.to_owned(), offset: end });
-    }
-    Ok(())
+    (1..zeros).any(is_entry)
 }
 
-/// Whether a file has no entry, nor anything that might have been one: a part of its first bytes, and zeros.
+/// Whether a file has neither an entry nor a part of one: only zeros after its first bytes, which may be missing.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(MAGIC.len())];
-    (MAGIC.starts_with(head) || is_zero_from(head, 0)) && is_zero_from(bytes, MAGIC.len() as u64)
+    (MAGIC.starts_with(head) || is_zero_from(head, 0)) && is_zero_from(bytes, EMPTY_BYTES)
 }
 
 /// Whether a file holds nothing but zeros from an offset on.

@@ -1,61 +1,59 @@
 //! The journal's files, and which of those in a directory belong to it.
 //!
 //! A file is named for its first entry. It gets its name when its first bytes are on the disk (`whole_file`), and belongs to
-//! the journal when it is listed beside the directory (`file_list`). So a file that was begun in vain, on a full disk say,
-//! hides none that is in use, and a file that is missing is missed.
+//! the journal when it is listed beside the directory (`file_list`). So a file that was begun and never used, on a full disk
+//! say, hides none that is in use, and a missing file is noticed.
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
 use super::{
     archive,
+    content::Content,
     entry::{ENTRY_HEAD_BYTES, MAGIC, is_blank, is_zero_from, read_entries},
     file_list::FileList,
 };
-use crate::{error::JournalError, whole_file, writes::Writes};
+use crate::{
+    error::JournalError,
+    whole_file::{self, if_there},
+    writes::Writes,
+};
 
-const SUFFIX: &str = ".journal";
-/// When a file is this long, a new one is begun, and those that nobody needs any more are removed.
-pub(super) const ROTATE_AT_BYTES: u64 = 32 * 1024 * 1024;
+/// The suffixes of a file: as it is written, and compressed.
+const SUFFIXES: [&str; 2] = ["journal", "journal.zst"];
 
-/// One of the journal's files.
-#[derive(Debug, Clone)]
+/// One of the journal's files, there or not, compressed or not.
+#[derive(Debug)]
 pub(super) struct JournalFile {
     /// The number of its first entry.
     pub(super) first: u64,
+    /// Its path before it is compressed.
     pub(super) path: PathBuf,
 }
 
 impl JournalFile {
-    /// That it is not there, and is needed.
+    fn new(directory: &Path, first: u64) -> Self {
+        Self { first, path: file_in(directory, first) }
+    }
+
+    /// The error that it is missing and needed.
     pub(super) fn gone(&self) -> JournalError {
         JournalError::Gone { path: self.path.clone(), first: self.first }
     }
 
-    /// Whether it is there, compressed or not.
     pub(super) fn is_there(&self) -> bool {
         self.path.exists() || archive::of(&self.path).exists()
     }
 
-    /// Whether nothing was ever written to it: it holds nothing but zeros, after the first bytes of such a file or a part
-    /// of them. A closed file is never so.
+    /// Whether nothing was ever written to it: it holds nothing but zeros, after the first bytes of a journal file or a part
+    /// of them. A compressed or a missing file is not unused.
     pub(super) fn is_unused(&self) -> io::Result<bool> {
-        if archive::is_one(&self.path) {
-            return Ok(false);
-        }
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            // It is missing, or was compressed a moment ago.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let mut bytes = vec![0; MAGIC.len() + ENTRY_HEAD_BYTES];
-        let read = read_up_to(&mut file, &mut bytes)?;
-        bytes.truncate(read);
+        let Some(mut file) = if_there(File::open(&self.path))? else { return Ok(false) };
+        let mut bytes = Vec::new();
+        (&file).take((MAGIC.len() + ENTRY_HEAD_BYTES) as u64).read_to_end(&mut bytes)?;
         if is_blank(&bytes) {
             // Only zeros where its first entry would begin: all of it tells damage from a file never used.
             file.read_to_end(&mut bytes)?;
@@ -63,23 +61,17 @@ impl JournalFile {
         Ok(is_blank(&bytes))
     }
 
-    /// Drops what stands after the last entry unless it is zeros. Returns how long the file is then.
-    pub(super) fn cut_at(&self, end: u64, bytes: &[u8]) -> io::Result<u64> {
-        if is_zero_from(bytes, end) && bytes.starts_with(MAGIC) {
-            return Ok(bytes.len() as u64);
+    /// Its bytes, even while it is being compressed.
+    pub(super) fn read(&self) -> Result<Vec<u8>, JournalError> {
+        match if_there(fs::read(&self.path))? {
+            Some(bytes) => Ok(bytes),
+            None => archive::read(&archive::of(&self.path))?.ok_or_else(|| self.gone()),
         }
-        let mut file = OpenOptions::new().write(true).open(&self.path)?;
-        if !bytes.starts_with(MAGIC) {
-            file.write_all(MAGIC)?;
-        }
-        file.set_len(end)?;
-        file.sync_all()?;
-        Ok(end)
     }
 
-    /// Hands over the entries after number `after` of a file that was ended in good order: only the last one can have
-    /// been cut short by a crash.
-    pub(super) fn read_whole(
+    /// Passes the entries after number `after` of a closed file to `each`. Only the last file can have been cut short by a
+    /// crash.
+    pub(super) fn read_closed(
         &self,
         last: &mut u64,
         after: u64,
@@ -93,151 +85,109 @@ impl JournalFile {
         }
     }
 
-    /// Whether a closed file has all entries before the next file's first.
-    pub(super) fn reaches(&self, next: u64) -> Result<(), JournalError> {
-        let mut last = self.first - 1;
-        self.read_whole(&mut last, u64::MAX, &mut |_, _| Ok(()))?;
-        if last + 1 == next {
-            return Ok(());
-        }
-        Err(JournalError::Gap { path: self.path.clone(), after: last, found: next })
-    }
-
-    /// Its bytes, whether or not it is compressed, or is being compressed at this moment.
-    pub(super) fn read(&self) -> Result<Vec<u8>, JournalError> {
-        if archive::is_one(&self.path) {
-            return archive::read(&self.path);
-        }
-        match fs::read(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => archive::read(&archive::of(&self.path)),
-            read => Ok(read?),
-        }
-    }
-
-    /// Makes durable what it holds. Once it is compressed it is durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            file => file?.sync_all(),
-        }
-    }
-
-    /// Removes it in both its forms.
+    /// Removes it, compressed or not.
     pub(super) fn remove(&self) -> io::Result<()> {
-        for path in [&self.path, &archive::of(&self.path)] {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        if_there(fs::remove_file(&self.path))?;
+        if_there(fs::remove_file(archive::of(&self.path)))?;
         Ok(())
     }
 }
 
-/// The journal's files, oldest first.
+/// The journal files in a directory, oldest first.
 pub(super) fn files_in(directory: &Path) -> io::Result<Vec<JournalFile>> {
-    let mut files = BTreeMap::<u64, PathBuf>::new();
+    let mut firsts = Vec::new();
     for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let stem = name.strip_suffix(archive::SUFFIX).unwrap_or(name);
-        if let Some(first) = stem.strip_suffix(SUFFIX).and_then(|digits| digits.parse().ok()) {
-            // A crash between the two steps of compressing a file leaves both forms; they hold the same.
-            let known = files.entry(first).or_insert_with(|| path.clone());
-            if !archive::is_one(&path) {
-                *known = path;
-            }
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        let (digits, suffix) = name.split_once('.').unwrap_or_default();
+        if SUFFIXES.contains(&suffix) {
+            firsts.extend(digits.parse::<u64>());
         }
     }
-    Ok(files.into_iter().map(|(first, path)| JournalFile { first, path }).collect())
+    // A crash between the two steps of compressing a file leaves both forms.
+    firsts.sort_unstable();
+    firsts.dedup();
+    Ok(firsts.into_iter().map(|first| JournalFile::new(directory, first)).collect())
 }
 
-/// The files that are listed, there or not.
-pub(super) fn listed_in(directory: &Path, list: &FileList) -> impl Iterator<Item = JournalFile> {
-    list.firsts().map(|first| JournalFile { first, path: file_in(directory, first) })
-}
-
-/// The files that belong to the journal: those listed, there or not, and later ones that have entries, which a version
-/// before lists wrote.
-pub(super) fn belonging(
-    there: Vec<JournalFile>,
-    list: &FileList,
-    directory: &Path,
-) -> Result<Vec<JournalFile>, JournalError> {
-    let mut files: BTreeMap<u64, JournalFile> = listed_in(directory, list).map(|file| (file.first, file)).collect();
-    for file in there {
-        if list.has(file.first) || (file.first > list.active() && !file.is_unused()?) {
-            files.insert(file.first, file);
+/// The files that belong to the journal, oldest first: those listed, there or not, and later ones that have entries, which
+/// an earlier version wrote.
+pub(super) fn belonging(directory: &Path) -> Result<Vec<JournalFile>, JournalError> {
+    let list = FileList::read(directory)?;
+    let listed = list.iter().flat_map(|list| &list.files).map(|first| JournalFile::new(directory, *first));
+    let mut files: Vec<_> = listed.collect();
+    for file in files_in(directory)? {
+        // Without a list the first file belongs even if it is unused.
+        if files.last().is_none_or(|last| last.first < file.first) && (files.is_empty() || !file.is_unused()?) {
+            files.push(file);
         }
     }
-    Ok(files.into_values().collect())
-}
-
-/// The files that have entries, or the first if none has; and those that have none. A file without entries hides none of
-/// those before it.
-pub(super) fn without_unused(files: Vec<JournalFile>) -> Result<(Vec<JournalFile>, Vec<JournalFile>), JournalError> {
-    let (mut used, mut unused) = (Vec::new(), Vec::new());
-    for file in files {
-        if file.is_unused()? { unused.push(file) } else { used.push(file) }
-    }
-    if used.is_empty() && !unused.is_empty() {
-        used.push(unused.remove(0));
-    }
-    Ok((used, unused))
+    Ok(files)
 }
 
 /// The files of a journal by their part in it.
-pub(super) struct Parts {
+pub(super) struct Files {
     /// Those before the current one, there or not, oldest first.
-    pub(super) ended: Vec<JournalFile>,
+    pub(super) closed: Vec<JournalFile>,
     /// The one that has the last entry.
     pub(super) current: JournalFile,
-    /// Those without entries.
+    /// Those without entries that were begun after it.
     pub(super) unused: Vec<JournalFile>,
 }
 
-impl Parts {
-    /// Of files that whoever asks needs the entries after number `after` of.
-    pub(super) fn of(files: Vec<JournalFile>, directory: &Path, after: u64) -> Result<Self, JournalError> {
-        let (mut ended, unused) = without_unused(files)?;
-        let Some(mut current) = ended.pop() else {
+impl Files {
+    /// The files of a journal of which the entries after number `after` are needed, and none after `until`.
+    pub(super) fn of(directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
+        let mut closed = belonging(directory)?;
+        closed.retain(|file| until.is_none_or(|until| file.first <= until));
+        let Some(newest) = closed.last() else {
             return Err(JournalError::Missing { directory: directory.to_owned() });
         };
-        if !current.is_there() {
-            // Nothing of it is needed if a next one was begun after what is not needed.
-            let Some(next) = unused.iter().find(|file| (current.first + 1..=after + 1).contains(&file.first)) else {
-                return Err(current.gone());
-            };
-            ended.push(std::mem::replace(&mut current, next.clone()));
+        if !newest.is_there() {
+            return Err(newest.gone());
         }
-        Ok(Self { ended, current, unused })
+        let mut current = closed.len() - 1;
+        while current > 0 && closed[current].is_unused()? {
+            current -= 1;
+        }
+        if !closed[current].is_there() {
+            // Nothing of it is needed if the next one begins with an entry that is, or before it.
+            if closed[current + 1].first > after + 1 {
+                return Err(closed[current].gone());
+            }
+            current += 1;
+        }
+        let unused = closed.split_off(current + 1);
+        Ok(Self { current: closed.remove(current), closed, unused })
+    }
+
+    /// Passes the entries after number `after` to `each`, in order. `content` is that of the current file.
+    pub(super) fn read(
+        &self,
+        content: &Content<'_>,
+        after: u64,
+        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let nexts = self.closed.iter().chain([&self.current]).skip(1);
+        let superseded = nexts.take_while(|next| next.first <= after + 1).count();
+        let needed = &self.closed[superseded..];
+        let JournalFile { first, path } = needed.first().unwrap_or(&self.current);
+        if *first > after + 1 {
+            return Err(JournalError::Gap { path: path.clone(), after, found: *first });
+        }
+        let mut last = first - 1;
+        for file in needed {
+            file.read_closed(&mut last, after, each)?;
+        }
+        content.read(&mut last, after, each)
     }
 }
 
-/// Without the files before one that begins with entry `next` whose entries all come up to `after`.
-pub(super) fn files_still_needed(files: Vec<JournalFile>, after: u64, next: u64) -> Vec<JournalFile> {
-    let firsts: Vec<_> = files.iter().skip(1).map(|file| file.first).chain([next]).collect();
-    let ended = firsts.iter().take(files.len()).take_while(|first| **first <= after + 1).count();
-    files.into_iter().skip(ended).collect()
-}
-
-/// The name of the file whose first entry has this number.
+/// The path of the file whose first entry has this number.
 pub(crate) fn file_in(directory: &Path, first: u64) -> PathBuf {
-    directory.join(format!("{first:020}{SUFFIX}"))
+    directory.join(format!("{first:020}.{}", SUFFIXES[0]))
 }
 
-/// Begins a file whose first entry will have this number. It has its name when it is whole.
-pub(super) fn begin_file(directory: &Path, first: u64) -> io::Result<(PathBuf, File)> {
-    let path = file_in(directory, first);
-    let file = whole_file::create(&path, |file| file.write_all(MAGIC))?;
-    Ok((path, file))
-}
-
-/// Reads until the buffer is full or the file ends; returns how much.
-fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    let limit = buffer.len() as u64;
-    let mut rest = &mut buffer[..];
-    io::copy(&mut file.take(limit), &mut rest)?;
-    let left = rest.len() as u64;
-    usize::try_from(limit - left).map_err(io::Error::other)
+/// Begins a file whose first entry will have this number.
+pub(super) fn begin_file(directory: &Path, first: u64) -> io::Result<File> {
+    whole_file::create(&file_in(directory, first), |file| file.write_all(MAGIC))
 }

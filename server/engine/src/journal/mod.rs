@@ -3,12 +3,13 @@
 //! A batch is appended and synced with `fdatasync`; only then readers see it and the commit is answered, and the tree gets
 //! it after that. So a reader finds nothing that is not durable, and a start applies again what the tree had not yet written.
 //!
-//! `entry` is the form of an entry, `files` and `file_list` say which files there are. `writer` appends, `opening` is a
-//! start's part, `reader` reads what others write. Closed files stay, compressed (`archive`, `archivist`), until scheduled
-//! backups no longer need them (`retention`): all of them together can make the database anew.
+//! `entry` is the form of an entry; `files` and `file_list` say which files there are; `content` is the last file. `writer`
+//! appends, `opening` continues a journal at a start, `reader` reads one that another owner writes. Closed files stay,
+//! compressed (`archive`), until scheduled backups no longer need them (`retention`): all of them together can rebuild the
+//! database.
 
 mod archive;
-mod archivist;
+mod content;
 mod copy;
 mod entry;
 mod file_list;
@@ -20,14 +21,18 @@ mod retention;
 mod tests;
 mod writer;
 
+pub use self::reader::check_journal;
 pub(crate) use self::{
-    archivist::Archivist,
+    archive::start_archivist,
     copy::{JournalCopy, Pieces, read_pieces},
+    file_list::FileList,
     files::file_in,
-    reader::{faults, is_begun, read, read_closed},
+    reader::{is_begun, read, read_closed},
     retention::Retention,
     writer::Journal,
 };
 
 /// The name of the journal's directory in a database's.
 pub(crate) const DIRECTORY: &str = "journal";
+/// The usual length of a journal file.
+pub(crate) const FILE_BYTES: u64 = 32 * 1024 * 1024;

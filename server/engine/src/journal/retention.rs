@@ -1,6 +1,6 @@
 //! Which journal entries a backup still needs, although the tree holds them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What keeps journal files from being removed: without scheduled backups all of them stay.
 #[derive(Debug, Default)]
@@ -8,9 +8,9 @@ pub(crate) struct Retention(Mutex<Needs>);
 
 #[derive(Debug, Default)]
 struct Needs {
-    /// The oldest scheduled backup holds what came up to here; the way from it to now is the journal.
+    /// The oldest scheduled backup holds the entries up to this one; the journal has those since.
     backed_up: u64,
-    /// What each copy under way was begun at.
+    /// The number of the entry after which each copy under way needs all.
     copies: Vec<u64>,
 }
 
@@ -26,10 +26,13 @@ impl Retention {
         self.lock().backed_up = number;
     }
 
-    /// Keeps every entry for as long as the copy lives.
-    pub(crate) fn copying(self: &Arc<Self>) -> Copying {
-        self.lock().copies.push(0);
-        Copying { retention: Arc::clone(self), after: 0 }
+    /// Keeps the entries after the number that `begin` returns, until the [`Copying`] is dropped.
+    pub(crate) fn copy_after<E>(&self, begin: impl FnOnce() -> Result<u64, E>) -> Result<Copying<'_>, E> {
+        // Under the lock, so that no file is removed in between.
+        let mut needs = self.lock();
+        let after = begin()?;
+        needs.copies.push(after);
+        Ok(Copying { retention: self, after })
     }
 
     fn lock(&self) -> MutexGuard<'_, Needs> {
@@ -39,23 +42,13 @@ impl Retention {
 }
 
 /// A copy under way.
-pub(crate) struct Copying {
-    retention: Arc<Retention>,
-    after: u64,
+pub(crate) struct Copying<'r> {
+    retention: &'r Retention,
+    /// The number of the entry after which it needs all.
+    pub(crate) after: u64,
 }
 
-impl Copying {
-    /// Only the entries after this one are needed.
-    pub(crate) fn begin_after(&mut self, number: u64) {
-        let mut needs = self.retention.lock();
-        if let Some(copy) = needs.copies.iter_mut().find(|copy| **copy == self.after) {
-            *copy = number;
-        }
-        self.after = number;
-    }
-}
-
-impl Drop for Copying {
+impl Drop for Copying<'_> {
     fn drop(&mut self) {
         let mut needs = self.retention.lock();
         if let Some(at) = needs.copies.iter().position(|copy| *copy == self.after) {
@@ -70,15 +63,20 @@ mod tests {
 
     #[test]
     fn what_a_backup_or_a_copy_under_way_needs_stays() {
-        let retention = Arc::new(Retention::default());
+        let retention = Retention::default();
         assert_eq!(retention.needed_after(), 0);
         retention.backed_up(9);
-        let mut copy = retention.copying();
+        let begin = |after| retention.copy_after(|| Ok::<_, ()>(after)).unwrap();
+        let first = begin(0);
         assert_eq!(retention.needed_after(), 0);
-        copy.begin_after(7);
-        let other = retention.copying();
+        drop(first);
+        let copy = begin(7);
+        assert_eq!(retention.needed_after(), 7);
+        let other = begin(0);
         assert_eq!(retention.needed_after(), 0);
         drop(other);
+        assert_eq!(retention.needed_after(), 7);
+        assert!(retention.copy_after(|| Err(())).is_err());
         assert_eq!(retention.needed_after(), 7);
         drop(copy);
         assert_eq!(retention.needed_after(), 9);

@@ -6,11 +6,11 @@ use std::{
 };
 
 use super::{
-    archivist::Archivist,
+    archive::start_archivist,
     entry::{MAGIC, encode},
     file_list::FileList,
     files::file_in,
-    reader::{faults, read, read_closed},
+    reader::{check_journal, read, read_closed},
     writer::Journal,
 };
 use crate::{error::JournalError, writes::Writes};
@@ -138,7 +138,7 @@ fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
     for list in [vec![1], vec![1, 2]] {
         for left in [&MAGIC[..], b"", b"PAY", &[0; 9000]] {
             fs::write(&stray, left).unwrap();
-            FileList::of(list.clone()).write(&directory).unwrap();
+            FileList { files: list.clone() }.write(&directory).unwrap();
             assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
             let mut read_again = 0;
             read(&directory, 0, |_, _| {
@@ -148,14 +148,14 @@ fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
             .unwrap();
             assert_eq!(read_again, 3);
             assert!(!stray.exists());
-            assert_eq!(FileList::read(&directory).unwrap(), Some(FileList::of([1])));
+            assert_eq!(FileList::read(&directory).unwrap().unwrap().files, [1]);
         }
     }
     // One that begins where the last ends was made in good order, and is gone on with.
     fs::write(file_in(&directory, 4), MAGIC).unwrap();
-    FileList::of([1, 4]).write(&directory).unwrap();
+    FileList { files: vec![1, 4] }.write(&directory).unwrap();
     let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
-    assert_eq!(journal.list(), FileList::of([1, 4]));
+    assert_eq!(journal.list.files, [1, 4]);
     journal.append(&batch("d", Some("4"))).unwrap();
     assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
 }
@@ -191,7 +191,9 @@ fn a_closed_journal_whose_last_file_is_missing_is_refused_unless_only_what_came_
     assert!(matches!(read(None), Err(JournalError::Gone { path, first: 2 }) if path == last));
     assert!(matches!(read(Some(2)), Err(JournalError::Gone { .. })));
     assert_eq!(read(Some(1)).unwrap(), 1);
-    assert!(matches!(&*faults(&directory).unwrap(), [(path, JournalError::Gone { .. })] if *path == last));
+    assert!(
+        matches!(&*check_journal(directory.parent().unwrap()).unwrap(), [(path, JournalError::Gone { .. })] if *path == last)
+    );
 }
 
 #[test]
@@ -199,11 +201,11 @@ fn damage_in_the_last_file_is_a_fault_and_a_torn_end_is_none() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-    assert!(faults(&directory).unwrap().is_empty());
+    assert!(check_journal(directory.parent().unwrap()).unwrap().is_empty());
     let mut damaged = whole.clone();
     damaged[30] ^= 1;
     fs::write(&path, damaged).unwrap();
-    assert!(matches!(&*faults(&directory).unwrap(), [(_, JournalError::Damaged { .. })]));
+    assert!(matches!(&*check_journal(directory.parent().unwrap()).unwrap(), [(_, JournalError::Damaged { .. })]));
 }
 
 #[test]
@@ -221,7 +223,8 @@ fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
     journal.append(&batch("c", Some("3"))).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
-    let archivist = Archivist::start(directory.clone(), journal.list()).unwrap();
+    let archivist = start_archivist(directory.clone()).unwrap();
+    archivist.send(journal.list.clone()).unwrap();
     while file_in(&directory, 1).exists() {
         std::thread::yield_now();
     }
@@ -232,7 +235,7 @@ fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
         Ok(())
     });
     assert_eq!((last.unwrap(), numbers), (4, vec![2, 3, 4]));
-    assert!(faults(&directory).unwrap().is_empty());
+    assert!(check_journal(directory.parent().unwrap()).unwrap().is_empty());
 }
 
 #[test]
@@ -243,8 +246,8 @@ fn a_file_begun_in_time_takes_over_from_one_that_is_missing_and_is_listed_once()
     drop(journal);
     fs::remove_file(path).unwrap();
     let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
-    assert_eq!(journal.list(), FileList::of([1, 4]));
+    assert_eq!(journal.list.files, [1, 4]);
     assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
-    let found = faults(&directory).unwrap();
+    let found = check_journal(directory.parent().unwrap()).unwrap();
     assert!(matches!(&*found, [(_, JournalError::Superseded { .. })]), "{found:?}");
 }

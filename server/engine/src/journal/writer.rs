@@ -5,16 +5,15 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Seek, SeekFrom, Write},
-    os::unix::fs::MetadataExt,
+    io,
+    os::unix::fs::{FileExt as _, MetadataExt},
     path::{Path, PathBuf},
 };
 
 use super::{
-    entry::{MAGIC, encode},
+    entry::{EMPTY_BYTES, encode},
     file_list::FileList,
-    files::{ROTATE_AT_BYTES, begin_file, files_in},
-    opening::{self, Opened},
+    files::{begin_file, file_in, files_in},
 };
 use crate::{
     error::{AppendError, JournalError},
@@ -28,20 +27,17 @@ const AHEAD_BYTES: usize = 1024 * 1024;
 /// The journal's last file, open for appending.
 pub(crate) struct Journal {
     directory: PathBuf,
-    list: FileList,
+    /// The files it consists of: all but the last are closed.
+    pub(crate) list: FileList,
     path: PathBuf,
     file: File,
-    /// What tells the open file from every other, whatever their names.
-    identity: Option<(u64, u64)>,
+    /// Tells the open file from every other, whatever their names.
+    identity: (u64, u64),
     /// Where the last entry ends.
-    length: u64,
+    pub(crate) length: u64,
     /// Where the zeros after it end, and the file.
-    allocated: u64,
+    pub(super) allocated: u64,
     last: u64,
-    /// How long files become.
-    file_bytes: u64,
-    /// The length at which a new file is due.
-    rotate_at: u64,
     buffer: Vec<u8>,
 }
 
@@ -49,44 +45,17 @@ impl Journal {
     /// Begins the journal of a new store.
     pub(crate) fn create(directory: &Path) -> Result<Self, JournalError> {
         whole_file::create_directory(directory)?;
-        let (path, file) = begin_file(directory, 1)?;
-        let list = FileList::of([1]);
+        let file = begin_file(directory, 1)?;
+        let list = FileList { files: vec![1] };
         list.write(directory)?;
-        Ok(Self::of_file(directory, list, path, file, 0))
+        Ok(Self::of_file(directory, list, file, 0)?)
     }
 
-    /// Opens the journal in a directory and hands over, in order, every entry since the last checkpoint, and any before
-    /// that after number `applied`, the last that the tree says it holds.
-    ///
-    /// # Errors
-    /// [`JournalError::Gone`] where a file is missing that the tree may need. One that it no longer needs is only logged: the
-    /// journal alone can then not make the store anew.
-    pub(crate) fn open(
-        directory: &Path,
-        applied: u64,
-        mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
-    ) -> Result<Self, JournalError> {
-        let Opened { list, path, file, length, allocated, last } = opening::open(directory, applied, &mut replay)?;
-        let journal = Self::of_file(directory, list, path, file, last);
-        Ok(Self { length, allocated, ..journal })
-    }
-
-    /// A file without entries.
-    fn of_file(directory: &Path, list: FileList, path: PathBuf, file: File, last: u64) -> Self {
-        let length = MAGIC.len() as u64;
-        let (directory, identity) = (directory.to_owned(), file.metadata().ok().map(identity));
-        let (file_bytes, rotate_at, buffer) = (ROTATE_AT_BYTES, ROTATE_AT_BYTES, Vec::new());
-        Self { directory, list, path, file, identity, length, allocated: length, last, file_bytes, rotate_at, buffer }
-    }
-
-    /// With files of about this length.
-    pub(crate) fn with_file_bytes(self, file_bytes: u64) -> Self {
-        Self { file_bytes, rotate_at: file_bytes, ..self }
-    }
-
-    /// The files it consists of: all but the last are closed.
-    pub(crate) fn list(&self) -> FileList {
-        self.list.clone()
+    /// The journal whose last file is open and has no entries.
+    pub(super) fn of_file(directory: &Path, list: FileList, file: File, last: u64) -> io::Result<Self> {
+        let (directory, path) = (directory.to_owned(), file_in(directory, list.active()));
+        let (identity, buffer) = (identity(&file.metadata()?), Vec::new());
+        Ok(Self { directory, list, path, file, identity, length: EMPTY_BYTES, allocated: EMPTY_BYTES, last, buffer })
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -94,23 +63,18 @@ impl Journal {
     /// # Errors
     /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
     /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it anew. After
-    /// [`AppendError::Gone`] the journal is as it was, where no start would find it.
+    /// [`AppendError::Gone`] the journal is as it was, under a name that no start would look for.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
         if let Err(error) = self.write_buffer() {
-            // As it was, less the zeros: some of them may be written over.
-            self.file.set_len(self.length).map_err(AppendError::NotSynced)?;
-            self.file.seek(SeekFrom::Start(self.length)).map_err(AppendError::NotSynced)?;
-            self.allocated = self.length;
+            self.cut().map_err(AppendError::NotSynced)?;
             return Err(AppendError::NotWritten(error));
         }
         self.file.sync_data().map_err(AppendError::NotSynced)?;
         if !self.has_its_name() {
-            // Nobody is told of this entry, and its number goes to another: the file may be put back.
-            let _ = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
-            let _ = self.file.seek(SeekFrom::Start(self.length));
-            self.allocated = self.length;
+            // The entry is not acknowledged, and its number goes to another: the file may be put back.
+            let _ = self.cut().and_then(|()| self.file.sync_all());
             return Err(AppendError::Gone { path: self.path.clone() });
         }
         self.length += self.buffer.len() as u64;
@@ -118,60 +82,55 @@ impl Journal {
         Ok(number)
     }
 
-    /// Whether the file that is open is the one that a start would open.
+    /// Whether the open file is the one that a start would open.
     fn has_its_name(&self) -> bool {
-        self.identity.is_some() && fs::symlink_metadata(&self.path).ok().map(identity) == self.identity
+        fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {
         let end = self.length + self.buffer.len() as u64;
         if end > self.allocated {
-            self.file.seek(SeekFrom::Start(self.allocated))?;
             let needed = usize::try_from(end - self.allocated).unwrap_or(usize::MAX);
-            self.file.write_all(&vec![0; needed.saturating_add(AHEAD_BYTES)])?;
+            self.file.write_all_at(&vec![0; needed.saturating_add(AHEAD_BYTES)], self.allocated)?;
             self.file.sync_all()?;
             self.allocated = end + AHEAD_BYTES as u64;
-            self.file.seek(SeekFrom::Start(self.length))?;
         }
-        self.file.write_all(&self.buffer)
+        self.file.write_all_at(&self.buffer, self.length)
     }
 
-    /// Whether it is time to [`rotate`](Self::rotate).
-    pub(crate) fn is_long(&self) -> bool {
-        self.length > self.rotate_at
+    /// Cuts the file after its last entry: an entry that failed may have overwritten some of the zeros.
+    fn cut(&mut self) -> io::Result<()> {
+        self.allocated = self.length;
+        self.file.set_len(self.length)
     }
 
-    /// Begins a new file and removes those of the earlier ones that hold nothing after entry `needed_after`. Only when
-    /// everything so far is durable elsewhere. Where that fails the present file goes on, and it is tried again when
-    /// that has grown as much once more.
+    /// Begins a new file and removes earlier ones without entries after number `needed_after`. Only when everything so far is
+    /// durable elsewhere. If that fails the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
-        self.rotate_at = self.length + self.file_bytes;
         let first = self.last + 1;
-        let (path, file) = begin_file(&self.directory, first)?;
+        let file = begin_file(&self.directory, first)?;
         let mut list = self.list.clone();
-        list.begin(first);
-        list.drop_up_to(needed_after.min(self.last));
-        // From here on it is the one that a start goes on with. Where this fails, a start may find it listed and without an
-        // entry, and goes on with the one before.
+        list.files.push(first);
+        let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
+        list.files.drain(..superseded);
+        // From here on a start continues the new file. If this fails, a start may find it listed and without an entry, and
+        // continues the one before.
         if let Err(error) = list.write(&self.directory) {
-            // Whether a start finds the new list nobody knows; the file must stay if it does.
+            // Nobody knows whether a start finds the new list; if it does, the file must stay.
             if !FileList::read(&self.directory)?.is_some_and(|list| list.has(first)) {
-                let _ = fs::remove_file(&path);
+                let _ = fs::remove_file(file_in(&self.directory, first));
             }
             return Err(error.into());
         }
-        let oldest = list.oldest();
-        *self = Self::of_file(&self.directory, list, path, file, self.last).with_file_bytes(self.file_bytes);
-        self.file.seek(SeekFrom::Start(self.length))?;
-        for file in files_in(&self.directory)?.iter().filter(|file| file.first < oldest) {
+        *self = Self::of_file(&self.directory, list, file, self.last)?;
+        for file in files_in(&self.directory)?.iter().filter(|file| !self.list.has(file.first)) {
             file.remove()?;
         }
-        sync_directory(&self.directory)?;
-        Ok(())
+        Ok(sync_directory(&self.directory)?)
     }
 }
 
-fn identity(metadata: fs::Metadata) -> (u64, u64) {
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
@@ -188,7 +147,7 @@ mod tests {
         let open = || Journal::open(&directory, 0, |_, _| Ok(())).unwrap();
         journal.append(&batch("a", Some("1"))).unwrap();
         let (length, allocated) = (journal.length, journal.allocated);
-        let path = files_in(&directory).unwrap().remove(0).path;
+        let path = file_in(&directory, 1);
         assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
         assert!(allocated > length + 1_000_000);
 
@@ -241,7 +200,7 @@ mod tests {
             fs::create_dir(&blocked).unwrap();
             fs::write(blocked.join("full"), "").unwrap();
             journal.rotate(0).unwrap_err();
-            assert_eq!(journal.list(), FileList::of([1]));
+            assert_eq!(journal.list.files, [1]);
             journal.append(&batch("b", Some("2"))).unwrap();
             fs::remove_dir_all(&blocked).unwrap();
             fs::write(held.path().join("journal.json"), &list).unwrap();

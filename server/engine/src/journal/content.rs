@@ -1,0 +1,71 @@
+//! What the journal's last file holds: entries, then zeros or what a crash left of one more entry.
+
+use std::{fs::File, io, os::unix::fs::FileExt as _};
+
+use super::{
+    entry::{EMPTY_BYTES, MAGIC, is_blank, is_entry_behind, is_zero_from, read_entries},
+    files::JournalFile,
+};
+use crate::{error::JournalError, writes::Writes};
+
+/// The content of a file, and where its entries end.
+pub(super) struct Content<'f> {
+    file: &'f JournalFile,
+    bytes: Vec<u8>,
+    /// Where the last whole entry ends.
+    pub(super) end: u64,
+    /// The number of the last entry, or of the one before the file if it has none.
+    pub(super) last: u64,
+}
+
+impl<'f> Content<'f> {
+    pub(super) fn of(file: &'f JournalFile) -> Result<Self, JournalError> {
+        let mut content = Self { file, bytes: file.read()?, end: EMPTY_BYTES, last: file.first - 1 };
+        if !is_blank(&content.bytes) {
+            let Self { bytes, last, .. } = &mut content;
+            content.end = read_entries(bytes, &file.path, last, u64::MAX, &mut |_, _| Ok(()))?;
+        }
+        Ok(content)
+    }
+
+    /// Passes the entries after number `after` to `each`.
+    pub(super) fn read(
+        &self,
+        last: &mut u64,
+        after: u64,
+        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        if self.last < self.file.first {
+            return Ok(());
+        }
+        read_entries(&self.bytes, &self.file.path, last, after, each).map(drop)
+    }
+
+    /// Whether a crash cut an entry short after the last whole one.
+    pub(super) fn is_torn(&self) -> bool {
+        !is_zero_from(&self.bytes, self.end)
+    }
+
+    /// Returns an error if a whole entry follows an unreadable one.
+    pub(super) fn refuse_damage(&self) -> Result<(), JournalError> {
+        match is_entry_behind(&self.bytes, self.end, self.last) {
+            true => Err(JournalError::Damaged { path: self.file.path.clone(), offset: self.end }),
+            false => Ok(()),
+        }
+    }
+
+    /// Cuts the file after its last entry unless only zeros follow it. Returns the length of the file.
+    pub(super) fn cut(&self) -> io::Result<u64> {
+        let has_magic = self.bytes.starts_with(MAGIC);
+        if has_magic && !self.is_torn() {
+            return Ok(self.bytes.len() as u64);
+        }
+        let file = File::options().write(true).open(&self.file.path)?;
+        if !has_magic {
+            file.write_all_at(MAGIC, 0)?;
+        }
+        file.set_len(self.end)?;
+        file.sync_all()?;
+        Ok(self.end)
+    }
+}
