@@ -81,8 +81,8 @@ impl Drop for Database {
 /// Waits for a database to be closed. While this lives, no other process opens the directory.
 #[must_use = "a database that is not closed in order has to be recovered at the next start"]
 pub struct Closing {
-    /// The committer, and the applier, which ends after it.
-    pub(crate) threads: [thread::JoinHandle<()>; 2],
+    /// The committer, and the applier and the archivist, which end after it.
+    pub(crate) threads: [thread::JoinHandle<()>; 3],
     pub(crate) tree: PathBuf,
     pub(crate) mark: PathBuf,
     pub(crate) stop: Arc<Stop>,

@@ -104,7 +104,8 @@ impl Options {
         let retention = Arc::<Retention>::default();
         let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
         let file = Arc::new(TreeFile::open(&tree_directory)?);
-        let archivist = journal::start_archivist(journal_directory.clone())?;
+        let is_closing = Arc::default();
+        let (archivist, archiving) = journal::start_archivist(journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
         let _ = archivist.send(journal.list.clone());
         let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop))?;
@@ -124,9 +125,9 @@ impl Options {
             last_batch: 0,
         };
         let (group_commit, committing) = GroupCommit::start(writer)?;
-        let copier =
-            Copier { overlay: overlay.clone(), journal: journal_directory, retention, is_closing: Arc::default() };
-        let closing = Closing { threads: [committing, applying], tree: tree_directory, mark, stop, _lock: lock };
+        let copier = Copier { overlay: overlay.clone(), journal: journal_directory, retention, is_closing };
+        let closing =
+            Closing { threads: [committing, applying, archiving], tree: tree_directory, mark, stop, _lock: lock };
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 

@@ -7,8 +7,12 @@ use std::{
     fs::{self, File},
     io::{self, BufWriter, Write as _},
     path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
 };
 
 use super::{file_list::FileList, files::file_in};
@@ -22,19 +26,23 @@ const LEVEL: i32 = 1;
 /// How much is written at a time.
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
-/// Starts the thread. It compresses the closed files of each list that it is sent: all but the last.
-pub(crate) fn start_archivist(directory: PathBuf) -> io::Result<mpsc::Sender<FileList>> {
+/// Starts the thread. It compresses the closed files of each list that it is sent, all but the last. When the database is
+/// being closed it ends after the file at hand.
+pub(crate) fn start_archivist(
+    directory: PathBuf,
+    is_closing: Arc<AtomicBool>,
+) -> io::Result<(mpsc::Sender<FileList>, JoinHandle<()>)> {
     let (lists, waiting) = mpsc::channel::<FileList>();
     let work = move || {
         for list in waiting {
             let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
-            if let Err(error) = closed.iter().try_for_each(|first| compress(&file_in(&directory, *first))) {
+            let mut wanted = closed.iter().take_while(|_| !is_closing.load(Ordering::Relaxed));
+            if let Err(error) = wanted.try_for_each(|first| compress(&file_in(&directory, *first))) {
                 tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
             }
         }
     };
-    thread::Builder::new().name("archivist".into()).spawn(work)?;
-    Ok(lists)
+    Ok((lists, thread::Builder::new().name("archivist".into()).spawn(work)?))
 }
 
 /// Compresses a file, unless it is compressed or was removed because a backup holds its entries.

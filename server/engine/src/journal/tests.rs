@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -223,7 +224,7 @@ fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
     journal.append(&batch("c", Some("3"))).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
-    let archivist = start_archivist(directory.clone()).unwrap();
+    let (archivist, _) = start_archivist(directory.clone(), Arc::default()).unwrap();
     archivist.send(journal.list.clone()).unwrap();
     while file_in(&directory, 1).exists() {
         std::thread::yield_now();
