@@ -150,7 +150,7 @@ mod tests {
     };
 
     #[test]
-    fn a_copy_that_was_read_while_a_batch_was_applied_has_the_whole_of_it() {
+    fn a_copy_read_while_a_batch_is_applied_has_the_whole_batch() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name| directory.path().join(name);
         let tree = Tree::open(&within("tree"), &Plain::shared()).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_up_to_a_time_says_what_it_left_out_and_one_up_to_an_entry_goes_there_whatever_the_clock_said() {
+    fn a_restore_reports_the_changes_after_its_time_or_entry_whatever_the_clock_said() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let mut journal = Journal::create(&within("journal")).unwrap();

@@ -93,10 +93,8 @@ pub struct Closing {
 impl Closing {
     /// Waits until everything is on the disk, once the [`Database`] is dropped.
     pub fn wait(self) {
-        for thread in self.threads {
-            // A panic in it has stopped the engine.
-            let _ = thread.join();
-        }
+        // A panic in one of them has stopped the engine.
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
         if self.stop.has_stopped() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What can go wrong, and what a caller can do about it.
+//! The errors of the engine, with advice for the caller.
 
 use std::{
     error::Error,

@@ -1,13 +1,13 @@
-//! What the engine must know about the keys and values of its user.
+//! Describes the keys and values of the engine's user.
 
 /// Describes the keys and values that a database holds.
 ///
-/// Everything has a default but the version, and a layout must never change what it says of a key that is in use.
+/// Everything but the version has a default. A layout must never change its answers about a key that is in use.
 pub trait Layout: Send + Sync + 'static {
     /// The version of this layout. A database or a backup of a later version is refused before anything is done to it.
     fn format(&self) -> u32;
 
-    /// Whether the tree holds the values under this key compressed. It is worth it for text of some hundred bytes and more.
+    /// Whether the tree holds the values under this key compressed. Worth it for text from some hundred bytes on.
     fn compresses(&self, key: &[u8]) -> bool {
         let _ = key;
         false

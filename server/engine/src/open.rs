@@ -99,11 +99,11 @@ impl Options {
         let lock = lock(&self.directory)?;
         let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
         let (overlay, journal) = self.recover(&paths)?;
-        let [tree_directory, journal_directory, mark] = paths;
+        let [tree, journal_directory, mark] = paths;
 
         let retention = Arc::<Retention>::default();
         let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
-        let file = Arc::new(TreeFile::open(&tree_directory)?);
+        let file = Arc::new(TreeFile::open(&tree)?);
         let is_closing = Arc::default();
         let (archivist, archiving) = journal::start_archivist(journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
@@ -126,8 +126,7 @@ impl Options {
         };
         let (group_commit, committing) = GroupCommit::start(writer)?;
         let copier = Copier { overlay: overlay.clone(), journal: journal_directory, retention, is_closing };
-        let closing =
-            Closing { threads: [committing, applying, archiving], tree: tree_directory, mark, stop, _lock: lock };
+        let closing = Closing { threads: [committing, applying, archiving], tree, mark, stop, _lock: lock };
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 
@@ -149,12 +148,11 @@ impl Options {
             }
             // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
             Err(damaged @ OpenError::Damaged { .. }) if journal_directory.exists() => {
-                make_anew(tree_directory, journal_directory, &self.layout, damaged)
+                self.make_anew(tree_directory, journal_directory, damaged)
             }
             opened => opened,
         }?;
-        let format = self.layout.format();
-        OpenError::refuse_later_format(tree.number(FORMAT)?, format)?;
+        OpenError::refuse_later_format(tree.number(FORMAT)?, self.layout.format())?;
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
         let mut journal = if is_new && tree.db.is_empty() {
             Journal::create(journal_directory)
@@ -181,13 +179,31 @@ impl Options {
         if tree.db.is_empty() {
             // Through the journal, so that it is as durable as any change.
             let mut writes = Writes::new();
-            set_number(&mut writes, FORMAT, format);
+            set_number(&mut writes, FORMAT, self.layout.format());
             let number = journal.append(&writes).map_err(io::Error::other)?;
             set_number(&mut writes, APPLIED, number);
             tree.apply(&writes)?;
         }
-        let applied = tree.number(APPLIED)?;
-        Ok((Overlay::new(tree, applied), journal))
+        Ok((Overlay::new(tree.clone(), tree.number(APPLIED)?), journal))
+    }
+
+    /// Replaces a damaged tree by one made from the journal, if that has everything. The damaged one is kept beside it.
+    fn make_anew(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
+        use JournalError::{Gap, Gone, Missing};
+        tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
+        let (made, ()) = tree::prepare(directory, &self.layout, |tree| {
+            let mut replay = Replay::new(tree);
+            match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
+                Ok(_) => Ok(replay.finish()?),
+                // Backups hold the beginning, and only the operator knows where they are.
+                Err(Gap { .. } | Gone { .. } | Missing { .. }) => Err(damaged),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        let kept = put_aside(directory)?;
+        whole_file::rename(&made, directory)?;
+        tracing::warn!(damaged = %kept.display(), "the engine was made anew from the journal, which had everything");
+        Tree::open(directory, &self.layout)
     }
 }
 
@@ -207,29 +223,6 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Replaces a damaged tree by one made from the journal, if that has everything. The damaged one is kept beside it.
-fn make_anew(
-    directory: &Path,
-    journal: &Path,
-    layout: &Arc<dyn Layout>,
-    damaged: OpenError,
-) -> Result<Tree, OpenError> {
-    tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
-    let (made, ()) = tree::prepare(directory, layout, |tree| {
-        let mut replay = Replay::new(tree);
-        match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
-            Ok(_) => Ok(replay.finish()?),
-            // Backups hold the beginning, and only the operator knows where they are.
-            Err(JournalError::Gap { .. } | JournalError::Missing { .. } | JournalError::Gone { .. }) => Err(damaged),
-            Err(error) => Err(error.into()),
-        }
-    })?;
-    let kept = put_aside(directory)?;
-    tree::put_in_place(&made, directory)?;
-    tracing::warn!(damaged = %kept.display(), "the engine was made anew from the journal, which had everything");
-    Tree::open(directory, layout)
-}
-
 fn put_aside(directory: &Path) -> io::Result<PathBuf> {
     let kept = whole_file::beside(directory, DAMAGED);
     whole_file::remove_directory(&kept)?;
@@ -237,7 +230,7 @@ fn put_aside(directory: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// A crash between the two renames of [`make_anew`] leaves no tree. The damaged one gets its name back.
+/// A crash between the two renames of [`Options::make_anew`] leaves no tree. The damaged one gets its name back.
 fn finish_making_anew(directory: &Path) -> io::Result<()> {
     let kept = whole_file::beside(directory, DAMAGED);
     if kept.exists() && !directory.exists() { fs::rename(kept, directory) } else { Ok(()) }

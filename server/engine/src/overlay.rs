@@ -1,7 +1,7 @@
 //! The overlay: batches that are durable and not yet in the tree.
 //!
-//! A commit is answered as soon as the journal has its batch; only then the batch is applied to the tree. Meanwhile it
-//! lies here, so that a reader finds everything that was answered.
+//! A commit is answered as soon as the journal has its batch; only then the batch is applied to the tree. Until then it
+//! is here, so that a reader finds everything that was answered.
 
 use std::{
     cmp::Ordering,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_once_is_never_older_later_whatever_is_pushed_and_applied_meanwhile() {
+    fn a_reader_never_sees_an_older_value_after_a_newer_one() {
         let (_directory, tree) = tree();
         let overlay = Overlay::new(tree.clone(), 0);
         let number = |key: &str| {
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn readers_find_what_the_tree_will_hold_once_all_batches_are_applied(
+        fn readers_see_the_state_of_the_tree_after_all_batches(
             in_tree in prop::collection::btree_map(key(), any::<u8>(), 0..20),
             batches in prop::collection::vec(prop::collection::btree_map(key(), any::<Option<u8>>(), 0..12), 0..5),
             applied in 0_u64..5,

@@ -87,9 +87,9 @@ pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> 
     let tree = making.join(tree::DIRECTORY);
     let (made, restored) =
         tree::prepare(&tree, &layout, |tree| sources.put_together(backup.as_ref(), tree, &new_journal))?;
-    tree::put_in_place(&made, &tree)?;
+    whole_file::rename(&made, &tree)?;
     whole_file::sync_directory(&new_journal)?;
-    tree::put_in_place(&making, directory)?;
+    whole_file::rename(&making, directory)?;
     Ok(restored)
 }
 

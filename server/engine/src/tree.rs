@@ -49,7 +49,7 @@ impl Tree {
     pub(crate) fn open(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         if !directory.exists() {
             let (making, ()) = prepare(directory, layout, |_| Ok::<_, OpenError>(()))?;
-            put_in_place(&making, directory)?;
+            whole_file::rename(&making, directory)?;
         }
         remove_unfinished_snapshots(directory)?;
         let tree = Self::open_when_unlocked(directory, layout)?;
@@ -109,7 +109,7 @@ impl Tree {
     /// are whole too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
     pub(crate) fn apply(&self, writes: &Writes) -> Result<(), TreeError> {
         let mut writes: Vec<_> = writes.iter().collect();
-        // Last of all, that the tree has the batch.
+        // The number of the batch comes last.
         writes.sort_by_key(|(key, value)| (*key == APPLIED, self.layout.apply_order(key, value.is_some())));
         for (key, value) in writes {
             match value {
@@ -122,7 +122,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Has sled write what it holds back. A crash of the process no longer undoes it; a power cut may.
+    /// Makes sled write the batches that it still holds in memory. A crash of the process no longer undoes them; a power cut may.
     pub(crate) fn flush(&self) -> Result<(), TreeError> {
         self.db.flush().map(drop).map_err(TreeError::failed)
     }
@@ -169,7 +169,7 @@ impl TreeFile {
     }
 }
 
-/// Makes a tree and fills it, in the directory that is returned. [`put_in_place`] gives it its name.
+/// Makes a tree and fills it, in the directory that is returned. Its caller renames it.
 pub(crate) fn prepare<T, E: From<OpenError>>(
     directory: &Path,
     layout: &Arc<dyn Layout>,
@@ -183,12 +183,6 @@ pub(crate) fn prepare<T, E: From<OpenError>>(
     drop(tree);
     sync_closed(&making).map_err(OpenError::Io)?;
     Ok((making, filled))
-}
-
-/// Gives a directory its name, durably.
-pub(crate) fn put_in_place(making: &Path, directory: &Path) -> io::Result<()> {
-    fs::rename(making, directory)?;
-    whole_file::sync_parent(directory)
 }
 
 /// Waits until sled has released the file of a tree that was closed, and syncs it.

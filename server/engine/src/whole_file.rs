@@ -54,6 +54,12 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     path.canonicalize()?.parent().map_or(Ok(()), sync_directory)
 }
 
+/// Renames a file or directory, durably.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    sync_parent(to)
+}
+
 /// The outcome of a call on a path, or `None` if nothing has that path.
 pub(crate) fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
@@ -89,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_could_not_be_filled_leaves_the_one_of_that_name_as_it_was() {
+    fn a_file_that_cannot_be_filled_leaves_its_predecessor_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("list");
         let full = |file: &mut File| {

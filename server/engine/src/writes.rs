@@ -1,4 +1,4 @@
-//! What one batch writes, and the three keys that are the engine's own.
+//! The writes of a batch, and the engine's own three keys.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(crate) type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The key of the layout's version, as decimal text. Every tree that is not empty holds it. The engine writes it when it
-/// makes a database; whoever converts an older layout to a newer one writes it last.
+/// makes a database; a conversion from an older layout writes it last.
 pub const FORMAT: &[u8] = b"meta/format";
 /// The key of the number of the last journal entry that the tree holds.
 pub const APPLIED: &[u8] = b"meta/applied";

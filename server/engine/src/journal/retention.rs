@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_backup_or_a_copy_under_way_needs_stays() {
+    fn entries_that_a_backup_or_a_copy_needs_stay() {
         let retention = Retention::default();
         assert_eq!(retention.needed_after(), 0);
         retention.backed_up(9);

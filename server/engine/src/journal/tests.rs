@@ -1,4 +1,4 @@
-//! What is written is found again, whatever a crash, a full disk or a hand did to the files.
+//! Appended entries are read again, whatever a crash, a full disk or an operator did to the files.
 
 use std::{
     fs,
@@ -65,11 +65,11 @@ fn a_file_whose_first_bytes_never_reached_the_disk_is_begun_again_unless_entries
 }
 
 #[test]
-fn what_was_appended_is_read_again_in_order() {
+fn appended_entries_are_read_again_in_order() {
     let (_held, directory, _) = three_entries();
     let all = vec![(1, batch("a", Some("1"))), (2, batch("b", None)), (3, batch("c", Some("3")))];
     assert_eq!(entries_after(&directory, 0).unwrap(), all);
-    // The tree may not have all of what it says it holds.
+    // The tree may lack a part of the entries that it says it holds.
     assert_eq!(entries_after(&directory, 2).unwrap(), all);
     assert_eq!(entries_after(&directory, 3).unwrap(), all);
 }
@@ -94,7 +94,7 @@ fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
 }
 
 #[test]
-fn a_flipped_bit_is_never_read_as_an_entry_and_only_in_the_last_one_taken_for_a_crash() {
+fn an_entry_with_a_flipped_bit_is_never_read_and_only_the_last_one_is_taken_for_torn() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let entries = entries_after(&directory, 0).unwrap();
@@ -116,7 +116,7 @@ fn a_flipped_bit_is_never_read_as_an_entry_and_only_in_the_last_one_taken_for_a_
 }
 
 #[test]
-fn a_journal_that_does_not_reach_the_store_is_refused_by_name() {
+fn a_journal_that_ends_before_the_tree_or_begins_after_it_is_refused() {
     let (_held, directory, _) = three_entries();
     assert!(matches!(entries_after(&directory, 4), Err(JournalError::Behind { last: 3, applied: 4, .. })));
     let (_held, directory, mut journal) = new_journal();
@@ -129,7 +129,7 @@ fn a_journal_that_does_not_reach_the_store_is_refused_by_name() {
 }
 
 #[test]
-fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
+fn a_file_without_entries_does_not_hide_the_file_before_it() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     // The next file is there, whole, half or not at all written, and listed or not; the old one went on.
@@ -152,7 +152,7 @@ fn a_file_that_was_begun_in_vain_hides_none_that_is_in_use() {
             assert_eq!(FileList::read(&directory).unwrap().unwrap().files, [1]);
         }
     }
-    // One that begins where the last ends was made in good order, and is gone on with.
+    // A file that begins after the last entry was begun at a checkpoint, and is continued.
     fs::write(file_in(&directory, 4), MAGIC).unwrap();
     FileList { files: vec![1, 4] }.write(&directory).unwrap();
     let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
@@ -180,7 +180,7 @@ fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
 }
 
 #[test]
-fn a_closed_journal_whose_last_file_is_missing_is_refused_unless_only_what_came_before_is_wanted() {
+fn a_closed_journal_without_its_last_file_is_refused_unless_only_earlier_entries_are_wanted() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     journal.rotate(0).unwrap();
@@ -198,7 +198,7 @@ fn a_closed_journal_whose_last_file_is_missing_is_refused_unless_only_what_came_
 }
 
 #[test]
-fn damage_in_the_last_file_is_a_fault_and_a_torn_end_is_none() {
+fn damage_in_the_last_file_is_a_fault_and_a_torn_last_entry_is_not() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
@@ -210,7 +210,7 @@ fn damage_in_the_last_file_is_a_fault_and_a_torn_end_is_none() {
 }
 
 #[test]
-fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
+fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     let (held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     // The list cannot be written, and a file of the name that was tried stays, as after a failed sync of the directory.
@@ -240,7 +240,7 @@ fn a_file_begun_in_vain_is_neither_compressed_nor_read_by_whoever_restores() {
 }
 
 #[test]
-fn a_file_begun_in_time_takes_over_from_one_that_is_missing_and_is_listed_once() {
+fn a_file_begun_at_a_checkpoint_replaces_a_missing_one_and_is_listed_once() {
     let (_held, directory, path) = three_entries();
     let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
     journal.rotate(0).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     };
 
     #[test]
-    fn zeros_ahead_are_no_entry_and_what_a_crash_left_among_them_is_dropped() {
+    fn zeros_are_not_read_as_an_entry_and_a_torn_entry_among_them_is_dropped() {
         let (_held, directory, mut journal) = new_journal();
         let open = || Journal::open(&directory, 0, |_, _| Ok(())).unwrap();
         journal.append(&batch("a", Some("1"))).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_rotation_fails_at_the_journal_keeps_all_that_was_appended() {
+    fn a_rotation_that_fails_at_any_step_keeps_all_entries() {
         // A directory in the way of a name fails the call that would make it.
         for in_the_way in ["journal/00000000000000000002.journal.unfinished", "journal.json.unfinished", "journal.json"]
         {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_to_a_file_that_lost_its_name_is_not_acknowledged() {
+    fn an_entry_in_a_file_that_lost_its_name_is_not_acknowledged() {
         let (_held, directory, mut journal) = new_journal();
         journal.append(&batch("a", Some("1"))).unwrap();
         let away = directory.join("away");
