@@ -7,7 +7,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Scope, version::is_first};
+use super::{Scope, is_first};
 
 /// A webhook endpoint and the environment whose events it gets.
 #[derive(Debug, Clone, Serialize, Deserialize)]

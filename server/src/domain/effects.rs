@@ -35,8 +35,8 @@ pub(crate) struct Transition<T> {
 }
 
 impl<T: PartialEq> Transition<T> {
-    fn new(from: Option<T>, to: Option<T>) -> Self {
-        Self { from, to }
+    fn new(before: Option<&Session>, after: &Session, entry: impl Fn(&Session) -> Option<T>) -> Self {
+        Self { from: before.and_then(&entry), to: entry(after) }
     }
 
     /// The entry to remove, if it changes.
@@ -52,20 +52,13 @@ impl<T: PartialEq> Transition<T> {
 
 /// Computes the effects of a session's change. `before` is `None` for a new session.
 pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Posting]) -> Effects {
-    let when = |holds: bool| holds.then_some(());
     Effects {
         scope: after.scope(),
-        status: Transition::new(before.map(|it| it.payment.status.clone()), Some(after.payment.status.clone())),
-        expiry: Transition::new(before.and_then(Session::expires_by_itself_at), after.expires_by_itself_at()),
-        gateway_check: Transition::new(before.and_then(|it| it.check_at), after.check_at),
-        manual_settlement: Transition::new(
-            before.and_then(|it| when(it.needs_manual_settlement())),
-            when(after.needs_manual_settlement()),
-        ),
-        manual_review: Transition::new(
-            before.and_then(|it| when(it.needs_manual_review())),
-            when(after.needs_manual_review()),
-        ),
+        status: Transition::new(before, after, |it| Some(it.payment.status.clone())),
+        expiry: Transition::new(before, after, Session::expires_by_itself_at),
+        gateway_check: Transition::new(before, after, |it| it.check_at),
+        manual_settlement: Transition::new(before, after, |it| it.needs_manual_settlement().then_some(())),
+        manual_review: Transition::new(before, after, |it| it.needs_manual_review().then_some(())),
         currency: after.payment.currency,
         balances: postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect(),
         volume: volume_of(postings),
@@ -74,9 +67,8 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
 
 /// The volume that postings add: the amount that came in through a gateway. A refund does not reduce the volume.
 pub(crate) fn volume_of(postings: &[Posting]) -> Option<i128> {
-    let paid =
-        postings.iter().find(|posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0)?;
-    Some(-i128::from(paid.minor))
+    let paid = |posting: &&Posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0;
+    postings.iter().find(paid).map(|posting| -i128::from(posting.minor))
 }
 
 #[cfg(test)]
@@ -115,7 +107,7 @@ mod tests {
         let effects = effects(None, &session, &postings);
         assert_eq!((effects.status.left(), effects.status.entered()), (None, Some(&session.payment.status)));
         assert_eq!((effects.expiry.left(), effects.expiry.entered()), (None, Some(&at(61_000))));
-        assert_eq!(effects.gateway_check, Transition::new(None, None));
+        assert_eq!(effects.gateway_check, Transition { from: None, to: None });
         assert!(effects.balances.is_empty() && effects.volume.is_none());
     }
 

@@ -3,7 +3,7 @@
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::version::is_first;
+use super::is_first;
 
 /// A gateway's stored token, encrypted under the gateway's secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,14 +17,8 @@ pub(crate) struct IdempotencyKey {
 impl IdempotencyKey {
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str) -> Self {
         // None of the three contains a newline, so the separators are unambiguous.
-        let digest = Sha256::new()
-            .chain_update(method)
-            .chain_update("\n")
-            .chain_update(path)
-            .chain_update("\n")
-            .chain_update(text)
-            .finalize();
-        Self { scope: scope.clone(), digest: digest.into() }
+        let digest = Sha256::digest(format!("{method}\n{path}\n{text}")).into();
+        Self { scope: scope.clone(), digest }
     }
 }
 
@@ -68,12 +62,7 @@ pub(crate) struct KeptResponse {
 }
 
 impl KeptResponse {
-    /// Whether the response is still valid. Afterwards the key can be used for another request.
-    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        Self::is_fresh_at(self.created_at, now)
-    }
-
-    /// Whether a response stored at `stored_at` is still valid.
+    /// Whether a response stored at `stored_at` is still valid. Afterwards its key can be used for another request.
     pub(crate) fn is_fresh_at(stored_at: Timestamp, now: Timestamp) -> bool {
         now.as_millis() - stored_at.as_millis() < VALID_FOR_MILLIS
     }

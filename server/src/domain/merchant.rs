@@ -6,7 +6,7 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, Workspace
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::version::is_first;
+use super::is_first;
 
 /// A developer and an environment. Requests read and write records of their own scope only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,20 +32,11 @@ pub(crate) struct Workspace {
 
 /// The SHA-256 hash of an API key. The store never holds the key itself (API specification, "Authentication", rule 5).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct KeyHash([u8; 32]);
+pub(crate) struct KeyHash(pub(crate) [u8; 32]);
 
 impl KeyHash {
     pub(crate) fn of(key: &str) -> Self {
         Self(Sha256::digest(key.as_bytes()).into())
-    }
-
-    /// Reads a stored hash.
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
     }
 }
 

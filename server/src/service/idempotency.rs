@@ -122,7 +122,10 @@ impl Service {
     /// The stored response of this request, if there is one. It is durable, so it is final.
     pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
         let stored = self.store.kept_response(&request.key).await?;
-        stored.filter(|it| it.is_fresh(self.ambient.now())).map(|it| request.answer_from(it)).transpose()
+        stored
+            .filter(|it| KeptResponse::is_fresh_at(it.created_at, self.ambient.now()))
+            .map(|it| request.answer_from(it))
+            .transpose()
     }
 }
 

@@ -109,7 +109,7 @@ fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
 
 impl Tables {
     fn check_unused(&self, key: &IdempotencyKey, now: Timestamp) -> Result<(), Conflict> {
-        let used = self.responses.get(key).filter(|response| response.is_fresh(now)).cloned();
+        let used = self.responses.get(key).filter(|it| KeptResponse::is_fresh_at(it.created_at, now)).cloned();
         used.map_or(Ok(()), |used| Err(Conflict::IdempotencyKeyUsed(Box::new(used))))
     }
 

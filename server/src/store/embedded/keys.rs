@@ -100,7 +100,7 @@ pub(super) fn id_after<I: FromStr>(prefix: &[u8], key: &[u8]) -> Option<I> {
 }
 
 pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
-    [b"key/", hash.as_bytes().as_slice()].concat()
+    [b"key/", hash.0.as_slice()].concat()
 }
 
 pub(super) fn balance(scope: &Scope, currency: Currency, account: LedgerAccount) -> Vec<u8> {

@@ -97,7 +97,7 @@ impl Store for EmbeddedStore {
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
         let mut found = Vec::new();
         for entry in self.database.prefix(keys::API_KEY_IDS) {
-            let Ok(hash) = entry?.1.try_into().map(KeyHash::from_bytes) else { continue };
+            let Ok(hash) = entry?.1.try_into().map(KeyHash) else { continue };
             found.extend(self.get(&keys::api_key(&hash))?.map(|record| (hash, record)));
         }
         Ok(found)

@@ -34,7 +34,7 @@ impl View<'_, '_> {
                 self.put_next(keys::workspace(&id), workspace.version, &workspace)?;
             }
             Write::ApiKey(hash, key) => {
-                self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.as_bytes().to_vec());
+                self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.0.to_vec());
                 self.put_next(keys::api_key(&hash), key.version, &key)?;
             }
             Write::Payment(write) => self.payment(*write)?,
