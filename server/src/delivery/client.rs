@@ -56,7 +56,7 @@ impl HttpClient {
     /// Sends the request that `request` builds, and builds it again to send it again.
     pub(super) async fn send(
         &self,
-        request: impl Fn() -> Result<Request<Body>, hyper::http::Error>,
+        request: impl Fn() -> Result<Request<Body>, Fault>,
     ) -> Result<Response<Incoming>, Fault> {
         let response = match self.pooled.request(request()?).await {
             Err(error) if was_stale(&error) => {
@@ -97,7 +97,7 @@ mod tests {
         let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone(), 1).unwrap();
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
-            let request = || Request::post("http://shop.example/hook").body(Body::default());
+            let request = || Request::post("http://shop.example/hook").body(Body::default()).map_err(Fault::not_sent);
             let attempt = ATTEMPT.scope(DeliveryAttempt::new(developer.clone()), client.send(request));
             assert!(attempt.await.is_err());
             assert_eq!(lookups.developers(), [Some(developer)]);

@@ -94,12 +94,6 @@ fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
     Fault::Delivery(DeliveryError::new(code, message))
 }
 
-impl From<hyper::http::Error> for Fault {
-    fn from(error: hyper::http::Error) -> Self {
-        Self::not_sent(error)
-    }
-}
-
 impl From<ClientError> for Fault {
     fn from(error: ClientError) -> Self {
         for cause in causes(&error) {

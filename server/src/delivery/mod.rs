@@ -10,7 +10,6 @@ mod fault;
 mod lane;
 mod lanes;
 mod lookups;
-mod resolver;
 mod sender;
 mod shares;
 mod slots;

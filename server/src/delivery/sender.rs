@@ -107,6 +107,7 @@ impl Sender {
                 .header(header("Event"), delivery.event.as_str())
                 .header(header("Delivery"), delivery.id.as_str())
                 .body(Body::new(body.clone()))
+                .map_err(Fault::not_sent)
         };
         let response = in_time(attempt, self.client.send(request)).await.ok_or_else(Fault::timeout)??;
         let (head, body) = response.into_parts();

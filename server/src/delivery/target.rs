@@ -86,21 +86,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     if matches!((a, b, c, d), (161, 26, _, _) | (166, 8..=11, _, _) | (168, 63, 129, 16) | (192, 80, 8, 124)) {
         return false; // clouds' services for their own machines
     }
+    if address.is_private() || address.is_loopback() || address.is_link_local() || address.is_documentation() {
+        return false;
+    }
     !matches!(
         (a, b, c),
         (0, _, _)                       // this network
-            | (10, _, _)                // private
             | (100, 64..=127, _)        // carrier-grade NAT
-            | (127, _, _)               // loopback
-            | (169, 254, _)             // link-local, with the clouds' metadata
-            | (172, 16..=31, _)         // private
             | (192, 0, 0)               // protocol assignments
-            | (192, 0, 2)               // documentation
             | (192, 88, 99)             // 6to4 relays, deprecated
-            | (192, 168, _)             // private
             | (198, 18..=19, _)         // benchmarking
-            | (198, 51, 100)            // documentation
-            | (203, 0, 113)             // documentation
             | (224..=255, _, _) // multicast, reserved, broadcast
     )
 }
