@@ -17,7 +17,7 @@ use crate::{
     cli::{
         Admin, AdminArgs, AdminCommand, AppsCommand, KeysCommand, ReconcileCommand, RefundsCommand, WorkspacesCommand,
     },
-    delivery::{Bell, Sender, TargetPolicy},
+    delivery::{Sender, TargetPolicy},
     descriptors::Shares,
     failure::Failure,
     gateway::Gateways,
@@ -81,7 +81,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
         server: ServerId(ambient.random()),
         ambient,
         claims: Claims::new(Metrics::new().outside_effects),
-        fan_out: Bell::new(),
+        fan_out: Arc::default(),
         tasks: TaskTracker::new(),
         settings: Settings {
             base_url: String::new(),

@@ -52,12 +52,12 @@ pub(crate) struct Commits {
 pub(crate) struct Deliveries {
     pub(crate) made: Family<Labels<1, DeliveryOutcome>, Counter>,
     pub(crate) not_sent: Counter,
-    pub(crate) places: PlaceGauges,
+    pub(crate) slots: SlotGauges,
 }
 
 /// The dispatcher's slots.
 #[derive(Clone, Default)]
-pub(crate) struct PlaceGauges {
+pub(crate) struct SlotGauges {
     pub(crate) held: Gauge,
     pub(crate) waiting: Gauge,
     pub(crate) kib: Gauge,
@@ -169,7 +169,7 @@ impl Metrics {
                 "deliveries_not_sent",
                 "Times a delivery stayed pending because this server had no descriptor, port, memory or lookup for it",
             ),
-            places: PlaceGauges {
+            slots: SlotGauges {
                 held: add(r, "delivery_places_held", "Delivery slots in use"),
                 waiting: add(r, "delivery_places_waiting", "Endpoints that wait for a delivery slot"),
                 kib: add(r, "delivery_loaded_kibibytes", "Memory reserved for attempts in flight"),

@@ -18,7 +18,7 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::ServeArgs,
-    delivery::{Bell, Dispatcher, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
+    delivery::{Dispatcher, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
     greeting::greeting,
@@ -100,7 +100,7 @@ fn service(
         store,
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
         claims: Claims::new(metrics.outside_effects.clone()),
-        fan_out: Bell::new(),
+        fan_out: Arc::default(),
         server: ServerId(ambient.random()),
         tasks: tasks.tracker.clone(),
         ambient,
@@ -124,8 +124,13 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
     tasks.start_worker(Arc::clone(service).tidy());
     tasks.start_worker(Arc::clone(service).reconcile());
     tasks.start_worker(Arc::clone(dispatcher).run());
-    let (dispatcher, bell) = (Arc::clone(dispatcher), Arc::clone(&service.fan_out));
-    let fan_out = FanOut::new(Arc::clone(&store), Arc::clone(&ambient), dispatcher, service.server, bell);
+    let fan_out = FanOut {
+        store: Arc::clone(&store),
+        ambient: Arc::clone(&ambient),
+        dispatcher: Arc::clone(dispatcher),
+        server: service.server,
+        signal: Arc::clone(&service.fan_out),
+    };
     tasks.start_worker(fan_out.run());
     if let Some(directory) = args.backup_dir.clone() {
         let every = Duration::from_secs(args.backup_every.into());

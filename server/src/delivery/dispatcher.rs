@@ -102,7 +102,7 @@ impl Dispatcher {
         metrics: Deliveries,
         slots: usize,
     ) -> Arc<Self> {
-        let slots = Slots::new(slots, metrics.places.clone());
+        let slots = Slots::new(slots, metrics.slots.clone());
         let (lanes, tasks, closing) = (Arc::new(Lanes::new()), TaskTracker::new(), CancellationToken::new());
         let log_limit = LogLimit::default();
         Arc::new(Self { store, ambient, server, sender, metrics, lanes, slots, tasks, closing, log_limit })

@@ -2,7 +2,7 @@
 //!
 //! A payment is committed with its event, which is then pending; the deliveries follow in later commits. So a payment does
 //! not wait for its deliveries, however many endpoints it has. Events that are pending at a crash are claimed again. The
-//! worker polls for pending events; [`Bell`] makes it start at once.
+//! worker polls for pending events; [`FanOutSignal`] makes it start at once.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use payments_core::{PaymentId, WebhookId};
+use payments_core::PaymentId;
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
@@ -22,84 +22,63 @@ use tokio::{
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    domain::{Endpoint, PendingEvent, fan_out},
+    domain::fan_out,
     store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
 const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
-/// How long the worker waits between polls without a [`Bell`].
+/// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
 /// How long a crashed server holds its claims before another server takes over.
 const LEASE_SECONDS: u32 = 30;
-/// The longest wait of [`Bell::settled`].
+/// The longest wait of [`FanOutSignal::settled`].
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts a round of the fan-out when there is a new event, and waits until events are fanned out.
-pub(crate) struct Bell {
-    rung: Notify,
+#[derive(Default)]
+pub(crate) struct FanOutSignal {
+    new_event: Notify,
     /// How many calls of [`settled`](Self::settled) have begun.
     calls: AtomicU64,
     /// How many of them had begun before a round that found no pending event.
     settled: watch::Sender<u64>,
 }
 
-impl Bell {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { rung: Notify::new(), calls: AtomicU64::new(0), settled: watch::Sender::new(0) })
-    }
-
+impl FanOutSignal {
     /// Starts a round of the fan-out.
-    pub(crate) fn ring(&self) {
-        self.rung.notify_one();
+    pub(crate) fn notify(&self) {
+        self.new_event.notify_one();
     }
 
     /// Waits, at most a second, until the events committed so far have their deliveries.
     pub(crate) async fn settled(&self) {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let mut settled = self.settled.subscribe();
-        self.ring();
+        self.notify();
         let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled >= call)).await;
     }
 }
 
 /// The fan-out worker.
 pub(crate) struct FanOut {
-    store: Arc<dyn Store>,
-    ambient: Arc<dyn Ambient>,
-    dispatcher: Arc<Dispatcher>,
-    server: ServerId,
-    bell: Arc<Bell>,
-}
-
-/// One round's change for one payment, its events in order.
-struct PaymentBatch {
-    payment: PaymentId,
-    change: Change,
-    /// The endpoints of the new deliveries.
-    endpoints: Vec<WebhookId>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) server: ServerId,
+    pub(crate) signal: Arc<FanOutSignal>,
 }
 
 impl FanOut {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        ambient: Arc<dyn Ambient>,
-        dispatcher: Arc<Dispatcher>,
-        server: ServerId,
-        bell: Arc<Bell>,
-    ) -> Self {
-        Self { store, ambient, dispatcher, server, bell }
-    }
-
     /// Fans events out. Never returns.
     pub(crate) async fn run(self) {
         loop {
-            let calls = self.bell.calls.load(Ordering::SeqCst);
+            let calls = self.signal.calls.load(Ordering::SeqCst);
             match self.round().await {
                 Ok(0) => {
-                    self.bell.settled.send_replace(calls);
-                    let _ = timeout(POLL, self.bell.rung.notified()).await;
+                    self.signal.settled.send_replace(calls);
+                    let _ = timeout(POLL, self.signal.new_event.notified()).await;
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -125,7 +104,8 @@ impl FanOut {
     /// Makes the next deliveries of the claimed events. Removes unreadable events from `claims`: they are not released,
     /// so they are tried again only after their lease.
     async fn fan_out(&self, claims: &mut Vec<Claim>) -> Result<(), StoreError> {
-        let mut batches: Vec<PaymentBatch> = Vec::new();
+        // One change for each payment, its events in order.
+        let mut changes: Vec<(PaymentId, Change)> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
         for claim in claims.iter() {
@@ -144,48 +124,40 @@ impl FanOut {
                 }
                 Err(error) => return Err(error),
             };
-            self.add(&event, claim, &endpoints, endpoints.len() < endpoints_left, &mut batches);
+            let has_more = endpoints.len() == endpoints_left;
+            let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
+            let at = changes.iter().position(|(payment, _)| *payment == event.payment).unwrap_or_else(|| {
+                changes.push((event.payment.clone(), Change::default()));
+                changes.len() - 1
+            });
+            let change = &mut changes[at].1;
+            change.under.push(claim.clone());
+            change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
+            let deliveries = fan_out(&event, &endpoints, || self.ambient.id_bytes());
+            change.writes.extend(deliveries.into_iter().map(|delivery| Write::Delivery(Box::new(delivery))));
             // An event without endpoints counts as one endpoint.
             endpoints_left = endpoints_left.saturating_sub(endpoints.len().max(1));
         }
         claims.retain(|claim| !unreadable.contains(claim));
         // In tasks of their own, so that one sync makes many of them durable.
         let mut commits = JoinSet::new();
-        for batch in batches {
-            commits.spawn(commit(Arc::clone(&self.store), Arc::clone(&self.dispatcher), batch));
+        for (_, change) in changes {
+            commits.spawn(commit(Arc::clone(&self.store), Arc::clone(&self.dispatcher), change));
         }
         commits.join_all().await.into_iter().collect()
     }
-
-    /// Adds the deliveries of an event to `endpoints`, the next of its endpoints.
-    fn add(
-        &self,
-        event: &PendingEvent,
-        claim: &Claim,
-        endpoints: &[Endpoint],
-        is_last: bool,
-        batches: &mut Vec<PaymentBatch>,
-    ) {
-        let at = batches.iter().position(|other| other.payment == event.payment).unwrap_or_else(|| {
-            let (payment, change) = (event.payment.clone(), Change::default());
-            batches.push(PaymentBatch { payment, change, endpoints: Vec::new() });
-            batches.len() - 1
-        });
-        let PaymentBatch { change, endpoints: lanes, .. } = &mut batches[at];
-        let after = endpoints.last().filter(|_| !is_last).map(|endpoint| endpoint.endpoint.id.clone());
-        change.under.push(claim.clone());
-        change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
-        for delivery in fan_out(event, endpoints, || self.ambient.id_bytes()) {
-            lanes.push(delivery.delivery.webhook_id.clone());
-            change.writes.push(Write::Delivery(Box::new(delivery)));
-        }
-    }
 }
 
-async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, batch: PaymentBatch) -> Result<(), StoreError> {
-    match store.commit(batch.change).await {
+/// Commits deliveries and starts the lanes of their endpoints.
+async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, change: Change) -> Result<(), StoreError> {
+    let endpoint_of = |write: &Write| match write {
+        Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
+        _ => None,
+    };
+    let endpoints: Vec<_> = change.writes.iter().filter_map(endpoint_of).collect();
+    match store.commit(change).await {
         Ok(()) => {
-            for endpoint in &batch.endpoints {
+            for endpoint in &endpoints {
                 dispatcher.start_lane(endpoint).await;
             }
             Ok(())

@@ -17,6 +17,6 @@ mod target;
 mod width;
 
 pub(crate) use dispatcher::Dispatcher;
-pub(crate) use fan_out::{Bell, FanOut};
+pub(crate) use fan_out::{FanOut, FanOutSignal};
 pub(crate) use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

@@ -16,7 +16,7 @@ use super::{
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     slots::Slots,
 };
-use crate::{ambient::Ambient, descriptors::Shares, metrics::PlaceGauges};
+use crate::{ambient::Ambient, descriptors::Shares, metrics::SlotGauges};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -49,7 +49,7 @@ impl Sender {
         shares: Shares,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let client = HttpClient::new(targets, Lookups::system(), shares.reusable)?;
-        let pings = Slots::new(shares.pings, PlaceGauges::default());
+        let pings = Slots::new(shares.pings, SlotGauges::default());
         Ok(Self { ambient, targets, client, header_word: header_word.to_owned(), pings })
     }
 

@@ -6,7 +6,7 @@ use payments_core::DeveloperId;
 use tokio::sync::oneshot;
 
 use super::shares::{Amount, Shares};
-use crate::metrics::PlaceGauges;
+use crate::metrics::SlotGauges;
 
 /// Memory for all deliveries in flight.
 const BUDGET_KIB: u64 = 32 * 1024;
@@ -20,11 +20,11 @@ pub(super) type Holder = Option<DeveloperId>;
 /// All slots of a dispatcher. [`shares`](super::shares) decides who gets the next one.
 pub(super) struct Slots {
     shares: Mutex<Shares<Holder, oneshot::Sender<Slot>>>,
-    gauges: PlaceGauges,
+    gauges: SlotGauges,
 }
 
 impl Slots {
-    pub(super) fn new(slots: usize, gauges: PlaceGauges) -> Arc<Self> {
+    pub(super) fn new(slots: usize, gauges: SlotGauges) -> Arc<Self> {
         let all = Amount { slots: u64::try_from(slots.max(1)).unwrap_or(u64::MAX), kib: BUDGET_KIB };
         Arc::new(Self { shares: Mutex::new(Shares::new(all, RESERVE_KIB)), gauges })
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cancelled_wait_takes_no_slot_and_dropped_slots_are_free_again() {
-        let gauges = Metrics::new().deliveries.places;
+        let gauges = Metrics::new().deliveries.slots;
         let slots = Slots::new(1, gauges.clone());
         let held = Arc::clone(&slots).acquire(None).await;
         let mut cancelled = Box::pin(Arc::clone(&slots).acquire(None));

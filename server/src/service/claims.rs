@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::{
         ambient::{Ambient, OperatingSystem},
-        delivery::{Bell, Sender, TargetPolicy},
+        delivery::{Sender, TargetPolicy},
         descriptors::Shares,
         domain::Scope,
         gateway::Gateways,
@@ -196,7 +196,7 @@ mod tests {
             ambient,
             gateways: Gateways::none(),
             claims: Claims::new(Gauge::default()),
-            fan_out: Bell::new(),
+            fan_out: Arc::default(),
             server: ServerId([0; 16]),
             tasks: TaskTracker::new(),
             settings: Settings {

@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     ambient::Ambient,
-    delivery::{Bell, Sender, TargetPolicy},
+    delivery::{FanOutSignal, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways},
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
 };
@@ -73,7 +73,7 @@ pub(crate) struct Service {
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
     /// Wakes the fan-out worker after a commit with an event.
-    pub(crate) fan_out: Arc<Bell>,
+    pub(crate) fan_out: Arc<FanOutSignal>,
     /// The owner of this process's claims.
     pub(crate) server: ServerId,
     /// Tasks that outlive their request. The server waits for them before it closes the store.
@@ -88,7 +88,7 @@ impl Service {
         let has_event = change.writes.iter().any(has_event);
         self.store.commit(change).await?;
         if has_event {
-            self.fan_out.ring();
+            self.fan_out.notify();
         }
         Ok(())
     }
