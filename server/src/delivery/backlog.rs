@@ -4,7 +4,7 @@
 //! flight. A delivery must be loaded to know its payment. So deliveries are loaded in order, and the backlog remembers a
 //! waiting one by its id alone.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 
 use payments_core::{DeliveryId, PaymentId};
 
@@ -12,113 +12,103 @@ use super::width::Width;
 use crate::store::OutboxHead;
 
 /// The deliveries of one endpoint that are in flight or pending.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Backlog {
-    pending: VecDeque<Pending>,
-    in_flight: HashMap<DeliveryId, Option<PaymentId>>,
-    /// Whether the outbox may hold deliveries that are missing here.
-    needs_refill: bool,
+    deliveries: BTreeMap<DeliveryId, State>,
+    /// Whether every delivery of the outbox is here.
+    is_full: bool,
 }
 
+/// What the backlog knows of a delivery.
 #[derive(Debug)]
-struct Pending {
-    id: DeliveryId,
-    state: State,
-}
-
-/// What the backlog knows of a pending delivery.
-#[derive(Debug, Clone)]
 enum State {
     NotLoaded,
     Loaded(Option<PaymentId>),
+    InFlight(Option<PaymentId>),
     /// It cannot be loaded. It stays in the outbox, where `check` finds it, and is skipped.
     Unreadable,
 }
 
 impl Backlog {
-    /// An empty backlog that must be refilled.
-    pub(super) fn new() -> Self {
-        Self { pending: VecDeque::new(), in_flight: HashMap::new(), needs_refill: true }
-    }
-
     /// The outbox has new deliveries.
     pub(super) fn request_refill(&mut self) {
-        self.needs_refill = true;
+        self.is_full = false;
     }
 
     /// Whether [`next`](Self::next) needs another [`refill`](Self::refill).
     pub(super) fn needs_refill(&self) -> bool {
-        self.needs_refill
+        !self.is_full
+    }
+
+    /// Whether no delivery is in flight or pending.
+    pub(super) fn is_empty(&self) -> bool {
+        self.deliveries.is_empty()
     }
 
     /// How many ids to read from the outbox: those known here are still among its first.
     pub(super) fn refill_limit(&self) -> usize {
-        self.pending.len() + self.in_flight.len() + Width::MAX
+        self.deliveries.len() + Width::MAX
     }
 
     /// Takes the first ids of the outbox, at most [`refill_limit`](Self::refill_limit). If the outbox holds more, the next
     /// refill reads further, because the limit exceeds what is here.
     pub(super) fn refill(&mut self, head: OutboxHead) {
-        self.needs_refill = !head.is_all;
-        let states: HashMap<DeliveryId, State> = self.pending.drain(..).map(|one| (one.id, one.state)).collect();
-        self.pending = head
-            .ids
-            .into_iter()
-            .filter(|id| !self.in_flight.contains_key(id))
-            .map(|id| Pending { state: states.get(&id).cloned().unwrap_or(State::NotLoaded), id })
-            .collect();
+        self.is_full = head.is_all;
+        self.deliveries.retain(|id, state| matches!(state, State::InFlight(_)) || head.ids.binary_search(id).is_ok());
+        for id in head.ids {
+            self.deliveries.entry(id).or_insert(State::NotLoaded);
+        }
     }
 
     /// The first delivery that may be sent, or that must be loaded to decide.
     pub(super) fn next(&self) -> Option<&DeliveryId> {
-        let mut blocked: HashSet<&PaymentId> = self.in_flight.values().flatten().collect();
-        self.pending.iter().find_map(|one| match &one.state {
-            State::NotLoaded | State::Loaded(None) => Some(&one.id),
-            State::Loaded(Some(payment)) => blocked.insert(payment).then_some(&one.id),
-            State::Unreadable => None,
+        let in_flight = self.deliveries.values().filter_map(|state| match state {
+            State::InFlight(payment) => payment.as_ref(),
+            _ => None,
+        });
+        let mut blocked: HashSet<&PaymentId> = in_flight.collect();
+        self.deliveries.iter().find_map(|(id, state)| match state {
+            State::NotLoaded | State::Loaded(None) => Some(id),
+            State::Loaded(Some(payment)) => blocked.insert(payment).then_some(id),
+            State::InFlight(_) | State::Unreadable => None,
         })
     }
 
     /// Records that the next delivery was loaded. True if it may be sent; false if it must wait for an earlier one.
     #[must_use]
     pub(super) fn loaded(&mut self, id: &DeliveryId, payment: Option<&PaymentId>) -> bool {
-        self.set_state(id, State::Loaded(payment.cloned()));
-        if self.next() != Some(id) {
-            return false;
+        self.set(id, State::Loaded(payment.cloned()));
+        let may_be_sent = self.next() == Some(id);
+        if may_be_sent {
+            self.set(id, State::InFlight(payment.cloned()));
         }
-        self.pending.retain(|one| one.id != *id);
-        self.in_flight.insert(id.clone(), payment.cloned());
-        true
+        may_be_sent
     }
 
     /// Records that the next delivery could not be loaded.
     pub(super) fn unreadable(&mut self, id: &DeliveryId) {
-        self.set_state(id, State::Unreadable);
+        self.set(id, State::Unreadable);
     }
 
     /// Records that a delivery has left the outbox.
     pub(super) fn finished(&mut self, id: &DeliveryId) {
-        self.in_flight.remove(id);
+        self.deliveries.remove(id);
     }
 
     /// Makes a delivery pending again that was in flight but not sent. Later ones of its payment wait for it.
     pub(super) fn put_back(&mut self, id: &DeliveryId) {
-        let payment = self.in_flight.remove(id).flatten();
-        self.pending.push_front(Pending { id: id.clone(), state: State::Loaded(payment) });
-        self.pending.make_contiguous().sort_by(|one, other| one.id.cmp(&other.id));
+        if let Some(State::InFlight(payment)) = self.deliveries.remove(id) {
+            self.set(id, State::Loaded(payment));
+        }
     }
 
-    fn set_state(&mut self, id: &DeliveryId, state: State) {
-        if let Some(one) = self.pending.iter_mut().find(|one| one.id == *id) {
-            one.state = state;
-        }
+    fn set(&mut self, id: &DeliveryId, state: State) {
+        self.deliveries.insert(id.clone(), state);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -210,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_delivery_is_sent_after_earlier_ones_of_its_payment(steps in steps()) {
-            let (mut backlog, mut world, mut added) = (Backlog::new(), World::default(), 0);
+            let (mut backlog, mut world, mut added) = (Backlog::default(), World::default(), 0);
             for step in steps {
                 match step {
                     Step::Add(payment) => {
@@ -239,7 +229,7 @@ mod tests {
     #[test]
     fn a_lane_empties_its_outbox_after_a_read_of_any_length() {
         for cut in 1..=Width::MAX {
-            let (mut backlog, mut world) = (Backlog::new(), World::default());
+            let (mut backlog, mut world) = (Backlog::default(), World::default());
             world.outbox.extend((0..2 * Width::MAX).map(|number| (delivery(number), None)));
             world.cut = Some(cut);
             while world.send(&mut backlog) {
@@ -251,7 +241,7 @@ mod tests {
 
     #[test]
     fn deliveries_without_a_payment_do_not_wait_and_unreadable_ones_are_skipped() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::default();
         backlog.refill(head((0..3).map(delivery), 32));
         backlog.unreadable(&delivery(0));
         assert!(backlog.loaded(&delivery(1), None) && backlog.loaded(&delivery(2), None));
@@ -260,14 +250,14 @@ mod tests {
 
     #[test]
     fn a_lane_remembers_few_ids_of_a_long_outbox() {
-        let (mut backlog, all): (_, Vec<_>) = (Backlog::new(), (0..10_000).map(delivery).collect());
+        let (mut backlog, all): (_, Vec<_>) = (Backlog::default(), (0..10_000).map(delivery).collect());
         for next in 0..5_000 {
             while backlog.next().is_none() {
                 backlog.refill(head(all[next..].iter().cloned(), backlog.refill_limit()));
             }
             assert!(backlog.loaded(&delivery(next), None));
             backlog.finished(&delivery(next));
-            assert!(backlog.pending.len() <= 2 * Width::MAX);
+            assert!(backlog.deliveries.len() <= 2 * Width::MAX);
         }
     }
 }

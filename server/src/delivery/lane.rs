@@ -3,17 +3,17 @@
 //! A lane acquires a slot before it loads a delivery, so a lane that waits for a slot holds no delivery in memory. It
 //! acquires the next slot while other requests are in flight, so it waits for none of them.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc};
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use payments_core::{DeliveryId, WebhookId};
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::{sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
+    attempt::{AttemptOutcome, Attempts, RETRY},
     backlog::Backlog,
-    dispatcher::{AttemptOutcome, Dispatcher},
-    lanes::LaneEntry,
-    slots::{Holder, Slot, Slots},
+    slots::{Holder, Slot},
     width::Width,
 };
 use crate::{
@@ -21,105 +21,111 @@ use crate::{
     store::{Claim, StoreError},
 };
 
-/// How long a lane waits after a store error.
-const STORE_RETRY: Duration = Duration::from_secs(1);
-/// How often a lane renews its claim: several times in a lease.
-const RENEWAL: Duration = Duration::from_secs(15);
-
 /// A running lane.
 pub(super) struct Lane {
-    dispatcher: Arc<Dispatcher>,
-    claim: Claim,
-    /// Whether the claim still counts, as far as this lane knows.
-    is_claimed: bool,
+    attempts: Arc<Attempts>,
+    endpoint: WebhookId,
+    /// Cancelled when the server shuts down or the claim no longer counts: no further request may start.
+    stopping: CancellationToken,
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Last, so that it is dropped last: once another lane can start, this one has no request in flight.
-    entry: LaneEntry,
+    /// Whether a future in `in_flight` waits for a slot, or for the store after an error.
+    is_waiting: bool,
 }
 
 /// A finished future of the lane.
 enum Done {
     Delivery(DeliveryId, AttemptOutcome),
-    /// The wait after a store error is over.
-    StoreRetry,
+    /// A slot for the next delivery; `None` after a store error, or if the lane stops.
+    Slot(Option<Slot>),
 }
 
 impl Lane {
-    pub(super) fn new(dispatcher: Arc<Dispatcher>, entry: LaneEntry, claim: Claim) -> Self {
-        let (backlog, width, in_flight) = (Backlog::new(), Width::new(), FuturesUnordered::new());
-        Self { dispatcher, claim, is_claimed: true, backlog, width, in_flight, entry }
+    pub(super) fn new(attempts: Arc<Attempts>, endpoint: WebhookId, stopping: CancellationToken) -> Self {
+        let (backlog, width, in_flight) = (Backlog::default(), Width::new(), FuturesUnordered::new());
+        Self { attempts, endpoint, stopping, backlog, width, in_flight, is_waiting: false }
     }
 
-    /// Sends deliveries until the outbox is empty, the server shuts down, or another server has claimed the lane.
-    pub(super) async fn run(mut self) {
-        let (dispatcher, notify) = (Arc::clone(&self.dispatcher), self.entry.signal());
-        let holder = holder(&dispatcher, self.entry.endpoint()).await;
-        let mut renewal = interval_at(Instant::now() + RENEWAL, RENEWAL);
-        let mut slot: Option<Pin<Box<dyn Future<Output = Slot> + Send>>> = None;
+    /// Sends deliveries under `claim` until the outbox is empty or `stopping` is cancelled, and none is in flight.
+    /// `notify` signals new deliveries.
+    ///
+    /// A lane with an unreadable delivery goes on: the poll would claim its endpoint again and again.
+    pub(super) async fn run(&mut self, claim: &Claim, notify: &Notify) {
+        self.backlog.request_refill();
+        let found = self.attempts.store.endpoint(&self.endpoint).await;
+        let holder = found.ok().flatten().map(|found| found.endpoint.developer_id);
         loop {
-            let is_closing = dispatcher.closing.is_cancelled() || !self.is_claimed;
-            if self.entry.take_notification() {
-                self.backlog.request_refill();
+            if self.can_send() {
+                self.acquire_slot(holder.clone());
             }
-            if is_closing || !self.can_send() {
-                slot = None;
-            } else if slot.is_none() {
-                slot = Some(Box::pin(Slots::acquire(Arc::clone(&dispatcher.slots), holder.clone())));
-            }
-            if slot.is_none() && self.in_flight.is_empty() {
-                // Release the claim first: a lane that starts once this entry is gone must find the endpoint unclaimed.
-                dispatcher.release(&self.claim).await;
-                if is_closing {
-                    return;
-                }
-                let Some(entry) = self.entry.remove_unless_notified() else { return };
-                let Some(claim) = dispatcher.claim(entry.endpoint()).await else { return };
-                (self.entry, self.claim) = (entry, claim);
-                self.backlog.request_refill();
-                continue;
+            let is_stopping = self.stopping.is_cancelled();
+            if self.in_flight.is_empty() && (is_stopping || self.backlog.is_empty()) {
+                return;
             }
             tokio::select! {
-                Some(done) = self.in_flight.next() => self.done(done),
-                acquired = async { slot.as_mut()?.await.into() }, if slot.is_some() => {
-                    slot = None;
-                    if let Some(acquired) = acquired {
-                        self.send_next(acquired).await;
-                    }
-                }
-                () = notify.notified() => {}
-                _ = renewal.tick() => self.is_claimed = self.is_claimed && dispatcher.renew(&self.claim).await,
-                () = dispatcher.closing.cancelled(), if !is_closing => {}
+                Some(done) = self.in_flight.next() => self.done(done, claim).await,
+                () = notify.notified() => self.backlog.request_refill(),
+                () = self.stopping.cancelled(), if !is_stopping => {}
             }
         }
     }
 
     /// Whether one more request may be sent, before a refill.
     fn can_send(&self) -> bool {
-        self.in_flight.len() < self.width.get() && (self.backlog.needs_refill() || self.backlog.next().is_some())
+        !self.is_waiting
+            && !self.stopping.is_cancelled()
+            && self.in_flight.len() < self.width.get()
+            && (self.backlog.needs_refill() || self.backlog.next().is_some())
+    }
+
+    fn acquire_slot(&mut self, holder: Holder) {
+        let (slots, stopping) = (Arc::clone(&self.attempts.slots), self.stopping.clone());
+        self.is_waiting = true;
+        self.in_flight
+            .push(Box::pin(async move { Done::Slot(stopping.run_until_cancelled(slots.acquire(holder)).await) }));
+    }
+
+    async fn done(&mut self, done: Done, claim: &Claim) {
+        match done {
+            Done::Slot(slot) => {
+                self.is_waiting = false;
+                if let Some(slot) = slot.filter(|_| self.can_send()) {
+                    self.send_next(slot, claim).await;
+                }
+            }
+            Done::Delivery(id, AttemptOutcome::NotSent) => self.backlog.put_back(&id),
+            Done::Delivery(id, outcome) => {
+                self.backlog.finished(&id);
+                match outcome {
+                    AttemptOutcome::Answered => self.width.answered(),
+                    AttemptOutcome::Unanswered => self.width.unanswered(),
+                    AttemptOutcome::ClaimLost => self.stopping.cancel(),
+                    AttemptOutcome::Withdrawn | AttemptOutcome::NotSent => {}
+                }
+            }
+        }
     }
 
     /// Loads the next delivery and sends it in `slot`.
-    async fn send_next(&mut self, mut slot: Slot) {
+    async fn send_next(&mut self, mut slot: Slot, claim: &Claim) {
         match self.load().await {
             Ok(Some(outgoing)) => {
                 // The payload is in memory twice: as stored and as sent.
                 slot.shrink_to(2 * outgoing.delivery.payload.as_str().len());
-                let (dispatcher, claim) = (Arc::clone(&self.dispatcher), self.claim.clone());
+                let (attempts, claim) = (Arc::clone(&self.attempts), claim.clone());
                 let id = outgoing.delivery.id.clone();
-                self.in_flight.push(Box::pin(async move {
-                    let outcome = dispatcher.deliver(outgoing, slot, claim).await;
-                    Done::Delivery(id, outcome)
-                }));
+                self.in_flight
+                    .push(Box::pin(async move { Done::Delivery(id, attempts.make(outgoing, slot, claim).await) }));
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::error!(%error, endpoint = %self.entry.endpoint(), "cannot read the outbox; retrying");
+                tracing::error!(%error, endpoint = %self.endpoint, "cannot read the outbox; retrying");
                 self.backlog.request_refill();
+                self.is_waiting = true;
                 self.in_flight.push(Box::pin(async {
-                    sleep(STORE_RETRY).await;
-                    Done::StoreRetry
+                    sleep(RETRY).await;
+                    Done::Slot(None)
                 }));
             }
         }
@@ -127,13 +133,13 @@ impl Lane {
 
     /// Loads the next delivery that may be sent; `None` if there is none.
     async fn load(&mut self) -> Result<Option<Outgoing>, StoreError> {
-        let store = Arc::clone(&self.dispatcher.store);
+        let store = Arc::clone(&self.attempts.store);
         loop {
             let Some(id) = self.backlog.next().cloned() else {
                 if !self.backlog.needs_refill() {
                     return Ok(None);
                 }
-                self.backlog.refill(store.outbox(self.entry.endpoint(), self.backlog.refill_limit()).await?);
+                self.backlog.refill(store.outbox(&self.endpoint, self.backlog.refill_limit()).await?);
                 continue;
             };
             match store.outgoing(&id).await {
@@ -142,34 +148,87 @@ impl Lane {
                         return Ok(Some(outgoing));
                     }
                 }
-                Ok(None) => self.skip(&id, "its record is missing"),
-                Err(error @ StoreError::Corrupt { .. }) => self.skip(&id, &error.to_string()),
+                Ok(None) => self.skip(&id, &"its record is missing"),
+                Err(error @ StoreError::Corrupt { .. }) => self.skip(&id, &error),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn skip(&mut self, id: &DeliveryId, why: &str) {
-        tracing::error!(delivery = %id, why, "cannot load a delivery; it stays in the outbox unsent; run check");
+    fn skip(&mut self, id: &DeliveryId, why: &dyn Display) {
+        tracing::error!(delivery = %id, %why, "cannot load a delivery; it stays in the outbox unsent; run check");
         self.backlog.unreadable(id);
-    }
-
-    fn done(&mut self, done: Done) {
-        let Done::Delivery(id, outcome) = done else { return };
-        match outcome {
-            AttemptOutcome::Answered => self.width.answered(),
-            AttemptOutcome::Unanswered => self.width.unanswered(),
-            AttemptOutcome::NotSent => return self.backlog.put_back(&id),
-            AttemptOutcome::Withdrawn => {}
-            // The lane sends nothing more.
-            AttemptOutcome::ClaimLost => self.is_claimed = false,
-        }
-        self.backlog.finished(&id);
     }
 }
 
-/// The developer whose share of the slots this endpoint's lane uses.
-async fn holder(dispatcher: &Dispatcher, endpoint: &WebhookId) -> Holder {
-    let found = dispatcher.store.endpoint(endpoint).await;
-    found.ok().flatten().map(|endpoint| endpoint.endpoint.developer_id)
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, pin::pin, time::Duration};
+
+    use futures_util::FutureExt as _;
+    use payments_core::{DeliveryStatus, Environment, EventKind, RawJson};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{
+        ambient::{Ambient as _, OperatingSystem},
+        delivery::{Sender, TargetPolicy},
+        descriptors::Shares,
+        domain::Scope,
+        metrics::{Deliveries, Metrics},
+        store::{Change, Lease, ServerId, Store as _, Work, Write, memory::MemoryStore},
+    };
+
+    fn attempts(store: Arc<MemoryStore>, metrics: Deliveries) -> Arc<Attempts> {
+        let targets = TargetPolicy { allow_local: false };
+        let sender = Sender::new(Arc::new(OperatingSystem), targets, "Service", Shares::default()).unwrap();
+        Attempts::new(store, Arc::new(sender), metrics, 8, CancellationToken::new())
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_got_narrow_while_it_waited_for_a_slot_returns_the_slot() {
+        let (metrics, endpoint) = (Metrics::new().deliveries, "wh_1".parse::<WebhookId>().unwrap());
+        let attempts = attempts(Arc::default(), metrics.clone());
+        let mut lane = Lane::new(Arc::clone(&attempts), endpoint.clone(), CancellationToken::new());
+        let claim = Claim { work: Work::Lane(endpoint), epoch: 1 };
+        lane.in_flight.extend((0..2).map(|_| pending::<Done>().boxed()));
+        lane.acquire_slot(None);
+        lane.width.unanswered();
+        assert_eq!(lane.in_flight.len() - 1, lane.width.get());
+        let granted = lane.in_flight.next().await.unwrap();
+        assert_eq!(metrics.slots.held.get(), 1);
+        lane.done(granted, &claim).await;
+        assert_eq!((lane.in_flight.len(), lane.is_waiting, metrics.slots.held.get()), (2, false, 0));
+    }
+
+    #[tokio::test]
+    async fn a_lane_with_an_unreadable_delivery_goes_on_and_sends_later_ones_at_once() {
+        const MOMENT: Duration = Duration::from_millis(200);
+        let (store, ambient) = (Arc::new(MemoryStore::default()), Arc::new(OperatingSystem));
+        let endpoint: WebhookId = "wh_1".parse().unwrap();
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        let add = async |random| {
+            let (now, payload) = (ambient.now(), RawJson::new("{}").unwrap());
+            let id = DeliveryId::new(now, [random; payments_core::RANDOM_BYTES]);
+            let delivery = Outgoing::new(id.clone(), &scope, &endpoint, &EventKind::TestPing, payload, now);
+            store.commit(Change::of(Write::Delivery(Box::new(delivery)))).await.unwrap();
+            id
+        };
+        let attempts = attempts(store.clone(), Metrics::new().deliveries);
+        store.lose_delivery(&add(1).await);
+        let lease = Lease::new(ServerId([1; 16]), ambient.now(), 60);
+        let claim = store.claim_lane(&endpoint, &lease).await.unwrap().unwrap();
+        let (stopping, notify) = (CancellationToken::new(), Notify::new());
+        let mut lane = Lane::new(attempts, endpoint.clone(), stopping.clone());
+        let mut lane = pin!(lane.run(&claim, &notify));
+        assert!(timeout(MOMENT, &mut lane).await.is_err(), "the poll would claim the endpoint again");
+        // The endpoint does not exist, so its deliveries end without a request.
+        let readable = add(2).await;
+        notify.notify_one();
+        assert!(timeout(MOMENT, &mut lane).await.is_err());
+        let sent = store.outgoing(&readable).await.unwrap().unwrap();
+        assert_eq!(sent.delivery.status, DeliveryStatus::Failed);
+        stopping.cancel();
+        lane.await;
+    }
 }

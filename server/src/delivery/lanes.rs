@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use futures_util::FutureExt as _;
 use payments_core::WebhookId;
 // In tests, shuttle tries many orders of the threads.
 #[cfg(test)]
@@ -15,44 +16,30 @@ use shuttle::sync::{Mutex, MutexGuard};
 use std::sync::PoisonError;
 use tokio::sync::Notify;
 
-/// The running lanes.
-pub(super) struct Lanes {
-    running: Mutex<HashMap<WebhookId, Lane>>,
-}
-
-/// A running lane.
-struct Lane {
-    /// Whether the outbox has new deliveries since [`LaneEntry::take_notification`].
-    is_notified: bool,
-    notify: Arc<Notify>,
-}
+/// The running lanes, each with the signal that its outbox has new deliveries.
+#[derive(Default)]
+pub(super) struct Lanes(Mutex<HashMap<WebhookId, Arc<Notify>>>);
 
 impl Lanes {
-    pub(super) fn new() -> Self {
-        Self { running: Mutex::new(HashMap::new()) }
-    }
-
     /// Tells an endpoint's lane that the outbox has new deliveries. If no lane is running, returns the entry with which
     /// the caller must start one.
     #[must_use]
     pub(super) fn notify(self: &Arc<Self>, endpoint: &WebhookId) -> Option<LaneEntry> {
         match self.lock().entry(endpoint.clone()) {
-            Entry::Occupied(mut lane) => {
-                lane.get_mut().is_notified = true;
-                lane.get().notify.notify_one();
+            Entry::Occupied(lane) => {
+                lane.get().notify_one();
                 None
             }
             Entry::Vacant(lane) => {
-                let notify = Arc::new(Notify::new());
-                lane.insert(Lane { is_notified: false, notify: Arc::clone(&notify) });
+                let notify = Arc::clone(lane.insert(Arc::default()));
                 Some(LaneEntry { lanes: Arc::clone(self), endpoint: endpoint.clone(), notify, is_removed: false })
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<WebhookId, Lane>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WebhookId, Arc<Notify>>> {
         // No code panics while it holds the lock, and each statement leaves the map consistent.
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,7 +47,8 @@ impl Lanes {
 pub(super) struct LaneEntry {
     lanes: Arc<Lanes>,
     endpoint: WebhookId,
-    notify: Arc<Notify>,
+    /// Signals that the outbox has new deliveries. Read the outbox after the signal.
+    pub(super) notify: Arc<Notify>,
     is_removed: bool,
 }
 
@@ -69,23 +57,13 @@ impl LaneEntry {
         &self.endpoint
     }
 
-    /// Signals that [`take_notification`](Self::take_notification) may return true.
-    pub(super) fn signal(&self) -> Arc<Notify> {
-        Arc::clone(&self.notify)
-    }
-
-    /// Whether the outbox has new deliveries since the last call. Call it before reading the outbox.
-    #[must_use]
-    pub(super) fn take_notification(&self) -> bool {
-        self.lanes.lock().get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_notified))
-    }
-
-    /// Removes the entry of a lane whose outbox is empty. Returns it instead if there are new deliveries since the last read.
+    /// Removes the entry of a lane whose outbox is empty. Returns it instead if [`notify`](Self::notify) was
+    /// signalled and nobody has received that.
     pub(super) fn remove_unless_notified(mut self) -> Option<Self> {
         // Under one lock, so that a concurrent `notify` either is seen here or starts a new lane.
         let lanes = Arc::clone(&self.lanes);
         let mut running = lanes.lock();
-        if running.get_mut(&self.endpoint).is_some_and(|lane| std::mem::take(&mut lane.is_notified)) {
+        if self.notify.notified().now_or_never().is_some() {
             return Some(self);
         }
         // From here on the entry may belong to another lane.
@@ -118,7 +96,7 @@ mod tests {
     /// Two committers add two deliveries each, and start a lane where none is running.
     fn deliver_from_two_committers() {
         let endpoint: WebhookId = "wh_1".parse().unwrap();
-        let lanes = Arc::new(Lanes::new());
+        let lanes = Arc::new(Lanes::default());
         let (pending, working, delivered) =
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = {
@@ -127,7 +105,7 @@ mod tests {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "two lanes for one endpoint");
                 loop {
                     // A lane also does this while it has requests in flight.
-                    let _ = lane.take_notification();
+                    let _ = lane.notify.notified().now_or_never();
                     match pending.swap(0, Ordering::SeqCst) {
                         0 => {
                             // The new lane may start before this one returns, but not before its entry is removed.
@@ -173,7 +151,7 @@ mod tests {
     fn an_endpoint_whose_lane_panicked_gets_another_lane() {
         shuttle::check_random(
             || {
-                let (lanes, endpoint) = (Arc::new(Lanes::new()), "wh_1".parse().unwrap());
+                let (lanes, endpoint) = (Arc::new(Lanes::default()), "wh_1".parse().unwrap());
                 let lane = lanes.notify(&endpoint).unwrap();
                 assert!(lanes.notify(&endpoint).is_none());
                 let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

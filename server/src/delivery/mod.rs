@@ -1,5 +1,6 @@
 //! Sends events to the merchants' endpoints, in the background.
 
+mod attempt;
 mod backlog;
 mod client;
 mod connection;

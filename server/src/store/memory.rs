@@ -61,6 +61,11 @@ struct Tables {
 type ByKey<V> = HashMap<IdempotencyKey, V>;
 
 impl MemoryStore {
+    /// Loses the record of a pending delivery, as a damaged store does.
+    pub(crate) fn lose_delivery(&self, id: &DeliveryId) {
+        self.tables().deliveries.remove(id);
+    }
+
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,139 @@
+//! Delivery attempts: each is one request for a pending delivery. One commit logs its outcome and removes the delivery from
+//! the outbox.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use payments_core::{Delivery, DeliveryStatus};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Sender, fault,
+    sender::ATTEMPT_TIMEOUT,
+    slots::{Slot, Slots},
+};
+use crate::{
+    domain::Outgoing,
+    metrics::{Deliveries, DeliveryOutcome},
+    store::{Change, Claim, CommitError, Store, Write},
+};
+
+/// How long to wait after a store error, or when this server is out of a resource.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// How often at most the log says that this server is out of a resource.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Makes and logs delivery attempts, each in a slot.
+pub(super) struct Attempts {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) slots: Arc<Slots>,
+    sender: Arc<Sender>,
+    metrics: Deliveries,
+    /// Cancelled when the server shuts down.
+    closing: CancellationToken,
+    /// When the log last said that this server is out of a resource.
+    last_logged: Mutex<Option<Instant>>,
+}
+
+/// The outcome of a delivery attempt, as its lane needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttemptOutcome {
+    /// The endpoint responded in time.
+    Answered,
+    /// The endpoint did not respond, or its response did not end in time.
+    Unanswered,
+    /// The endpoint is inactive or removed.
+    Withdrawn,
+    /// This server could not send it. It is still in the outbox.
+    NotSent,
+    /// It was sent and not logged: the claim on the lane no longer counts.
+    ClaimLost,
+}
+
+impl Attempts {
+    /// Attempts of which at most `slots` are in flight. After `closing`, a failure to log one is final.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        sender: Arc<Sender>,
+        metrics: Deliveries,
+        slots: usize,
+        closing: CancellationToken,
+    ) -> Arc<Self> {
+        let slots = Slots::new(slots, metrics.slots.clone());
+        Arc::new(Self { store, slots, sender, metrics, closing, last_logged: Mutex::default() })
+    }
+
+    /// Makes one delivery attempt and logs it. Holds the slot until then: while the log fails, no further request starts.
+    pub(super) async fn make(&self, mut outgoing: Outgoing, slot: Slot, claim: Claim) -> AttemptOutcome {
+        let Some((outcome, label)) = self.send(&mut outgoing.delivery).await else {
+            drop(slot);
+            sleep(RETRY).await;
+            return AttemptOutcome::NotSent;
+        };
+        outgoing.version += 1;
+        self.metrics.made.get_or_create(&[("outcome", label)]).inc();
+        if self.log(&outgoing, &claim).await { outcome } else { AttemptOutcome::ClaimLost }
+    }
+
+    /// Sends the request and writes its outcome into the delivery; `None` if this server could not send it.
+    async fn send(&self, delivery: &mut Delivery) -> Option<(AttemptOutcome, DeliveryOutcome)> {
+        let found = self.store.endpoint(&delivery.webhook_id).await.inspect_err(|error| {
+            tracing::error!(%error, delivery = %delivery.id, "cannot read the endpoint; the delivery stays in the outbox");
+        });
+        let Some(found) = found.ok()?.filter(|found| found.endpoint.is_active) else {
+            delivery.status = DeliveryStatus::Failed;
+            delivery.error = Some(fault::endpoint_removed());
+            return Some((AttemptOutcome::Withdrawn, DeliveryOutcome::Withdrawn));
+        };
+        if let Err(exhausted) = self.sender.attempt(&found.endpoint, delivery).await {
+            self.metrics.not_sent.inc();
+            if self.may_log() {
+                tracing::error!(error = %exhausted, "webhooks stay in the outbox; retrying");
+            }
+            return None;
+        }
+        let label = match (&delivery.status, delivery.response_status) {
+            (DeliveryStatus::Success, _) => DeliveryOutcome::Success,
+            (_, Some(_)) => DeliveryOutcome::Refused,
+            (_, None) => DeliveryOutcome::Unanswered,
+        };
+        // A response that did not end in time held the slot as long as no response.
+        let in_time = delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT_TIMEOUT.as_millis());
+        let is_answered = delivery.response_status.is_some() && in_time;
+        Some((if is_answered { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered }, label))
+    }
+
+    fn may_log(&self) -> bool {
+        let mut last = self.last_logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// Logs a delivery attempt, and retries until that succeeds: a full disk must not make the endpoint receive it twice.
+    /// Returns false if the claim on the lane no longer counts.
+    async fn log(&self, outgoing: &Outgoing, claim: &Claim) -> bool {
+        let id = &outgoing.delivery.id;
+        loop {
+            let under = vec![claim.clone()];
+            let change = Change { under, ..Change::of(Write::DeliveryEnded(Box::new(outgoing.clone()))) };
+            match self.store.commit(change).await {
+                Ok(()) => return true,
+                Err(CommitError::Conflict(conflict)) => {
+                    tracing::warn!(%conflict, delivery = %id, "delivery attempt not logged; another server makes its own");
+                    return false;
+                }
+                Err(error) => tracing::error!(%error, delivery = %id, "cannot log a delivery attempt; retrying"),
+            }
+            if self.closing.is_cancelled() {
+                return true;
+            }
+            sleep(RETRY).await;
+        }
+    }
+}
