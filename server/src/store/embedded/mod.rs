@@ -1,12 +1,14 @@
 //! The embedded store: one directory, one process.
 //!
-//! The engine (`journaled_tree`) makes bytes durable. This folder is the layout: `keys` names each record, `write` turns a change
-//! into records, `store` and `pages` read them. `migrate` converts earlier formats, and `check` proves that records agree.
+//! The engine (`journaled_tree`) makes bytes durable. This folder is the layout: `keys` names each record, `write` and
+//! `indexes` turn a change into records, `store` and `pages` read them. `migrate` converts earlier formats, and `check`
+//! proves that records agree.
 
 mod check;
 mod claims;
 mod codec;
 mod deliveries;
+mod indexes;
 mod keys;
 mod layout;
 mod maintenance;

@@ -1,19 +1,19 @@
 //! Turns each write of a change into records.
 
 use journaled_tree::Read;
-use payments_core::{DeliveryId, PaymentId, RawJson, Timestamp};
+use payments_core::{DeliveryId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
     codec::Records,
     deliveries,
-    keys::{self, List, StatusBitmap},
+    keys::{self, List},
     pending::PendingRecord,
     stored::{Event, Stored},
     view::View,
 };
 use crate::{
-    domain::{Effects, Outgoing, Transition},
+    domain::Outgoing,
     store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Write},
 };
 
@@ -117,44 +117,6 @@ impl View<'_, '_> {
         self.apply_effects(id, place, &effects)?;
         self.put(at, &Stored { place, session, events })?;
         Ok(())
-    }
-
-    fn apply_effects(&mut self, id: &PaymentId, place: u64, effects: &Effects) -> Result<(), StoreError> {
-        let Effects { scope, currency, .. } = effects;
-        for (status, is_set) in [(effects.status.left(), false), (effects.status.entered(), true)] {
-            if let Some(status) = status {
-                let bitmap = StatusBitmap::of(scope, status);
-                self.update(bitmap.count(), |count: u64| if is_set { count + 1 } else { count.saturating_sub(1) })?;
-                self.set_bit(bitmap.block(place), place % keys::BLOCK, is_set)?;
-            }
-        }
-        if let Some(time) = effects.expiry.left() {
-            self.remove_line(keys::bucket(keys::EXPIRIES, *time), id.as_str())?;
-        }
-        if let Some(time) = effects.expiry.entered() {
-            self.add_line(keys::bucket(keys::EXPIRIES, *time), id.as_str())?;
-        }
-        self.index(&effects.gateway_check, |time| keys::check(*time, id));
-        self.index(&effects.manual_settlement, |()| keys::manual_settlement(id));
-        self.index(&effects.manual_review, |()| keys::manual_review(id));
-        for (account, minor) in &effects.balances {
-            self.update(keys::balance(scope, *currency, *account), |balance: i128| balance + minor)?;
-        }
-        if let Some(minor) = effects.volume {
-            let add = |(volume, payments): (i128, u64)| (volume + minor, payments + 1);
-            self.update(keys::volume(scope, *currency), add)?;
-        }
-        Ok(())
-    }
-
-    /// Moves a payment's entry in an index.
-    fn index<T: PartialEq>(&mut self, transition: &Transition<T>, key: impl Fn(&T) -> Vec<u8>) {
-        if let Some(left) = transition.left() {
-            self.remove(key(left));
-        }
-        if let Some(entered) = transition.entered() {
-            self.set(key(entered), Vec::new());
-        }
     }
 
     /// Redacts the bodies of at most `at_most` deliveries that were made before a time, oldest first. Returns how many deliveries
