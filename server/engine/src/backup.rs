@@ -77,16 +77,19 @@ impl Copier {
     /// Copies the database into a directory, which must be missing or empty.
     pub(crate) fn copy_to(&self, directory: &Path) -> Result<Manifest, BackupError> {
         refuse_if_used(directory)?;
-        whole_file::create_directory(directory)?;
+        let between = directory.join(journal::DIRECTORY);
+        // Before anything else: a caller that gives up removes the directory, which must not be made again.
+        whole_file::create_directory(&between)?;
         let copying = self.retention.copy_after(|| self.overlay.tree.number(APPLIED))?;
         let from = copying.after;
         let (pieces, records) = self.copy_tree(&directory.join(RECORDS))?;
         // A batch is shown before any of it is in the tree, so the copy has read nothing of a later one.
         let to = self.overlay.last();
-        self.copy_journal(&directory.join(journal::DIRECTORY), from, to)?;
+        self.copy_journal(&between, from, to)?;
         let manifest = Manifest { format: self.overlay.tree.layout.format(), from, to, pieces, records };
         // With this file the backup is whole: everything else in it is durable, names included.
         whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
+        whole_file::sync_parent(directory)?;
         Ok(manifest)
     }
 
@@ -115,7 +118,6 @@ impl Copier {
     }
 
     fn copy_journal(&self, directory: &Path, from: u64, to: u64) -> Result<(), BackupError> {
-        whole_file::create_directory(directory)?;
         let mut between = Pieces::create(&journal::file_in(directory, from + 1), from + 1)?;
         journal::read(&self.journal, from, |number, writes| match number > to {
             true => Ok(()),

@@ -88,8 +88,7 @@ impl JournalFile {
     /// Removes it, compressed or not.
     pub(super) fn remove(&self) -> io::Result<()> {
         if_there(fs::remove_file(&self.path))?;
-        if_there(fs::remove_file(archive::of(&self.path)))?;
-        Ok(())
+        if_there(fs::remove_file(archive::of(&self.path))).map(drop)
     }
 }
 
