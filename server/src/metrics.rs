@@ -22,7 +22,7 @@ pub(crate) struct Metrics {
     payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
     reviews: Gauge,
-    unsettled_refunds: Gauge,
+    manual_settlements: Gauge,
     registry: std::sync::Arc<Registry>,
 }
 
@@ -196,7 +196,7 @@ impl Metrics {
                 "reviews_open",
                 "Payments whose gateway state contradicts ours and needs a manual decision; see reconcile list",
             ),
-            unsettled_refunds: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
+            manual_settlements: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
             registry: registry.into(),
         }
     }
@@ -209,7 +209,7 @@ impl Metrics {
         }
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
         self.reviews.set(observed.reviews);
-        self.unsettled_refunds.set(observed.unsettled_refunds);
+        self.manual_settlements.set(observed.manual_settlements);
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
@@ -223,7 +223,7 @@ pub(crate) struct Observed {
     pub(crate) payments: Vec<(&'static str, String, u64)>,
     pub(crate) oldest_in_outbox_seconds: i64,
     pub(crate) reviews: i64,
-    pub(crate) unsettled_refunds: i64,
+    pub(crate) manual_settlements: i64,
 }
 
 impl Requests {

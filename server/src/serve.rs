@@ -121,7 +121,7 @@ fn service(
 fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispatcher: &Arc<Dispatcher>) {
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     tasks.start_worker(Arc::clone(service).expire_sessions());
-    tasks.start_worker(Arc::clone(service).tidy());
+    tasks.start_worker(Arc::clone(service).prune());
     tasks.start_worker(Arc::clone(service).reconcile());
     tasks.start_worker(Arc::clone(dispatcher).run());
     let fan_out = FanOut {

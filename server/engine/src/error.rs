@@ -126,7 +126,7 @@ pub enum OpenError {
         /// The other's process id.
         process: String,
     },
-    /// The tree is damaged, and the journal alone cannot make it anew.
+    /// The tree is damaged, and the journal alone cannot rebuild it.
     #[error("the store in {directory} is damaged: {what}; restore it from its journal and, if there is one, a backup")]
     Damaged {
         /// The tree's directory.
@@ -136,7 +136,7 @@ pub enum OpenError {
     },
     /// The tree or the journal is missing.
     #[error("{missing} is missing, one half of the store; restore the store from its journal or from a backup")]
-    HalfAStore {
+    Incomplete {
         /// What is missing.
         missing: PathBuf,
     },

@@ -2,7 +2,7 @@
 //!
 //! A commit is answered when a journal holds it and the journal is synced. Behind the journal stands a tree (sled), which
 //! makes keys quick to find and need not be durable: whatever a crash leaves of it, the journal brings it up to date, or
-//! makes it anew. Commits that wait at the same time share one sync.
+//! rebuilds it. Commits that wait at the same time share one sync.
 //!
 //! ```
 //! use journaled_tree::{CommitError, Layout, Options, Read, TreeError};
@@ -95,7 +95,7 @@
 //! - [`Read::get`] finds the last durable value. A value that was read once is never older later. Scans have no snapshot: a
 //!   batch that is committed meanwhile may be seen in part; [`Layout::apply_order`] says in which order.
 //! - A power cut may leave, of the batches that were not answered, the first ones whole, and none in part. It may damage
-//!   the tree; then the next opening makes it anew from the journal and keeps the damaged one as `sled.damaged`.
+//!   the tree; then the next opening rebuilds it from the journal and keeps the damaged one as `sled.damaged`.
 //! - An entry that is damaged and not the last is never skipped: [`OpenError::Journal`] names the file.
 //! - The journal keeps everything until [`Database::keep_journal_after`] says what backups hold. From then on a damaged tree
 //!   may need [`restore()`] from a backup and the journal; together they lose nothing.

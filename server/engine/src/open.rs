@@ -133,9 +133,9 @@ impl Options {
     /// Brings tree and journal to the last acknowledged commit.
     fn recover(&self, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
         let [tree_directory, journal_directory, mark] = paths;
-        finish_making_anew(tree_directory)?;
+        finish_rebuilding(tree_directory)?;
         if journal_directory.exists() && !tree_directory.exists() {
-            return Err(OpenError::HalfAStore { missing: tree_directory.clone() });
+            return Err(OpenError::Incomplete { missing: tree_directory.clone() });
         }
         let after_crash = mark.exists();
         // A database that was never open has not answered anybody.
@@ -143,12 +143,12 @@ impl Options {
         let tree = match Tree::open(tree_directory, &self.layout) {
             Err(damaged @ OpenError::Damaged { .. }) if is_new => {
                 let kept = put_aside(tree_directory)?;
-                tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is begun again");
+                tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is created again");
                 Tree::open(tree_directory, &self.layout)
             }
             // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
             Err(damaged @ OpenError::Damaged { .. }) if journal_directory.exists() => {
-                self.make_anew(tree_directory, journal_directory, damaged)
+                self.rebuild(tree_directory, journal_directory, damaged)
             }
             opened => opened,
         }?;
@@ -162,7 +162,7 @@ impl Options {
                 Ok(replay.add(number, writes)?)
             })
         } else {
-            return Err(OpenError::HalfAStore { missing: journal_directory.clone() });
+            return Err(OpenError::Incomplete { missing: journal_directory.clone() });
         }?;
         replay.finish()?;
         if after_crash {
@@ -188,9 +188,9 @@ impl Options {
     }
 
     /// Replaces a damaged tree by one made from the journal, if that has everything. The damaged one is kept beside it.
-    fn make_anew(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
+    fn rebuild(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
         use JournalError::{Gap, Gone, Missing};
-        tracing::warn!(%damaged, "the engine's file is damaged; it is made anew from the journal");
+        tracing::warn!(%damaged, "the tree is damaged; the journal rebuilds it");
         let (made, ()) = tree::prepare(directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
             match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
@@ -202,7 +202,7 @@ impl Options {
         })?;
         let kept = put_aside(directory)?;
         whole_file::rename(&made, directory)?;
-        tracing::warn!(damaged = %kept.display(), "the engine was made anew from the journal, which had everything");
+        tracing::warn!(damaged = %kept.display(), "the tree was rebuilt from the journal, which had everything");
         Tree::open(directory, &self.layout)
     }
 }
@@ -230,8 +230,8 @@ fn put_aside(directory: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// A crash between the two renames of [`Options::make_anew`] leaves no tree. The damaged one gets its name back.
-fn finish_making_anew(directory: &Path) -> io::Result<()> {
+/// A crash between the two renames of [`Options::rebuild`] leaves no tree. The damaged one gets its name back.
+fn finish_rebuilding(directory: &Path) -> io::Result<()> {
     let kept = whole_file::beside(directory, DAMAGED);
     if kept.exists() && !directory.exists() { fs::rename(kept, directory) } else { Ok(()) }
 }

@@ -24,7 +24,7 @@ pub(crate) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>
     let unfinished = beside(path, UNFINISHED);
     let made = make(&unfinished, fill).and_then(|file| fs::rename(&unfinished, path).map(|()| file));
     if made.is_err() {
-        // The disk may be full; the next try would begin it anew in any case.
+        // The disk may be full; the next try truncates it in any case.
         let _ = fs::remove_file(&unfinished);
     }
     let file = made?;

@@ -55,7 +55,7 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
     Effects {
         scope: after.scope(),
         status: Transition::new(before, after, |it| Some(it.payment.status.clone())),
-        expiry: Transition::new(before, after, Session::expires_by_itself_at),
+        expiry: Transition::new(before, after, Session::unattempted_expiry),
         gateway_check: Transition::new(before, after, |it| it.check_at),
         manual_settlement: Transition::new(before, after, |it| it.needs_manual_settlement().then_some(())),
         manual_review: Transition::new(before, after, |it| it.needs_manual_review().then_some(())),

@@ -7,7 +7,7 @@ use super::is_first;
 
 /// A gateway's stored token, encrypted under the gateway's secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptToken {
+pub(crate) struct StoredToken {
     /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
@@ -15,11 +15,12 @@ pub(crate) struct KeptToken {
     pub(crate) refresh: Option<Vec<u8>>,
     pub(crate) expires_at: Option<Timestamp>,
     /// When servers requested tokens, within the last hour.
-    pub(crate) asked_at: Vec<Timestamp>,
+    #[serde(rename = "asked_at")]
+    pub(crate) requested_at: Vec<Timestamp>,
     /// The end of the lease of the server that requests a token. No other server may request one before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) asking_until: Option<Timestamp>,
+    #[serde(rename = "asking_until", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) requesting_until: Option<Timestamp>,
     /// Which process requests one until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) asking: Option<String>,
+    #[serde(rename = "asking", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) requesting: Option<String>,
 }

@@ -29,7 +29,7 @@ impl IdempotencyKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeyClaim {
     pub(crate) token: ClaimToken,
-    /// See [`KeptResponse::fingerprint`].
+    /// See [`StoredResponse::fingerprint`].
     pub(crate) fingerprint: String,
     pub(crate) claimed_at: Timestamp,
     /// When the lease ends.
@@ -52,7 +52,7 @@ const VALID_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// The stored response of an idempotency key: the response of its first successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeptResponse {
+pub(crate) struct StoredResponse {
     /// The fingerprint of the request's body: a version prefix, then hex. A key with another fingerprint is an error.
     pub(crate) fingerprint: String,
     /// When the response was stored. It is valid for 24 hours.
@@ -61,7 +61,7 @@ pub(crate) struct KeptResponse {
     pub(crate) body: RawJson,
 }
 
-impl KeptResponse {
+impl StoredResponse {
     /// Whether a response stored at `stored_at` is still valid. Afterwards its key can be used for another request.
     pub(crate) fn is_fresh_at(stored_at: Timestamp, now: Timestamp) -> bool {
         now.as_millis() - stored_at.as_millis() < VALID_FOR_MILLIS

@@ -65,7 +65,7 @@ pub(crate) struct ApiKey {
 
 /// A scope's balance and volume in one currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Figures {
+pub(crate) struct Totals {
     /// The balance of the merchant's ledger account, in minor units.
     pub(crate) balance_minor: i128,
     /// The gross amount of all payments ever paid, in minor units.

@@ -14,10 +14,10 @@ pub(crate) use app::App;
 pub(crate) use delivery::{Endpoint, Outgoing};
 pub(crate) use effects::{Effects, Transition, effects, volume_of};
 pub(crate) use fan_out::{PendingEvent, fan_out};
-pub(crate) use gateway_token::KeptToken;
-pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeptResponse, KeyClaim};
+pub(crate) use gateway_token::StoredToken;
+pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse};
 pub(crate) use invariants::{expected_events, expected_postings, faults};
-pub(crate) use merchant::{ApiKey, Figures, KeyHash, Scope, Workspace};
+pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace};
 pub(crate) use session::{
     GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session,
 };

@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// The shop's URL for the returning customer, which depends on the payment's status.
-    pub(crate) fn way_back(&self) -> String {
+    pub(crate) fn return_url(&self) -> String {
         let payment = &self.payment;
         let asked_for = self.attempt.as_ref().and_then(|attempt| attempt.paid_url.as_ref());
         match asked_for.filter(|_| payment.raw_status == RawStatus::Paid) {
@@ -68,7 +68,7 @@ impl Session {
     }
 
     /// When an open session without a gateway attempt expires. With an attempt, the gateway's answer decides instead.
-    pub(crate) fn expires_by_itself_at(&self) -> Option<Timestamp> {
+    pub(crate) fn unattempted_expiry(&self) -> Option<Timestamp> {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 

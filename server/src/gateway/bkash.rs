@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::{GatewayClient, Response, sensitive},
-    contract::{Begun, Captured, Gateway, Order, Standing, is_amount},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
     credentials::BkashCredentials,
     error::GatewayError,
 };
@@ -122,28 +122,28 @@ impl Gateway for Bkash {
         PaymentMethod::Mfs
     }
 
-    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError> {
+    async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
         let body = json!({
             "mode": "0011",
-            "payerReference": order.phone.unwrap_or(order.payment.id.as_str()),
-            "callbackURL": order.return_url,
-            "amount": with_two_decimals(order.payment.amount),
-            "currency": order.payment.currency.code(),
+            "payerReference": request.phone.unwrap_or(request.payment.id.as_str()),
+            "callbackURL": request.return_url,
+            "amount": with_two_decimals(request.payment.amount),
+            "currency": request.payment.currency.code(),
             "intent": "sale",
-            "merchantInvoiceNumber": order.invoice,
+            "merchantInvoiceNumber": request.invoice,
         });
         let reply = self.call("create", "/create", &body).await?;
         match (reply.payment_id, reply.bkash_url) {
-            (Some(external_id), Some(customer_url)) => Ok(Begun::SendTo { external_id, customer_url }),
+            (Some(external_id), Some(customer_url)) => Ok(BeginOutcome::SendTo { external_id, customer_url }),
             _ => Err(self.client.unanswered("the new payment has no paymentID or no bkashURL")),
         }
     }
 
-    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("payment status", "/payment/status", &body).await {
-            Ok(reply) => Ok(standing(&reply, payment, attempt)),
-            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(Standing::Cancelled),
+            Ok(reply) => Ok(state(&reply, payment, attempt)),
+            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(AttemptState::Cancelled),
             Err(error) => Err(error),
         }
     }
@@ -152,50 +152,54 @@ impl Gateway for Bkash {
         true
     }
 
-    async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Captured, GatewayError> {
+    async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
         match self.call("execute", "/execute", &body).await {
-            Ok(reply) => Ok(Captured::Stands(standing(&reply, payment, attempt))),
-            Err(GatewayError::Refused { code, .. }) if UNCLEAR.contains(&&*code) => Ok(Captured::Unclear),
+            Ok(reply) => Ok(CaptureOutcome::State(state(&reply, payment, attempt))),
+            Err(GatewayError::Refused { code, .. }) if UNCLEAR.contains(&&*code) => Ok(CaptureOutcome::Unknown),
             Err(GatewayError::Refused { code, message, .. }) => {
                 tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
-                Ok(Captured::Refused(if code == CANCELLED { Standing::Cancelled } else { Standing::Failed }))
+                Ok(CaptureOutcome::Refused(if code == CANCELLED {
+                    AttemptState::Cancelled
+                } else {
+                    AttemptState::Failed
+                }))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
-    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         match self.query(payment, attempt).await? {
-            Standing::Open | Standing::Approved => Ok(Standing::Cancelled),
-            standing => Ok(standing),
+            AttemptState::Open | AttemptState::Approved => Ok(AttemptState::Cancelled),
+            state => Ok(state),
         }
     }
 }
 
 /// The state that a reply reports.
-fn standing(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
+fn state(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
     match reply.transaction_status.as_deref() {
         Some("Completed") => completed(reply, payment, attempt),
-        Some("Initiated") if reply.verification_status.as_deref() == Some("Complete") => Standing::Approved,
-        Some("Initiated") => Standing::Open,
-        Some("Failed" | "Declined") => Standing::Failed,
-        Some("Cancelled" | "Expired") => Standing::Cancelled,
-        _ => Standing::Pending,
+        Some("Initiated") if reply.verification_status.as_deref() == Some("Complete") => AttemptState::Approved,
+        Some("Initiated") => AttemptState::Open,
+        Some("Failed" | "Declined") => AttemptState::Failed,
+        Some("Cancelled" | "Expired") => AttemptState::Cancelled,
+        _ => AttemptState::Pending,
     }
 }
 
 /// Money moved. The payment is paid only if the reply's ids, amount and currency all match it.
-fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
+fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
     let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
     let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
     let fits = reply.payment_id.as_deref() == Some(&attempt.external_id)
         && is_amount(payment, reply.currency.as_deref().unwrap_or_default(), amount)
         && invoice == Some(&attempt.invoice);
     match &reply.trx_id {
-        Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
-        transaction => Standing::Disputed {
+        Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
+        transaction => AttemptState::Discrepancy {
             what: format!(
                 "bKash completed paymentID {:?} as transaction {:?}: {} {} for invoice {:?}; expected {} {} for {}",
                 reply.payment_id.as_deref().unwrap_or_default(),

@@ -8,7 +8,7 @@ use crate::domain::{GatewayAttempt, GatewayName};
 
 /// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum BeginOutcome {
     /// The customer goes to the gateway's page.
     SendTo { external_id: String, customer_url: String },
     /// The payment ends with this outcome. No money moves.
@@ -17,7 +17,7 @@ pub(crate) enum Begun {
 
 /// The parameters of a new gateway attempt.
 #[derive(Debug)]
-pub(crate) struct Order<'o> {
+pub(crate) struct AttemptRequest<'o> {
     pub(crate) payment: &'o Payment,
     /// Unique among all gateway attempts.
     pub(crate) invoice: &'o str,
@@ -35,7 +35,7 @@ pub(crate) struct Order<'o> {
 
 /// The state of a gateway attempt, as the gateway itself reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum AttemptState {
     /// The customer has not approved it yet.
     Open,
     /// The customer has approved it; the money moves with the capture.
@@ -49,18 +49,18 @@ pub(crate) enum Standing {
     /// The customer or this server cancelled it unpaid.
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
-    Disputed { what: String },
+    Discrepancy { what: String },
 }
 
 /// The outcome of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Captured {
+pub(crate) enum CaptureOutcome {
     /// The gateway reports this state.
-    Stands(Standing),
+    State(AttemptState),
     /// The response says nothing definite: query the gateway.
-    Unclear,
+    Unknown,
     /// The gateway refused, and the attempt ends in this state unless a query shows that an earlier capture took the money.
-    Refused(Standing),
+    Refused(AttemptState),
 }
 
 /// How a gateway refunds payments.
@@ -69,7 +69,7 @@ pub(crate) enum RefundWay {
     /// The gateway sends the money back.
     Gateway,
     /// A person sends it back and records that: a manual settlement.
-    ByHand,
+    Manual,
 }
 
 /// A payment gateway.
@@ -79,29 +79,29 @@ pub(crate) trait Gateway: Send + Sync {
     /// The payment method it offers.
     fn method(&self) -> PaymentMethod;
     /// Creates a gateway attempt. The caller must store it before it sends the customer there.
-    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError>;
+    async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;
     /// Queries the state of a gateway attempt. Moves no money.
-    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
     /// Whether an approved payment needs a [capture](Self::capture).
     fn captures(&self) -> bool {
         false
     }
     /// Captures the money of an approved gateway attempt. A gateway that captures by itself does nothing.
-    async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<Captured, GatewayError> {
-        Ok(Captured::Unclear)
+    async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
+        Ok(CaptureOutcome::Unknown)
     }
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
-    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError>;
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
     /// How it refunds payments.
     fn refund_way(&self) -> RefundWay {
-        RefundWay::ByHand
+        RefundWay::Manual
     }
     /// Sends the money back. Idempotent by the refund's id.
     async fn refund(
         &self,
         _payment: &Payment,
         _attempt: &GatewayAttempt,
-        _refund: &RefundOrder<'_>,
+        _refund: &RefundRequest<'_>,
     ) -> Result<(), GatewayError> {
         let message = "a person sends this refund by hand".to_owned();
         Err(GatewayError::Refused { gateway: self.name(), code: "by_hand".to_owned(), message })
@@ -110,7 +110,7 @@ pub(crate) trait Gateway: Send + Sync {
 
 /// The parameters of a refund.
 #[derive(Debug)]
-pub(crate) struct RefundOrder<'r> {
+pub(crate) struct RefundRequest<'r> {
     /// The refund's id: the idempotency key at the gateway.
     pub(crate) id: &'r str,
     pub(crate) reason: Option<&'r str>,

@@ -1,7 +1,7 @@
 //! The payment gateways: the sandbox, a mobile-money gateway, a card processor.
 //!
 //! What a browser or a webhook reports is only a reason to query the gateway. Each implementation maps its gateway's
-//! response to one [`Standing`], and to [`Standing::Disputed`] if it contradicts the payment. The service changes payments
+//! response to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
 //! by that alone.
 
 mod bkash;
@@ -23,7 +23,9 @@ use secrecy::SecretString;
 use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
-pub(crate) use contract::{Begun, Captured, Gateway, Order, RefundOrder, RefundWay, Standing};
+pub(crate) use contract::{
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundRequest, RefundWay,
+};
 pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};

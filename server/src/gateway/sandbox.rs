@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
-    contract::{Begun, Gateway, Order, Standing},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway},
     error::GatewayError,
 };
 use crate::domain::{GatewayAttempt, GatewayName};
@@ -21,16 +21,16 @@ impl Gateway for Sandbox {
         PaymentMethod::Test
     }
 
-    async fn begin(&self, _: &Order<'_>) -> Result<Begun, GatewayError> {
-        Ok(Begun::Simulated(SimulateOutcome::Completed))
+    async fn begin(&self, _: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
+        Ok(BeginOutcome::Simulated(SimulateOutcome::Completed))
     }
 
     /// Always open: the simulator ends a test payment.
-    async fn query(&self, _: &Payment, _: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        Ok(Standing::Open)
+    async fn query(&self, _: &Payment, _: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
+        Ok(AttemptState::Open)
     }
 
-    async fn cancel(&self, _: &Payment, _: &GatewayAttempt) -> Result<Standing, GatewayError> {
-        Ok(Standing::Cancelled)
+    async fn cancel(&self, _: &Payment, _: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
+        Ok(AttemptState::Cancelled)
     }
 }

@@ -20,7 +20,7 @@ use self::refund::{RefundState, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
     call::{GatewayClient, Response},
-    contract::{Begun, Gateway, Order, RefundOrder, RefundWay, Standing, is_amount},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundRequest, RefundWay, is_amount},
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
@@ -120,23 +120,23 @@ impl Stripe {
         }
     }
 
-    async fn standing(
+    async fn state(
         &self,
         session: Session,
         payment: &Payment,
         attempt: &GatewayAttempt,
-    ) -> Result<Standing, GatewayError> {
+    ) -> Result<AttemptState, GatewayError> {
         match (session.status.as_deref(), session.payment_status.as_deref()) {
             (_, Some("paid")) => Ok(paid(&session, payment, attempt)),
-            (Some("open"), _) => Ok(Standing::Open),
-            (Some("expired"), _) => Ok(Standing::Cancelled),
+            (Some("open"), _) => Ok(AttemptState::Open),
+            (Some("expired"), _) => Ok(AttemptState::Cancelled),
             // The customer has finished, the money has not arrived: some payment methods take days.
             _ => {
-                let Some(intent) = &session.payment_intent else { return Ok(Standing::Pending) };
+                let Some(intent) = &session.payment_intent else { return Ok(AttemptState::Pending) };
                 let intent: PaymentIntent = self.retrieve("retrieve payment intent", "payment_intents", intent).await?;
                 Ok(match intent.status.as_str() {
-                    "requires_payment_method" | "canceled" => Standing::Failed,
-                    _ => Standing::Pending,
+                    "requires_payment_method" | "canceled" => AttemptState::Failed,
+                    _ => AttemptState::Pending,
                 })
             }
         }
@@ -199,11 +199,13 @@ impl Gateway for Stripe {
         PaymentMethod::Card
     }
 
-    async fn begin(&self, order: &Order<'_>) -> Result<Begun, GatewayError> {
-        let payment = order.payment;
-        let now = order.now.as_unix_seconds();
-        let expires_at = order.expires_at.as_unix_seconds().clamp(now + MIN_SESSION_SECONDS, now + MAX_SESSION_SECONDS);
-        let name = payment.description.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(order.merchant_name);
+    async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
+        let payment = request.payment;
+        let now = request.now.as_unix_seconds();
+        let expires_at =
+            request.expires_at.as_unix_seconds().clamp(now + MIN_SESSION_SECONDS, now + MAX_SESSION_SECONDS);
+        let name =
+            payment.description.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(request.merchant_name);
         // Stripe limits a product's name to 250 characters.
         let name: String = name.chars().take(250).collect();
         let form = [
@@ -215,31 +217,31 @@ impl Gateway for Stripe {
             ("line_items[0][price_data][currency]", &payment.currency.code().to_ascii_lowercase()),
             ("line_items[0][price_data][unit_amount]", &payment.amount.as_minor().to_string()),
             ("line_items[0][price_data][product_data][name]", &name),
-            ("success_url", &format!("{}?outcome=success", order.return_url)),
-            ("cancel_url", &format!("{}?outcome=cancel", order.return_url)),
+            ("success_url", &format!("{}?outcome=success", request.return_url)),
+            ("cancel_url", &format!("{}?outcome=cancel", request.return_url)),
         ];
-        let create = || self.call::<Session>("create session", self.post("checkout/sessions", order.invoice, &form));
+        let create = || self.call::<Session>("create session", self.post("checkout/sessions", request.invoice, &form));
         let session = match create().await {
             // The same idempotency key returns the lost response.
             Err(GatewayError::Unanswered { .. }) => create().await?,
             outcome => outcome?,
         };
         match session.url {
-            Some(customer_url) => Ok(Begun::SendTo { external_id: session.id, customer_url }),
+            Some(customer_url) => Ok(BeginOutcome::SendTo { external_id: session.id, customer_url }),
             None => Err(self.client.unanswered("the session has no url")),
         }
     }
 
-    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
+    async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let session = self.retrieve("retrieve session", "checkout/sessions", &attempt.external_id).await?;
-        self.standing(session, payment, attempt).await
+        self.state(session, payment, attempt).await
     }
 
-    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<Standing, GatewayError> {
+    async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let path = format!("checkout/sessions/{}/expire", path_segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await {
-            Ok(session) => self.standing(session, payment, attempt).await,
+            Ok(session) => self.state(session, payment, attempt).await,
             // The session is no longer open; its state tells how it ended.
             Err(GatewayError::Refused { .. }) => self.query(payment, attempt).await,
             Err(error) => Err(error),
@@ -254,7 +256,7 @@ impl Gateway for Stripe {
         &self,
         payment: &Payment,
         attempt: &GatewayAttempt,
-        refund: &RefundOrder<'_>,
+        refund: &RefundRequest<'_>,
     ) -> Result<(), GatewayError> {
         let Some(intent) = attempt.transaction.as_deref() else {
             return Err(self.client.refused("no_payment_intent", "the payment has no payment intent to refund"));
@@ -288,14 +290,14 @@ impl Gateway for Stripe {
 }
 
 /// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
-fn paid(session: &Session, payment: &Payment, attempt: &GatewayAttempt) -> Standing {
+fn paid(session: &Session, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
     let amount = session.amount_total.map(Amount::from_minor);
     let fits = session.id == attempt.external_id
         && session.client_reference_id.as_deref() == Some(payment.id.as_str())
         && is_amount(payment, session.currency.as_deref().unwrap_or_default(), amount);
     match &session.payment_intent {
-        Some(transaction) if fits => Standing::Paid { transaction: transaction.clone() },
-        transaction => Standing::Disputed {
+        Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
+        transaction => AttemptState::Discrepancy {
             what: format!(
                 "Stripe reports session {} paid by {:?}: {} {} for {:?}; expected {} {} for {}",
                 session.id,

@@ -45,6 +45,6 @@ pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     request.service().gateways.card_processor().map_err(Refused::from)?;
     let body = request.read_body().await?;
     let signature = request.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
-    request.service().take_event(signature, &body).await?;
+    request.service().handle_event(signature, &body).await?;
     reply::json(StatusCode::OK, &json!({"received": true}))
 }

@@ -153,7 +153,7 @@ impl<'p> Page<'p> {
         let view = match (&checkout.customer_url, &session.status) {
             (Some(target), _) => View::Redirect { target, to_shop: false },
             (None, RawStatus::Paid | RawStatus::Failed | RawStatus::Cancelled) if !session.is_simulated => {
-                View::Redirect { target: &checkout.way_back, to_shop: true }
+                View::Redirect { target: &checkout.return_url, to_shop: true }
             }
             _ => return self.show(Shown::default()).await,
         };
@@ -161,7 +161,7 @@ impl<'p> Page<'p> {
     }
 
     fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown<'_>) -> Outcome {
-        let CheckoutView { session, way_back, .. } = checkout;
+        let CheckoutView { session, return_url, .. } = checkout;
         let is_finished = matches!(view, View::Paid | View::Unpaid(_) | View::Refunded);
         let status = shown.status;
         let page = CheckoutPage {
@@ -170,7 +170,7 @@ impl<'p> Page<'p> {
             amount: money(session.amount, session.currency),
             view,
             shown,
-            next_host: if session.is_simulated && is_finished { host_of(way_back) } else { None },
+            next_host: if session.is_simulated && is_finished { host_of(return_url) } else { None },
             here: self.here(),
             language: self.language,
         };

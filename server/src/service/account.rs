@@ -39,8 +39,8 @@ impl Service {
     }
 
     async fn totals(&self, caller: &Caller) -> Result<(Balances, Volume), Refused> {
-        let bdt = self.store.figures(&caller.scope, Currency::Bdt).await?;
-        let usd = self.store.figures(&caller.scope, Currency::Usd).await?;
+        let bdt = self.store.totals(&caller.scope, Currency::Bdt).await?;
+        let usd = self.store.totals(&caller.scope, Currency::Usd).await?;
         let balances = Balances {
             bdt_balance: Balance::from_minor(bdt.balance_minor),
             usd_balance: Balance::from_minor(usd.balance_minor),
@@ -76,8 +76,8 @@ impl Service {
         Ok(Observed {
             payments: payments.into_iter().map(|((environment, status), sum)| (environment, status, sum)).collect(),
             oldest_in_outbox_seconds: oldest.map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
-            reviews: count(self.store.reviews().await?.len()),
-            unsettled_refunds: count(self.store.unsettled_refunds().await?.len()),
+            reviews: count(self.store.manual_reviews().await?.len()),
+            manual_settlements: count(self.store.manual_settlements().await?.len()),
         })
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
     pub(crate) paid_at: Option<Timestamp>,
     /// The shop's URL for the returning customer, which depends on the payment's status.
-    pub(crate) way_back: String,
+    pub(crate) return_url: String,
     /// The gateway's page, while the payment is processing.
     pub(crate) customer_url: Option<String>,
 }
@@ -32,7 +32,7 @@ impl Service {
         let now = self.ambient.now();
         let has_expired = self.expired(&session, now).is_some();
         let is_processing = session.payment.raw_status == RawStatus::Processing && session.expires_at > now;
-        let way_back = session.way_back();
+        let return_url = session.return_url();
         let attempt = session.attempt.filter(|_| is_processing);
         let payment = session.payment;
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
@@ -69,7 +69,7 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let customer_url = attempt.map(|attempt| attempt.customer_url);
-        Ok(CheckoutView { session, paid_at: payment.paid_at, way_back, customer_url })
+        Ok(CheckoutView { session, paid_at: payment.paid_at, return_url, customer_url })
     }
 
     /// Reads a checkout session as the API returns it.

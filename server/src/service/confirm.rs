@@ -7,7 +7,7 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
 use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
 use crate::{
     domain::{GatewayAttempt, ManualReview, Session},
-    gateway::{Captured, Gateway, GatewayError, Standing},
+    gateway::{AttemptState, CaptureOutcome, Gateway, GatewayError},
 };
 
 /// What a customer's return says about an attempt. Only the gateway's own answer changes the payment.
@@ -110,22 +110,22 @@ impl Service {
         let Some(attempt) = &session.attempt.clone() else { return Ok(session.payment) };
         let gateway = self.gateways.named(attempt.gateway).ok_or(Refused::NoGateway(payment.currency))?;
         let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.capture_sent_at.is_none();
-        let mut standing = match capture_at_once && payment.raw_status == RawStatus::Processing {
-            true => Standing::Approved,
+        let mut state = match capture_at_once && payment.raw_status == RawStatus::Processing {
+            true => AttemptState::Approved,
             false => twice(|| gateway.query(payment, attempt)).await?,
         };
         loop {
-            match step(&session, &standing, hint, self.ambient.now()) {
+            match step(&session, &state, hint, self.ambient.now()) {
                 Step::Capture => {
                     session = self.record_capture(session, attempt).await?;
-                    standing = self.capture(gateway, &session, attempt).await?;
+                    state = self.capture(gateway, &session, attempt).await?;
                 }
                 Step::Cancel => match twice(|| gateway.cancel(payment, attempt)).await? {
-                    Standing::Open => return self.postpone(&payment.id, WaitsFor::Gateway).await,
-                    cancelled => standing = cancelled,
+                    AttemptState::Open => return self.postpone(&payment.id, WaitsFor::Gateway).await,
+                    cancelled => state = cancelled,
                 },
                 Step::Wait(waits_for) => return self.postpone(&payment.id, waits_for).await,
-                Step::Change(cause) => return self.apply_answer(&session, &standing, cause).await,
+                Step::Change(cause) => return self.apply_answer(&session, &state, cause).await,
                 Step::Review(what) => return self.request_review(session, &what).await,
             }
         }
@@ -138,18 +138,18 @@ impl Service {
         gateway: &dyn Gateway,
         session: &Session,
         attempt: &GatewayAttempt,
-    ) -> Result<Standing, GatewayError> {
+    ) -> Result<AttemptState, GatewayError> {
         let captured = match gateway.capture(&session.payment, attempt).await {
-            Err(GatewayError::Unanswered { .. }) => Captured::Unclear,
+            Err(GatewayError::Unanswered { .. }) => CaptureOutcome::Unknown,
             outcome => outcome?,
         };
-        if let Captured::Stands(standing) = captured {
-            return Ok(standing);
+        if let CaptureOutcome::State(state) = captured {
+            return Ok(state);
         }
-        let standing = twice(|| gateway.query(&session.payment, attempt)).await?;
-        Ok(match (captured, standing) {
-            (Captured::Refused(ended), Standing::Open | Standing::Approved) => ended,
-            (_, standing) => standing,
+        let state = twice(|| gateway.query(&session.payment, attempt)).await?;
+        Ok(match (captured, state) {
+            (CaptureOutcome::Refused(ended), AttemptState::Open | AttemptState::Approved) => ended,
+            (_, state) => state,
         })
     }
 
@@ -176,13 +176,13 @@ impl Service {
         }
     }
 
-    async fn apply_answer(&self, session: &Session, standing: &Standing, cause: Cause) -> Result<Payment, Refused> {
+    async fn apply_answer(&self, session: &Session, state: &AttemptState, cause: Cause) -> Result<Payment, Refused> {
         let now = self.ambient.now();
         let decision = payments_core::decide(&session.payment, cause, now)?;
         let mut next = session.next();
         next.check_at = None;
         if let Some(attempt) = &mut next.attempt {
-            if let Standing::Paid { transaction } = standing {
+            if let AttemptState::Paid { transaction } = state {
                 attempt.transaction = Some(transaction.clone());
             } else if attempt.capture_sent_at.is_some() {
                 // The gateway says that the capture failed. Later queries find the money if it arrives late.
@@ -206,7 +206,7 @@ impl Service {
 }
 
 /// Repeats a request once if the gateway does not answer. For requests that are safe to repeat.
-async fn twice<F: Future<Output = Result<Standing, GatewayError>>>(ask: impl Fn() -> F) -> F::Output {
+async fn twice<F: Future<Output = Result<AttemptState, GatewayError>>>(ask: impl Fn() -> F) -> F::Output {
     match ask().await {
         Err(GatewayError::Unanswered { .. }) => ask().await,
         outcome => outcome,
@@ -221,23 +221,23 @@ pub(super) fn awaits_gateway(session: &Session) -> bool {
 }
 
 /// Decides what follows from a query's answer. Money that arrived always counts. Nothing else changes an ended payment.
-fn step(session: &Session, standing: &Standing, hint: Hint, now: Timestamp) -> Step {
+fn step(session: &Session, state: &AttemptState, hint: Hint, now: Timestamp) -> Step {
     let capture_sent_at = session.attempt.as_ref().and_then(|attempt| attempt.capture_sent_at);
     let since_capture = capture_sent_at.map_or(i64::MAX, |at| now.as_millis() - at.as_millis());
     let is_expired = session.expires_at <= now;
-    match standing {
-        Standing::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
-        Standing::Disputed { what } => Step::Review(what.clone()),
+    match state {
+        AttemptState::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
+        AttemptState::Discrepancy { what } => Step::Review(what.clone()),
         _ if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Gateway),
-        Standing::Approved if since_capture >= CAPTURE_INTERVAL_MILLIS => Step::Capture,
-        Standing::Approved => Step::Wait(WaitsFor::Gateway),
-        Standing::Open if (is_expired || hint == Hint::Cancelled) && since_capture >= CANCEL_DELAY_MILLIS => {
+        AttemptState::Approved if since_capture >= CAPTURE_INTERVAL_MILLIS => Step::Capture,
+        AttemptState::Approved => Step::Wait(WaitsFor::Gateway),
+        AttemptState::Open if (is_expired || hint == Hint::Cancelled) && since_capture >= CANCEL_DELAY_MILLIS => {
             Step::Cancel
         }
-        Standing::Open | Standing::Pending => Step::Wait(WaitsFor::Customer),
-        Standing::Cancelled if is_expired => Step::Change(Cause::SessionEnded),
-        Standing::Cancelled => Step::Change(Cause::GatewayCancelled),
-        Standing::Failed => Step::Change(Cause::GatewayFailed),
+        AttemptState::Open | AttemptState::Pending => Step::Wait(WaitsFor::Customer),
+        AttemptState::Cancelled if is_expired => Step::Change(Cause::SessionEnded),
+        AttemptState::Cancelled => Step::Change(Cause::GatewayCancelled),
+        AttemptState::Failed => Step::Change(Cause::GatewayFailed),
     }
 }
 

@@ -49,7 +49,7 @@ impl Service {
         let Work::Expiry(id) = &claim.work else { return Ok(()) };
         let session = self.session(id.as_str()).await?;
         // It was paid, cancelled or sent to a gateway meanwhile.
-        if session.expires_by_itself_at().is_none() {
+        if session.unattempted_expiry().is_none() {
             return Ok(());
         }
         let decision = payments_core::decide(&session.payment, Cause::SessionEnded, self.ambient.now())?;

@@ -9,8 +9,8 @@ use payments_core::{RawJson, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
-use crate::domain::{ClaimToken, IdempotencyKey, KeptResponse, Scope};
-use crate::store::{Change, ClaimEnd, CommitError, Conflict, Keep};
+use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
+use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse};
 
 /// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +67,9 @@ impl IdempotentRequest {
     }
 
     /// The idempotency record to commit if the request succeeds with this body.
-    pub(super) fn to_record(&self, body: RawJson, now: Timestamp) -> Keep {
+    pub(super) fn to_record(&self, body: RawJson, now: Timestamp) -> NewResponse {
         let (key, fingerprint) = self.to_parts();
-        Keep { key, fingerprint, created_at: now, body, claim: self.claim.clone() }
+        NewResponse { key, fingerprint, created_at: now, body, claim: self.claim.clone() }
     }
 
     pub(super) fn key(&self) -> &IdempotencyKey {
@@ -93,7 +93,7 @@ impl IdempotentRequest {
     }
 
     /// Replays a stored response if it belongs to this request.
-    pub(super) fn answer_from(&self, stored: KeptResponse) -> Result<Answer, Refused> {
+    pub(super) fn answer_from(&self, stored: StoredResponse) -> Result<Answer, Refused> {
         if self.is_same_as(&stored.fingerprint) {
             Ok(Answer { body: stored.body, replayed: true })
         } else {
@@ -121,9 +121,9 @@ impl Service {
 
     /// The stored response of this request, if there is one. It is durable, so it is final.
     pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
-        let stored = self.store.kept_response(&request.key).await?;
+        let stored = self.store.stored_response(&request.key).await?;
         stored
-            .filter(|it| KeptResponse::is_fresh_at(it.created_at, self.ambient.now()))
+            .filter(|it| StoredResponse::is_fresh_at(it.created_at, self.ambient.now()))
             .map(|it| request.answer_from(it))
             .transpose()
     }
@@ -140,9 +140,9 @@ mod tests {
         IdempotentRequest::new(&scope, "POST", "/api/v1/payments", "order-1", &Bytes::copy_from_slice(body.as_bytes()))
     }
 
-    fn stored(fingerprint: String) -> KeptResponse {
+    fn stored(fingerprint: String) -> StoredResponse {
         let body = RawJson::of(&()).unwrap();
-        KeptResponse { fingerprint, created_at: Timestamp::from_millis(0).unwrap(), body }
+        StoredResponse { fingerprint, created_at: Timestamp::from_millis(0).unwrap(), body }
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) enum ManualOutcome {
 impl Service {
     /// Lists the refunds that need manual settlement.
     pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>, Refused> {
-        let sessions = self.store.unsettled_refunds().await?;
+        let sessions = self.store.manual_settlements().await?;
         let rows = sessions.into_iter().filter_map(|session| {
             let payment = session.payment;
             Some(RefundRow {
@@ -83,7 +83,7 @@ impl Service {
 
     /// Lists the payments that need manual review.
     pub(super) async fn list_reviews(&self) -> Result<Vec<ReviewRow>, Refused> {
-        let sessions = self.store.reviews().await?;
+        let sessions = self.store.manual_reviews().await?;
         let rows = sessions.into_iter().filter_map(|Session { payment, review, .. }| {
             let review = review?;
             Some(ReviewRow {

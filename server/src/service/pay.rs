@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, Session},
-    gateway::{Begun, Gateway, Order},
+    gateway::{AttemptRequest, BeginOutcome, Gateway},
 };
 
 /// Where the customer goes to pay.
@@ -61,7 +61,7 @@ impl Service {
         if payment.is_simulated || payment.raw_status != RawStatus::Paid {
             return Ok(None);
         }
-        Ok(Some(self.session(id.as_str()).await?.way_back()))
+        Ok(Some(self.session(id.as_str()).await?.return_url()))
     }
 
     async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
@@ -70,7 +70,7 @@ impl Service {
         let workspace = self.store.workspace_of(&payment.developer_id).await?;
         let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
         let (base_url, name) = (&self.settings.base_url, gateway.name().as_str());
-        let order = Order {
+        let order = AttemptRequest {
             payment,
             invoice: &invoice,
             merchant_name: workspace.as_ref().map_or("", |workspace| &workspace.name),
@@ -80,14 +80,14 @@ impl Service {
             now,
         };
         match gateway.begin(&order).await? {
-            Begun::Simulated(outcome) => {
+            BeginOutcome::Simulated(outcome) => {
                 let mut ended = self.simulate(payment.id.as_str(), Simulate { outcome }).await?;
                 if let Some(address) = pay.redirect_url.as_ref().filter(|_| ended.success) {
                     ended.redirect_url = redirect_target(address, &payment.id, &ended.status.public());
                 }
                 Ok(Paying::Simulated(ended))
             }
-            Begun::SendTo { external_id, customer_url } => {
+            BeginOutcome::SendTo { external_id, customer_url } => {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let status = &decision.payment.raw_status;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 
 use super::{Service, poll::poll};
-use crate::{domain::KeptResponse, store::Prunable};
+use crate::{domain::StoredResponse, store::Prunable};
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -18,20 +18,20 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 impl Service {
     /// Prunes stored responses after 24 hours and key claims after their lease, and redacts deliveries after
     /// `delivery_body_days`. Runs forever.
-    pub(crate) async fn tidy(self: Arc<Self>) {
+    pub(crate) async fn prune(self: Arc<Self>) {
         poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
-            self.prune(Prunable::StoredResponses, KeptResponse::stale_before(now), BATCH_SIZE).await;
-            self.prune(Prunable::KeyClaims, now, BATCH_SIZE).await;
+            self.prune_one(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
+            self.prune_one(Prunable::KeyClaims, now, BATCH_SIZE).await;
             if let Some(before) = self.settings.delivery_body_days.and_then(|days| days_before(days, now)) {
-                self.prune(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
+                self.prune_one(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
             }
         })
         .await;
     }
 
     /// Prunes all records older than `before`, in batches.
-    async fn prune(&self, what: Prunable, before: Timestamp, batch_size: usize) {
+    async fn prune_one(&self, what: Prunable, before: Timestamp, batch_size: usize) {
         loop {
             match self.store.prune(what, before, batch_size).await {
                 Ok(0) => return,

@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
-    pub(crate) async fn take_event(&self, signature: &[u8], body: &[u8]) -> Result<(), Refused> {
+    pub(crate) async fn handle_event(&self, signature: &[u8], body: &[u8]) -> Result<(), Refused> {
         let stripe = self.gateways.card_processor()?;
         let Some(StripeEvent { about, claimed }) = stripe.event(signature, body, self.ambient.now())? else {
             return Ok(());

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     domain::{PendingRefund, Session},
-    gateway::{GatewayError, RefundFault, RefundOrder, RefundWay},
+    gateway::{GatewayError, RefundFault, RefundRequest, RefundWay},
 };
 
 /// How long the reconciler leaves a refund to its request.
@@ -40,7 +40,7 @@ impl Service {
             // Refuse before claiming the key.
             let pending = self.pending_refund(&session, reason.clone(), request)?;
             let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
-            let is_manual = gateway.is_none_or(|gateway| gateway.refund_way() == RefundWay::ByHand);
+            let is_manual = gateway.is_none_or(|gateway| gateway.refund_way() == RefundWay::Manual);
             if session.pending_refund.is_none() && is_manual {
                 return self.commit_refund(&session, pending, request).await;
             }
@@ -110,7 +110,7 @@ impl Service {
             };
             let gateway = self.gateways.named(attempt.gateway);
             let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
-            let order = RefundOrder { id: pending.id.as_str(), reason: pending.reason.as_deref() };
+            let order = RefundRequest { id: pending.id.as_str(), reason: pending.reason.as_deref() };
             let Err(error) = gateway.refund(&session.payment, attempt, &order).await else {
                 let request = pending.request.clone().map(IdempotentRequest::of_parts);
                 return self.commit_refund(&session, pending.clone(), request.as_ref()).await.map(Some);

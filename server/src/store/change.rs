@@ -4,15 +4,15 @@ use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
 use super::Claim;
 use crate::domain::{
-    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
-    Scope, Session, Workspace, effects,
+    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Scope, Session,
+    StoredResponse, StoredToken, Workspace, effects,
 };
 
 /// Writes that become durable together or not at all.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     /// Stores a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
-    pub(crate) idempotency: Option<Keep>,
+    pub(crate) idempotency: Option<NewResponse>,
     /// The claims on work that it needs. Each must still count; else [`Conflict::WorkLost`].
     pub(crate) under: Vec<Claim>,
     pub(crate) writes: Vec<Write>,
@@ -27,9 +27,9 @@ impl Change {
 
 /// A response to store.
 #[derive(Debug)]
-pub(crate) struct Keep {
+pub(crate) struct NewResponse {
     pub(crate) key: IdempotencyKey,
-    /// As [`KeptResponse::fingerprint`].
+    /// As [`StoredResponse::fingerprint`].
     pub(crate) fingerprint: String,
     /// When the request was answered. The response counts for 24 hours.
     pub(crate) created_at: Timestamp,
@@ -72,7 +72,7 @@ pub(crate) enum Write {
     /// A developer's app, new or changed.
     App(Box<App>),
     /// A gateway's token and the times of the requests for it.
-    GatewayToken(&'static str, KeptToken),
+    GatewayToken(&'static str, StoredToken),
     /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
     /// [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A claim whose lease has ended is taken over.
     KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
@@ -128,7 +128,7 @@ pub(crate) struct EventWrite {
 pub(crate) enum Conflict {
     /// Another request with this key was first. Its response answers this one too, if the requests are the same.
     #[error("the idempotency key was used")]
-    IdempotencyKeyUsed(Box<KeptResponse>),
+    IdempotencyKeyUsed(Box<StoredResponse>),
     /// Another request holds this claim on the key.
     #[error("the idempotency key is claimed")]
     KeyClaimed(Box<KeyClaim>),

@@ -72,7 +72,7 @@ impl Disposable {
         let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
         let opened = last.and_then(|(begun, path)| {
             let opened = Present::open(path, *begun, &ambient);
-            let warn = |error: &_| tracing::warn!(%error, "the sandbox's store cannot be opened; it begins anew");
+            let warn = |error: &_| tracing::warn!(%error, "the sandbox's store cannot be opened; it starts empty");
             opened.inspect_err(warn).ok()
         });
         for (_, path) in &left {
@@ -116,11 +116,11 @@ impl Disposable {
                 Ok(next) => {
                     let past = mem::replace(&mut *self.present.write().unwrap_or_else(PoisonError::into_inner), next);
                     self.gauges.renewals.inc();
-                    tracing::info!(bytes, "the sandbox began anew: everything in it is gone");
+                    tracing::info!(bytes, "the sandbox was emptied");
                     spawn_blocking(|| past.remove());
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the sandbox cannot begin anew; it is tried again");
+                    tracing::error!(%error, "the sandbox cannot be emptied; trying again");
                     sleep(REST).await;
                 }
             }

@@ -14,12 +14,12 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, ClaimEnd, CommitError, Conflict, Due, EventWrite, Keep, Lease, Leases, OutboxHead, PaymentWrite,
-    Prunable, Queue, Store, StoreError, Work, Write,
+    Change, Claim, ClaimEnd, CommitError, Conflict, Due, EventWrite, Lease, Leases, NewResponse, OutboxHead,
+    PaymentWrite, Prunable, Queue, Store, StoreError, Work, Write,
 };
 use crate::domain::{
-    ApiKey, App, Effects, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyClaim, KeyHash, Outgoing,
-    PendingEvent, Scope, Session, Workspace,
+    ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, PendingEvent, Scope, Session,
+    StoredResponse, StoredToken, Totals, Workspace,
 };
 
 /// A store that forgets everything when it is dropped.
@@ -34,7 +34,7 @@ struct Tables {
     workspaces: BTreeMap<String, Workspace>,
     api_keys: BTreeMap<(WorkspaceId, KeyId), (KeyHash, ApiKey)>,
     apps: BTreeMap<(DeveloperId, AppId), App>,
-    gateway_tokens: BTreeMap<&'static str, KeptToken>,
+    gateway_tokens: BTreeMap<&'static str, StoredToken>,
     endpoints: BTreeMap<WebhookId, Endpoint>,
     sessions: BTreeMap<PaymentId, Session>,
     /// All payments, the last one committed last, and the status by which each is listed.
@@ -54,7 +54,7 @@ struct Tables {
     outbox: BTreeSet<(WebhookId, DeliveryId)>,
     /// The last delivery that redaction has passed.
     redacted: Option<DeliveryId>,
-    responses: ByKey<KeptResponse>,
+    responses: ByKey<StoredResponse>,
     key_claims: ByKey<KeyClaim>,
 }
 
@@ -114,11 +114,11 @@ fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
 
 impl Tables {
     fn check_unused(&self, key: &IdempotencyKey, now: Timestamp) -> Result<(), Conflict> {
-        let used = self.responses.get(key).filter(|it| KeptResponse::is_fresh_at(it.created_at, now)).cloned();
+        let used = self.responses.get(key).filter(|it| StoredResponse::is_fresh_at(it.created_at, now)).cloned();
         used.map_or(Ok(()), |used| Err(Conflict::IdempotencyKeyUsed(Box::new(used))))
     }
 
-    fn keep(&mut self, Keep { key, fingerprint, created_at, body, claim }: Keep) -> Result<(), Conflict> {
+    fn keep(&mut self, NewResponse { key, fingerprint, created_at, body, claim }: NewResponse) -> Result<(), Conflict> {
         self.check_unused(&key, created_at)?;
         let held = self.key_claims.get(&key);
         match claim {
@@ -126,7 +126,7 @@ impl Tables {
             ClaimEnd::Held(token) if held.is_some_and(|held| held.token != token) => return Err(Conflict::ClaimLost),
             ClaimEnd::Held(_) | ClaimEnd::Any => drop(self.key_claims.remove(&key)),
         }
-        self.responses.insert(key, KeptResponse { fingerprint, created_at, body });
+        self.responses.insert(key, StoredResponse { fingerprint, created_at, body });
         Ok(())
     }
 
@@ -309,11 +309,11 @@ impl Store for MemoryStore {
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
         Ok(self.tables().workspaces.values().find(|it| it.developer_id == *developer).cloned())
     }
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals, StoreError> {
         let tables = self.tables();
         let balance = tables.balances.get(&(scope.clone(), currency, LedgerAccount::Merchant));
         let (volume_minor, payments) = tables.volumes.get(&(scope.clone(), currency)).copied().unwrap_or_default();
-        Ok(Figures { balance_minor: balance.copied().unwrap_or_default(), volume_minor, payments })
+        Ok(Totals { balance_minor: balance.copied().unwrap_or_default(), volume_minor, payments })
     }
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
         Ok(self.tables().apps.get(&(developer.clone(), id.clone())).cloned())
@@ -321,16 +321,16 @@ impl Store for MemoryStore {
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
         Ok(self.tables().apps.values().filter(|it| it.app.developer_id == *developer).cloned().collect())
     }
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
         Ok(self.tables().responses.get(key).cloned())
     }
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
         Ok(self.tables().sessions.get(id).cloned())
     }
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
+    async fn manual_settlements(&self) -> Result<Vec<Session>, StoreError> {
         Ok(self.sessions_in(|tables| &tables.manual_settlement))
     }
-    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
+    async fn manual_reviews(&self) -> Result<Vec<Session>, StoreError> {
         Ok(self.sessions_in(|tables| &tables.manual_review))
     }
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
@@ -340,7 +340,7 @@ impl Store for MemoryStore {
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.tables().outbox.iter().filter_map(|(_, id)| id.created_at()).min())
     }
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>, StoreError> {
         Ok(self.tables().gateway_tokens.get(name).cloned())
     }
     async fn payments(

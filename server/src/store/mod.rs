@@ -82,11 +82,11 @@ use payments_core::{
 };
 
 use crate::domain::{
-    ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
-    Session, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
+    StoredToken, Totals, Workspace,
 };
 
-pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, Keep, PaymentWrite, Write};
+pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
@@ -124,27 +124,27 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>>;
 
     /// A developer's balance and volume in one currency.
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures>;
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals>;
     /// A developer's app by its id.
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>>;
     /// A developer's apps, oldest first.
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>>;
 
     /// The stored response of an idempotency key, however old.
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>>;
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>>;
 
     /// A payment's session, in any scope.
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>>;
     /// Every payment whose refund needs manual settlement, oldest first.
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>>;
+    async fn manual_settlements(&self) -> Result<Vec<Session>>;
     /// Every payment that needs manual review, oldest first.
-    async fn reviews(&self) -> Result<Vec<Session>>;
+    async fn manual_reviews(&self) -> Result<Vec<Session>>;
     /// How many payments there are in each environment and public status. Rows of the same two add up.
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>>;
     /// When the oldest pending delivery was committed.
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
     /// A gateway's stored token.
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>>;
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>>;
     /// A page of a developer's payments, newest first, of one public status or of all.
     async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>>;
 

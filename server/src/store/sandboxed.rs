@@ -15,8 +15,8 @@ use super::{
     disposable::Disposable,
 };
 use crate::domain::{
-    ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent, Scope,
-    Session, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
+    StoredToken, Totals, Workspace,
 };
 
 /// The lasting store and the sandbox's.
@@ -113,11 +113,11 @@ impl Store for Sandboxed {
 
     // One of both stores, by the scope.
 
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures> {
-        self.of(scope).figures(scope, currency).await
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
+        self.of(scope).totals(scope, currency).await
     }
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>> {
-        self.of(&key.scope).kept_response(key).await
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
+        self.of(&key.scope).stored_response(key).await
     }
     async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>> {
         self.of(scope).payments(scope, status, page).await
@@ -187,13 +187,13 @@ impl Store for Sandboxed {
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
         self.lasting.apps(developer).await
     }
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>> {
-        self.lasting.unsettled_refunds().await
+    async fn manual_settlements(&self) -> Result<Vec<Session>> {
+        self.lasting.manual_settlements().await
     }
-    async fn reviews(&self) -> Result<Vec<Session>> {
-        self.lasting.reviews().await
+    async fn manual_reviews(&self) -> Result<Vec<Session>> {
+        self.lasting.manual_reviews().await
     }
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>> {
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         self.lasting.gateway_token(name).await
     }
 }

@@ -227,7 +227,8 @@ impl Trials {
             Err((directory, log)) => panic!("{what}: refused in {}: {log}", directory.keep().display()),
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
-        self.rebuilt.fetch_add(usize::from(server.log().contains("made anew from the journal")), Ordering::Relaxed);
+        self.rebuilt
+            .fetch_add(usize::from(server.log().contains("the tree was rebuilt from the journal")), Ordering::Relaxed);
         let mut statuses = BTreeMap::new();
         for page in 1.. {
             let request = self.http.get(format!("{}/api/v1/payments?limit=100&page={page}", server.url));

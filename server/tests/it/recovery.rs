@@ -124,7 +124,7 @@ async fn a_damaged_engine_is_rebuilt_from_the_journal_and_the_log_says_so() {
         fs::write(server.data().join("sled").join(file), &damaged).unwrap();
         server.restart();
         assert_has_all(&server, &bodies).await;
-        if server.log().matches("was made anew").count() > rebuilt {
+        if server.log().matches("was rebuilt").count() > rebuilt {
             rebuilt += 1;
             assert!(server.data().join("sled.damaged").join(file).exists(), "the damaged engine is gone");
         }
@@ -146,7 +146,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     damage(&server.data());
     server.restart();
     assert_has_all(&server, &bodies).await;
-    assert!(server.log().contains("was made anew"));
+    assert!(server.log().contains("was rebuilt"));
     assert!(server.terminate().success());
 
     damage(&server.data());
@@ -261,7 +261,7 @@ async fn an_interrupted_first_start_is_repeated() {
         }
         fs::write(server.data().join("sled/db"), vec![7; 100_000]).unwrap();
         server.restart();
-        assert!(server.log().contains("a store that was never open is begun again"), "{}", server.log());
+        assert!(server.log().contains("a store that was never open is created again"), "{}", server.log());
         create(&server, 0..1).await;
         server.kill();
     }

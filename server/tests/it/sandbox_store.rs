@@ -38,7 +38,7 @@ async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     let server = Server::start_with(&[&PUBLIC[..], &["--sandbox-mib", "64"]].concat());
     let main_store_end = entries_end(&files(&server)[0]);
     let mut made = 0;
-    while !server.log().contains("the sandbox began anew") {
+    while !server.log().contains("the sandbox was emptied") {
         let creates = (made..made + 100).map(|nth| create_long(&server.url, nth));
         let answers: Vec<_> = stream::iter(creates).buffer_unordered(16).collect().await;
         assert!(answers.into_iter().all(|answer| answer.unwrap().status() == StatusCode::CREATED));
@@ -97,7 +97,7 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let store = stores(&server).remove(0);
     fs::write(store.join("journal.json"), "torn").unwrap();
     server.restart();
-    assert!(server.log().contains("it begins anew"), "{}", server.log());
+    assert!(server.log().contains("it starts empty"), "{}", server.log());
     assert_eq!(create_long(&server.url, 2).await.unwrap().status(), StatusCode::CREATED);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(server.terminate().success());

@@ -62,7 +62,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
-    /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it anew. After
+    /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it again. After
     /// [`AppendError::Gone`] the journal is as it was, under a name that no start would look for.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         let number = self.last + 1;

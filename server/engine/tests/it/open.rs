@@ -151,7 +151,7 @@ async fn however_the_clock_steps_the_times_of_entries_never_decrease_after_a_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_that_a_crash_damaged_is_made_anew_from_the_journal_and_after_a_backup_from_both() {
+async fn a_tree_that_a_crash_damaged_is_rebuilt_from_the_journal_and_after_a_backup_from_both() {
     let directory = in_memory();
     let (data, backup) = (directory.path().join("data"), directory.path().join("backup"));
     let model = &mut Model::default();
@@ -164,7 +164,7 @@ async fn a_tree_that_a_crash_damaged_is_made_anew_from_the_journal_and_after_a_b
     // Until its own threads are gone the tree is locked.
     while open(&data).is_err() {}
     damage();
-    assert_eq!(check_and_go_on(&data, model, "made anew").await, 30);
+    assert_eq!(check_and_go_on(&data, model, "rebuilt").await, 30);
     assert_eq!(fs::read(data.join("sled.damaged/db")).unwrap(), b"noise");
 
     let (database, closing) = open(&data).unwrap();

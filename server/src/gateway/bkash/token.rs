@@ -11,7 +11,7 @@ use tokio::{sync::Mutex, time::sleep};
 use super::{Bkash, Reply, parse};
 use crate::{
     ambient::Ambient,
-    domain::KeptToken,
+    domain::StoredToken,
     gateway::{error::GatewayError, sealed},
     store::{Change, CommitError, Conflict, Store, Write},
 };
@@ -75,33 +75,33 @@ impl Bkash {
         let record = self.token_record().await?;
         let stored = self.open(record.token.as_deref());
         if stored.is_some_and(|stored| stored.expose_secret() == refused.expose_secret()) {
-            self.save_token(KeptToken { token: None, refresh: None, expires_at: None, ..record }).await?;
+            self.save_token(StoredToken { token: None, refresh: None, expires_at: None, ..record }).await?;
         }
         Ok(())
     }
 
     /// Requests a token; `None` if another server is already doing so.
-    async fn renew_token(&self, mut record: KeptToken, now: Timestamp) -> Result<Option<SecretString>, GatewayError> {
-        record.asked_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
-        if record.asked_at.len() >= MAX_REQUESTS_PER_HOUR {
+    async fn renew_token(&self, mut record: StoredToken, now: Timestamp) -> Result<Option<SecretString>, GatewayError> {
+        record.requested_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
+        if record.requested_at.len() >= MAX_REQUESTS_PER_HOUR {
             let why = "two tokens were requested within the hour, and bKash blocks a credential that requests more";
             return Err(self.client.unanswered(why));
         }
         // This process requests one token at a time, so a lease of its own is left from a request that was cancelled.
-        let is_ours = record.asking.as_ref() == Some(&self.tokens.process);
-        if !is_ours && record.asking_until.is_some_and(|until| now < until) {
+        let is_ours = record.requesting.as_ref() == Some(&self.tokens.process);
+        if !is_ours && record.requesting_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
         // Store the request before it is sent: it counts even after a crash, and only one server may send it.
-        record.asked_at.push(now);
-        record.asking = Some(self.tokens.process.clone());
-        record.asking_until = Some(now.plus_seconds(REQUEST_LEASE_SECONDS));
+        record.requested_at.push(now);
+        record.requesting = Some(self.tokens.process.clone());
+        record.requesting_until = Some(now.plus_seconds(REQUEST_LEASE_SECONDS));
         if !self.save_token(record.clone()).await? {
             return Ok(None);
         }
         let granted = self.request_token(self.open(record.refresh.as_deref())).await;
         record.version += 1;
-        (record.asking, record.asking_until) = (None, None);
+        (record.requesting, record.requesting_until) = (None, None);
         if let Ok(granted) = &granted {
             let seal = |token: &Option<SecretString>| sealed::seal(&self.credentials.app_secret, token.as_ref()?);
             (record.token, record.refresh) = (seal(&granted.id_token), seal(&granted.refresh_token));
@@ -135,14 +135,14 @@ impl Bkash {
     }
 
     /// The token's record as its next version; an empty one before the first.
-    async fn token_record(&self) -> Result<KeptToken, GatewayError> {
+    async fn token_record(&self) -> Result<StoredToken, GatewayError> {
         let stored = self.tokens.store.gateway_token(NAME).await;
         let stored = stored.map_err(|error| self.client.unanswered(&error.to_string()))?;
-        Ok(stored.map_or_else(KeptToken::default, |stored| KeptToken { version: stored.version + 1, ..stored }))
+        Ok(stored.map_or_else(StoredToken::default, |stored| StoredToken { version: stored.version + 1, ..stored }))
     }
 
     /// Stores the token's record; false if another server has changed it.
-    async fn save_token(&self, record: KeptToken) -> Result<bool, GatewayError> {
+    async fn save_token(&self, record: StoredToken) -> Result<bool, GatewayError> {
         match self.tokens.store.commit(Change::of(Write::GatewayToken(NAME, record))).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict(Conflict::Stale)) => Ok(false),

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn only_a_refund_that_stripe_accepted_counts_as_made() {
-        for (status, standing) in [
+        for (status, state) in [
             (Some("succeeded"), RefundState::Accepted),
             (Some("pending"), RefundState::Accepted),
             (Some("requires_action"), RefundState::Accepted),
@@ -82,9 +82,9 @@ mod tests {
         ] {
             let metadata = serde_json::json!({"refund_id": "ref_1"});
             let refund = StripeRefund { id: "re_1".into(), status: status.map(str::to_owned), metadata };
-            assert_eq!(refund.state(), standing, "{status:?}");
+            assert_eq!(refund.state(), state, "{status:?}");
             let fault = refund.fault().map(|fault| fault.refund.unwrap());
-            assert_eq!(fault, (standing == RefundState::Failed).then(|| "ref_1".into()), "{status:?}");
+            assert_eq!(fault, (state == RefundState::Failed).then(|| "ref_1".into()), "{status:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status};
 
 use super::samples::*;
 use crate::{
-    domain::{ApiKey, App, KeptToken, KeyHash, Scope},
+    domain::{ApiKey, App, KeyHash, Scope, StoredToken},
     store::{Change, ClaimEnd, Queue, Store, Write},
 };
 
@@ -43,7 +43,7 @@ fn one_of_each() -> Vec<Write> {
         Write::Workspace(workspace(0)),
         Write::ApiKey(hash, record),
         Write::App(Box::new(app(0))),
-        Write::GatewayToken("bkash", KeptToken { token: Some(vec![1]), ..KeptToken::default() }),
+        Write::GatewayToken("bkash", StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -71,8 +71,8 @@ pub(super) async fn read(store: Arc<dyn Store>) -> String {
         (
             (store.workspace(workspace(0).id.as_str()).await.unwrap(), store.workspace_of(&scope().developer_id).await),
             (store.api_key(&api_key(1, 0).0).await.unwrap(), store.app(&scope().developer_id, &app(0).app.id).await),
-            (store.gateway_token("bkash").await.unwrap(), store.kept_response(&key("one")).await.unwrap()),
-            (store.session(&paid).await.unwrap(), store.figures(&scope(), Currency::Bdt).await.unwrap()),
+            (store.gateway_token("bkash").await.unwrap(), store.stored_response(&key("one")).await.unwrap()),
+            (store.session(&paid).await.unwrap(), store.totals(&scope(), Currency::Bdt).await.unwrap()),
             (store.endpoints(&scope(), None, 9).await.unwrap(), store.outgoing(&ping).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
@@ -90,7 +90,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
     assert!(store.endpoints(&scope(), None, 9).await.unwrap().is_empty());
     assert_eq!((payments(&store, 1, 9).await.total, store.oldest_in_outbox().await.unwrap()), (0, None));
     assert_eq!(store.deliveries(&scope(), None, page_of(1, 9)).await.unwrap().total, 0);
-    assert_eq!(store.kept_response(&key("one")).await.unwrap(), None);
+    assert_eq!(store.stored_response(&key("one")).await.unwrap(), None);
     for queue in [Queue::FanOut, Queue::Lanes, Queue::Expiry] {
         assert_eq!(store.claim(queue, &lease(1, DAY), 9).await.unwrap(), []);
     }
@@ -104,7 +104,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
             Write::ApiKey(hash, record)
         },
         |version| Write::App(Box::new(app(version))),
-        |version| Write::GatewayToken("bkash", KeptToken { version, ..KeptToken::default() }),
+        |version| Write::GatewayToken("bkash", StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);
             endpoint.version = version;
@@ -153,7 +153,7 @@ pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: A
     assert_eq!((outcomes.len(), &*outcomes[0]), (8, COMMITTED));
     assert!(outcomes[1..].iter().all(|outcome| outcome == STALE), "{outcomes:?}");
     assert_eq!(store.session(&before.payment.id).await.unwrap().unwrap().version, 1);
-    assert_eq!(store.figures(&scope(), Currency::Bdt).await.unwrap().payments, 1);
+    assert_eq!(store.totals(&scope(), Currency::Bdt).await.unwrap().payments, 1);
 }
 
 pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<dyn Store>) {
@@ -193,11 +193,11 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
         commit(&store, vec![payment(paid(&before, at(SECOND)))]).await.unwrap();
     };
     join_all((1..=20).map(pay)).await;
-    let figures = store.figures(&scope(), Currency::Bdt).await.unwrap();
-    assert_eq!((figures.payments, figures.volume_minor, figures.balance_minor), (20, 20 * 10_000, 20 * 9_750));
-    assert_eq!(store.figures(&scope(), Currency::Usd).await.unwrap().payments, 0);
+    let totals = store.totals(&scope(), Currency::Bdt).await.unwrap();
+    assert_eq!((totals.payments, totals.volume_minor, totals.balance_minor), (20, 20 * 10_000, 20 * 9_750));
+    assert_eq!(store.totals(&scope(), Currency::Usd).await.unwrap().payments, 0);
     let elsewhere = Scope { environment: Environment::Test, ..scope() };
-    assert_eq!(store.figures(&elsewhere, Currency::Bdt).await.unwrap().payments, 0);
+    assert_eq!(store.totals(&elsewhere, Currency::Bdt).await.unwrap().payments, 0);
     let by_status = store.payments_by_status().await.unwrap();
     let completed = by_status.iter().filter(|(_, status, _)| *status == Status::Completed);
     assert_eq!(completed.map(|(.., count)| count).sum::<u64>(), 20, "{by_status:?}");

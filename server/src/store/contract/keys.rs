@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use payments_core::RawJson;
 
 use super::samples::*;
-use crate::store::{Change, ClaimEnd, CommitError, Conflict, Keep, Store, Write};
+use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Store, Write};
 
 async fn body_of(store: &Arc<dyn Store>, text: &str) -> Option<RawJson> {
-    store.kept_response(&key(text)).await.unwrap().map(|response| response.body)
+    store.stored_response(&key(text)).await.unwrap().map(|response| response.body)
 }
 
 pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<dyn Store>) {
@@ -44,7 +44,7 @@ pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Ar
     let new = new_payment(1, at(0));
     let (before, body) = (new.session.clone(), RawJson::of(&new.session.payment).unwrap());
     let (key, fingerprint) = (key("one"), "v2:1".to_owned());
-    let keep = Keep { key, fingerprint, created_at: at(0), body: body.clone(), claim: ClaimEnd::NotClaimed };
+    let keep = NewResponse { key, fingerprint, created_at: at(0), body: body.clone(), claim: ClaimEnd::NotClaimed };
     store.commit(Change { idempotency: Some(keep), ..Change::of(payment(new)) }).await.unwrap();
     assert_eq!(body_of(&store, "one").await, Some(body.clone()));
     commit(&store, vec![payment(paid(&before, at(5)))]).await.unwrap();

@@ -100,7 +100,7 @@ pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store
 
 pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<dyn Store>) {
     let waiting = async || {
-        let (settlements, reviews) = (store.unsettled_refunds().await.unwrap(), store.reviews().await.unwrap());
+        let (settlements, reviews) = (store.manual_settlements().await.unwrap(), store.manual_reviews().await.unwrap());
         (settlements.len(), reviews.len())
     };
     let first = new_payment(1, at(0));

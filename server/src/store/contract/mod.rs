@@ -1,6 +1,6 @@
 //! The [store's contract](super) as tests: every sentence of it, on every engine.
 //!
-//! A sentence is a function that is given an empty store. After each, the engine is started anew and, where it can, checks
+//! A sentence is a function that is given an empty store. After each, the engine is started again and, where it can, checks
 //! itself.
 
 mod changes;
@@ -78,7 +78,7 @@ impl Engine for Embedded {
     }
 }
 
-/// Starts an engine anew and has it check itself. The records of these tests are a developer's who has a workspace.
+/// Starts an engine again, which then checks itself. The records of these tests are a developer's who has a workspace.
 async fn check(engine: impl Engine) -> impl Engine {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
         samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_asked(store: Arc<dyn Store>) {
-    // Two are of one moment, and a key is used anew after its day.
+    // Two are of one moment, and a key is used again after its day.
     for (text, time) in [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("a", DAY / SECOND + 2)] {
         store.commit(keeping(text, time, at(time * SECOND), ClaimEnd::NotClaimed)).await.unwrap();
     }
@@ -18,7 +18,7 @@ pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_
     let kept = async || {
         let mut kept = String::new();
         for text in ["a", "b", "c", "d"] {
-            let is_kept = store.kept_response(&key(text)).await.unwrap().is_some();
+            let is_kept = store.stored_response(&key(text)).await.unwrap().is_some();
             kept += if is_kept { text } else { "" };
         }
         kept

@@ -12,7 +12,7 @@ use crate::{
         ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, ManualReview, Outgoing, Scope,
         Session, Workspace,
     },
-    store::{Change, ClaimEnd, CommitError, EventWrite, Keep, Lease, PaymentWrite, ServerId, Store, Write},
+    store::{Change, ClaimEnd, CommitError, EventWrite, Lease, NewResponse, PaymentWrite, ServerId, Store, Write},
 };
 
 pub(super) const SECOND: i64 = 1_000;
@@ -196,7 +196,7 @@ pub(super) fn response(number: i64) -> RawJson {
 
 /// Keeps the response of a number under a key.
 pub(super) fn keeping(text: &str, number: i64, created_at: Timestamp, claim: ClaimEnd) -> Change {
-    let keep = Keep { key: key(text), fingerprint: "v2:1".into(), created_at, body: response(number), claim };
+    let keep = NewResponse { key: key(text), fingerprint: "v2:1".into(), created_at, body: response(number), claim };
     Change { idempotency: Some(keep), ..Change::default() }
 }
 

@@ -25,7 +25,7 @@ enum Step {
     Move(u8, u8, u64, i64),
     CheckAt(u8, Option<i64>),
     Review(u8, bool),
-    Keep(u8, u8, i64),
+    NewResponse(u8, u8, i64),
     ClaimKey(u8, u8, i64),
     ReleaseKey(u8, u8),
     AddEndpoint(u8),
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(nth, cause, back, time)| Step::Move(nth, cause, back.saturating_sub(3), time)),
         2 => (nth.clone(), prop::option::of(time.clone())).prop_map(|(nth, time)| Step::CheckAt(nth, time)),
         2 => (nth.clone(), any::<bool>()).prop_map(|(nth, is_needed)| Step::Review(nth, is_needed)),
-        3 => (0..3_u8, 0..5_u8, any_time.clone()).prop_map(|(key, end, time)| Step::Keep(key, end, time)),
+        3 => (0..3_u8, 0..5_u8, any_time.clone()).prop_map(|(key, end, time)| Step::NewResponse(key, end, time)),
         2 => (0..3_u8, 0..3_u8, any_time.clone()).prop_map(|(key, token, time)| Step::ClaimKey(key, token, time)),
         1 => (0..3_u8, 0..3_u8).prop_map(|(key, token)| Step::ReleaseKey(key, token)),
         3 => nth.clone().prop_map(Step::AddEndpoint),
@@ -113,7 +113,7 @@ impl Side {
                 let write = self.sessions[of(nth)].last().map(|before| reviewed(before, is_needed));
                 self.payment(nth, write).await
             }
-            Step::Keep(name, end, time) => {
+            Step::NewResponse(name, end, time) => {
                 let (name, end) = match end {
                     // Nobody claims this key.
                     0 => ("3".to_owned(), ClaimEnd::NotClaimed),
@@ -228,12 +228,12 @@ impl Side {
             read.push(json!(store.deliveries(&scope(), Some(&id), page_of(1, 9)).await.unwrap()));
             let head = store.outbox(&id, 3).await.unwrap();
             read.push(json!((head.ids, head.is_all)));
-            let response = store.kept_response(&key(&nth.to_string())).await.unwrap();
+            let response = store.stored_response(&key(&nth.to_string())).await.unwrap();
             read.push(json!(response.map(|response| (response.body, response.created_at))));
         }
         read.push(json!((store.oldest_in_outbox().await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap())));
-        read.push(json!((store.reviews().await.unwrap(), store.unsettled_refunds().await.unwrap())));
-        read.push(json!(store.figures(&scope(), Currency::Bdt).await.unwrap()));
+        read.push(json!((store.manual_reviews().await.unwrap(), store.manual_settlements().await.unwrap())));
+        read.push(json!(store.totals(&scope(), Currency::Bdt).await.unwrap()));
         // By a server that nobody else is, when every lease has ended.
         for queue in [Queue::FanOut, Queue::Expiry, Queue::GatewayChecks] {
             let claims = store.claim(queue, &lease(9, 3 * DAY), 99).await.unwrap();

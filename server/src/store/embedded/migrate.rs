@@ -20,7 +20,7 @@ use super::{
     codec::{Records, parse},
     keys,
     layout::FORMAT,
-    responses::StoredResponse,
+    responses::ResponseRecord,
     stored::{DataHead, Event, Stored},
     view::View,
 };
@@ -111,7 +111,7 @@ fn expiry(view: &mut View<'_, '_>, key: &[u8], _: &[u8]) -> Result<(), StoreErro
 fn response(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreError> {
     let used = [keys::KEYS_USED, &key[OLD_RESPONSES.len()..]].concat();
     let Some(of) = keys::name_of_used_key(&used) else { return Ok(()) };
-    let response = StoredResponse { of, ..parse(key, json)? };
+    let response = ResponseRecord { of, ..parse(key, json)? };
     view.put(used, &response.created_at)?;
     view.add_responses(keys::bucket(keys::RESPONSES, response.created_at), &[response])
 }

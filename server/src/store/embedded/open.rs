@@ -69,7 +69,7 @@ pub(crate) enum OpenError {
 /// What the engine does not know: the command that restores a store.
 fn advice(error: &journaled_tree::OpenError) -> &'static str {
     match error {
-        journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::HalfAStore { .. } => {
+        journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::Incomplete { .. } => {
             "; payments-server restore makes one of them"
         }
         _ => "",

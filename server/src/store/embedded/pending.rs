@@ -29,7 +29,7 @@ impl View<'_, '_> {
     pub(super) fn fanned_out(&mut self, event: &EventId, after: Option<WebhookId>) -> Result<(), StoreError> {
         let key = keys::pending_event(event);
         match (self.read::<PendingRecord>(&key)?, after) {
-            (Some(untold), Some(after)) => self.put(key, &PendingRecord { after: Some(after), ..untold })?,
+            (Some(pending), Some(after)) => self.put(key, &PendingRecord { after: Some(after), ..pending })?,
             (_, None) => self.remove(key),
             (None, Some(_)) => {}
         }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{codec::Records, keys, packed, stored::read_event, view::View};
 use crate::{
-    domain::KeptResponse,
-    store::{CommitError, Conflict, Keep, StoreError, Write},
+    domain::StoredResponse,
+    store::{CommitError, Conflict, NewResponse, StoreError, Write},
 };
 
 /// The record of a stored response: its body, or the event that has the same data.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredResponse {
+pub(super) struct ResponseRecord {
     /// The name of its idempotency key. Format 3 has it in the record's key alone.
     #[serde(default)]
     pub(super) of: String,
@@ -21,8 +21,8 @@ pub(super) struct StoredResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<RawJson>,
     /// The event whose data is the body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<EventRef>,
+    #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
+    pub(super) event: Option<EventRef>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,27 +36,27 @@ pub(super) fn read(
     records: &impl Records,
     used: &[u8],
     used_at: Timestamp,
-) -> Result<Option<KeptResponse>, StoreError> {
+) -> Result<Option<StoredResponse>, StoreError> {
     let record = keys::bucket(keys::RESPONSES, used_at);
     let of = keys::name_of_used_key(used).unwrap_or_default();
     let response = all_in(&record, &records.bytes(&record)?)?.into_iter().find(|response| response.of == of);
-    let Some(StoredResponse { fingerprint, created_at, body, told, .. }) = response else { return Ok(None) };
-    let body = match (body, told) {
+    let Some(ResponseRecord { fingerprint, created_at, body, event, .. }) = response else { return Ok(None) };
+    let body = match (body, event) {
         (Some(body), _) => body,
         (None, Some(EventRef { payment, event })) => read_event(records, &record, &payment, &event)?.2,
         (None, None) => return Err(StoreError::corrupt(&record, "it has no body")),
     };
-    Ok(Some(KeptResponse { fingerprint, created_at, body }))
+    Ok(Some(StoredResponse { fingerprint, created_at, body }))
 }
 
 /// The responses in a record.
-pub(super) fn all_in(record: &[u8], values: &[u8]) -> Result<Vec<StoredResponse>, StoreError> {
+pub(super) fn all_in(record: &[u8], values: &[u8]) -> Result<Vec<ResponseRecord>, StoreError> {
     packed::values(values).collect::<Result<_, _>>().map_err(|error| StoreError::corrupt(record, error))
 }
 
 impl View<'_, '_> {
-    pub(super) fn keep(&mut self, keep: Keep, writes: &[Write]) -> Result<(), CommitError> {
-        let Keep { key, fingerprint, created_at, body, claim } = keep;
+    pub(super) fn keep(&mut self, keep: NewResponse, writes: &[Write]) -> Result<(), CommitError> {
+        let NewResponse { key, fingerprint, created_at, body, claim } = keep;
         let used = keys::idempotency(&key);
         let of = keys::name_of_used_key(&used).unwrap_or_default();
         if let Some(used_at) = self.check_unused(&used, created_at)? {
@@ -68,21 +68,21 @@ impl View<'_, '_> {
         }
         self.end_claim(&key, &claim)?;
         // A body that equals the data of this change's event is stored once.
-        let told = writes.iter().find_map(|write| {
+        let event = writes.iter().find_map(|write| {
             let Write::Payment(write) = write else { return None };
             let event = write.event.as_ref().filter(|event| event.data == body)?;
             Some(EventRef { payment: write.session.payment.id.clone(), event: event.id.clone() })
         });
-        let body = told.is_none().then_some(body);
+        let body = event.is_none().then_some(body);
         self.put(used, &created_at)?;
-        let response = StoredResponse { of, fingerprint, created_at, body, told };
+        let response = ResponseRecord { of, fingerprint, created_at, body, event };
         Ok(self.add_responses(keys::bucket(keys::RESPONSES, created_at), &[response])?)
     }
 
     /// Checks that a key has no valid response. Returns the time of a response that is no longer valid.
     pub(super) fn check_unused(&self, used: &[u8], now: Timestamp) -> Result<Option<Timestamp>, CommitError> {
         let used_at = self.read(used)?;
-        if let Some(used_at) = used_at.filter(|used_at| KeptResponse::is_fresh_at(*used_at, now)) {
+        if let Some(used_at) = used_at.filter(|used_at| StoredResponse::is_fresh_at(*used_at, now)) {
             let missing = || StoreError::corrupt(used, "its response is not there");
             let kept = read(&**self, used, used_at)?.ok_or_else(missing)?;
             return Err(Conflict::IdempotencyKeyUsed(Box::new(kept)).into());
@@ -91,7 +91,7 @@ impl View<'_, '_> {
     }
 
     /// Appends responses to a record.
-    pub(super) fn add_responses(&mut self, record: Vec<u8>, added: &[StoredResponse]) -> Result<(), StoreError> {
+    pub(super) fn add_responses(&mut self, record: Vec<u8>, added: &[ResponseRecord]) -> Result<(), StoreError> {
         let mut values = self.bytes(&record)?;
         for response in added {
             packed::push_value(&mut values, response).map_err(|error| StoreError::corrupt(&record, error))?;

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, Figures, IdempotencyKey, KeptResponse, KeptToken, KeyHash, Outgoing, PendingEvent,
-        Scope, Session, Workspace,
+        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
+        StoredToken, Totals, Workspace,
     },
     store::{
         Change, Claim, CommitError, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work,
@@ -112,10 +112,10 @@ impl Store for EmbeddedStore {
         self.get(&keys::workspace(&id))
     }
 
-    async fn figures(&self, scope: &Scope, currency: Currency) -> Result<Figures, StoreError> {
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals, StoreError> {
         let balance = self.get(&keys::balance(scope, currency, LedgerAccount::Merchant))?.unwrap_or_default();
         let (volume_minor, payments) = self.get(&keys::volume(scope, currency))?.unwrap_or_default();
-        Ok(Figures { balance_minor: balance, volume_minor, payments })
+        Ok(Totals { balance_minor: balance, volume_minor, payments })
     }
 
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
@@ -126,7 +126,7 @@ impl Store for EmbeddedStore {
         self.each(&keys::apps_of(developer)).collect()
     }
 
-    async fn kept_response(&self, key: &IdempotencyKey) -> Result<Option<KeptResponse>, StoreError> {
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
         let used = keys::idempotency(key);
         let Some(used_at) = self.get(&used)? else { return Ok(None) };
         responses::read(&self.database, &used, used_at)
@@ -136,11 +136,11 @@ impl Store for EmbeddedStore {
         Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session))
     }
 
-    async fn unsettled_refunds(&self) -> Result<Vec<Session>, StoreError> {
+    async fn manual_settlements(&self) -> Result<Vec<Session>, StoreError> {
         self.sessions_under(keys::MANUAL_SETTLEMENTS)
     }
 
-    async fn reviews(&self) -> Result<Vec<Session>, StoreError> {
+    async fn manual_reviews(&self) -> Result<Vec<Session>, StoreError> {
         self.sessions_under(keys::MANUAL_REVIEWS)
     }
 
@@ -160,7 +160,7 @@ impl Store for EmbeddedStore {
         lanes.try_fold(None, |oldest: Option<Timestamp>, lane| Ok(oldest.into_iter().chain(lane?.1).min()))
     }
 
-    async fn gateway_token(&self, name: &str) -> Result<Option<KeptToken>, StoreError> {
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>, StoreError> {
         self.get(&keys::gateway_token(name))
     }
 

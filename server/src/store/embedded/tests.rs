@@ -9,7 +9,7 @@ use crate::{
     ambient::OperatingSystem,
     domain::{ClaimToken, IdempotencyKey, KeyClaim, Scope},
     metrics::Metrics,
-    store::{Change, ClaimEnd, Keep, Store, Write},
+    store::{Change, ClaimEnd, NewResponse, Store, Write},
 };
 
 fn at(hours: i64) -> Timestamp {
@@ -26,9 +26,9 @@ fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new(&scope, "POST", "/webhooks", text)
 }
 
-fn keeping(text: &str, created_at: Timestamp) -> Keep {
+fn keeping(text: &str, created_at: Timestamp) -> NewResponse {
     let body = RawJson::of(&serde_json::json!({"id": "wh_1"})).unwrap();
-    Keep { key: key(text), fingerprint: String::new(), created_at, body, claim: ClaimEnd::NotClaimed }
+    NewResponse { key: key(text), fingerprint: String::new(), created_at, body, claim: ClaimEnd::NotClaimed }
 }
 
 #[tokio::test]

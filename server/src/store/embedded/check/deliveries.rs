@@ -29,7 +29,7 @@ impl Check<'_> {
         let is_pending = outgoing.is_some_and(|outgoing| {
             outgoing.is_pending() && key == keys::outbox(&outgoing.delivery.webhook_id, &outgoing.delivery.id)
         });
-        self.expect(is_pending, key, "owes a delivery that is over or not there");
+        self.expect(is_pending, key, "names a delivery that has ended or does not exist");
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl Check<'_> {
         let Some(PendingRecord { payment, .. }) = self.parse(key, value) else { return Ok(()) };
         let event = keys::id_after(keys::PENDING_EVENTS, key);
         let is_there = event.map_or(Ok(false), |event| self.has_event(&payment, &event))?;
-        self.expect(is_there, key, "is to be told and is not there");
+        self.expect(is_there, key, "names an event that does not exist");
         Ok(())
     }
 }

@@ -6,12 +6,12 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     super::{
         keys,
-        responses::{StoredResponse, all_in},
+        responses::{ResponseRecord, all_in},
     },
     Check,
 };
 use crate::{
-    domain::{KeptResponse, KeyClaim},
+    domain::{KeyClaim, StoredResponse},
     store::StoreError,
 };
 
@@ -39,7 +39,7 @@ impl Check<'_> {
         self.expect(used.is_some(), key, "is on no idempotency key");
         self.expect(claim.until > claim.claimed_at, key, "has a lease that ends before it begins");
         let used_at = used.map_or(Ok(None), |used| self.other::<Timestamp>(&used))?;
-        let is_answered = used_at.is_some_and(|used_at| KeptResponse::is_fresh_at(used_at, claim.claimed_at));
+        let is_answered = used_at.is_some_and(|used_at| StoredResponse::is_fresh_at(used_at, claim.claimed_at));
         self.expect(!is_answered, key, "claims a key that has its response");
         Ok(())
     }
@@ -47,12 +47,12 @@ impl Check<'_> {
     /// Stored responses describe effects that exist, and their keys point back to them.
     pub(super) fn responses(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let responses = all_in(key, value).map_err(|error| self.find(key, error)).unwrap_or_default();
-        for StoredResponse { of, created_at, body, told, .. } in responses {
+        for ResponseRecord { of, created_at, body, event, .. } in responses {
             self.expect(key == keys::bucket(keys::RESPONSES, created_at), key, "has a response of another time");
             let used_at = keys::used(&of).map_or(Ok(None), |used| self.other(&used))?;
             self.expect(used_at == Some(created_at), key, "has a response whose key does not know of it");
-            let is_there = match (body, told) {
-                (None, Some(told)) => self.has_event(&told.payment, &told.event)?,
+            let is_there = match (body, event) {
+                (None, Some(event)) => self.has_event(&event.payment, &event.event)?,
                 (Some(body), None) => self.has_effect(key, &body)?,
                 _ => false,
             };

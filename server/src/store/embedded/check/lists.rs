@@ -59,7 +59,7 @@ impl Check<'_> {
     /// Each session in the time index is open and expires then.
     pub(super) fn expiries(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         for id in packed::lines(value) {
-            let at = self.stored(Some(id))?.and_then(|stored| stored.session.expires_by_itself_at());
+            let at = self.stored(Some(id))?.and_then(|stored| stored.session.unattempted_expiry());
             self.expect(at.is_some_and(|at| key == keys::bucket(keys::EXPIRIES, at)), key, DUE);
         }
         Ok(())

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use self::sums::Sums;
 use super::{keys, stored::Stored};
 use crate::{
-    domain::KeptToken,
+    domain::StoredToken,
     store::{Checked, Finding, StoreError},
 };
 
@@ -80,7 +80,7 @@ impl Check<'_> {
                 let agrees = self.agrees(kind, key, value)?;
                 self.expect(agrees, key, "and its other half do not agree");
             }
-            b"gateway-token" => self.parses::<KeptToken>(key, value),
+            b"gateway-token" => self.parses::<StoredToken>(key, value),
             // Sums are compared when all is read.
             b"balance" | b"volume" | b"count" => {}
             _ if key == keys::REDACTED_UP_TO => self.parses::<DeliveryId>(key, value),

@@ -31,7 +31,7 @@ impl Check<'_> {
         let block = self.get(&StatusBitmap::of(&scope, &payment.status).block(place))?.unwrap_or_default();
         let is_marked = packed::is_set(&block, place % keys::BLOCK);
         self.expect(is_marked, key, format_args!("is not marked at its place {place} among those of its status"));
-        if let Some(at) = session.expires_by_itself_at() {
+        if let Some(at) = session.unattempted_expiry() {
             let expiries = self.get(&keys::bucket(keys::EXPIRIES, at))?.unwrap_or_default();
             let has_end = packed::has_line(&expiries, payment.id.as_str());
             self.expect(has_end, key, "is open and will never expire: its session's end is missing");

@@ -48,7 +48,7 @@ impl Check<'_> {
                 self.expect(
                     is_equal,
                     &key,
-                    format_args!("is kept as {stored:?}, and the records come to {expected:?}"),
+                    format_args!("is stored as {stored:?}, and the records come to {expected:?}"),
                 );
             }
         }
