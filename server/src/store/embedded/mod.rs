@@ -35,6 +35,10 @@ pub(crate) use journaled_tree::{
 use journaled_tree::{Database, Read};
 use prometheus_client::metrics::gauge::Gauge;
 use serde::de::DeserializeOwned;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task,
+};
 
 use self::{codec::Records, view::View};
 pub(crate) use self::{
@@ -78,5 +82,14 @@ fn store_error<E: From<StoreError> + Display>(error: journaled_tree::CommitError
         journaled_tree::CommitError::Refused(error) => error,
         journaled_tree::CommitError::Stopped => StoreError::Stopped.into(),
         error => StoreError::unavailable(error.to_string()).into(),
+    }
+}
+
+/// Runs a read of many records, which may wait for the disk. Meanwhile the runtime moves the thread's other tasks elsewhere, if it
+/// has several threads.
+fn read_many<T>(read: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(read),
+        _ => read(),
     }
 }

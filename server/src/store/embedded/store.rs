@@ -14,7 +14,7 @@ use super::{
     codec::{self, Records},
     deliveries,
     keys::{self, List, StatusBitmap},
-    outbox, pending, responses,
+    outbox, pending, read_many, responses,
     stored::Stored,
     work,
 };
@@ -53,14 +53,14 @@ impl Store for EmbeddedStore {
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
         let (records, leases) = (&self.database, &self.leases);
-        match queue {
+        read_many(|| match queue {
             Queue::FanOut => leases.claim_first(pending::due(records), lease, at_most),
             Queue::Lanes => {
                 leases.claim_first(work::lanes(records).map(|lane| Ok((Work::Lane(lane?.0), None))), lease, at_most)
             }
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
-        }
+        })
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
@@ -137,11 +137,11 @@ impl Store for EmbeddedStore {
     }
 
     async fn manual_settlements(&self) -> Result<Vec<Session>, StoreError> {
-        self.sessions_under(keys::MANUAL_SETTLEMENTS)
+        read_many(|| self.sessions_under(keys::MANUAL_SETTLEMENTS))
     }
 
     async fn manual_reviews(&self) -> Result<Vec<Session>, StoreError> {
-        self.sessions_under(keys::MANUAL_REVIEWS)
+        read_many(|| self.sessions_under(keys::MANUAL_REVIEWS))
     }
 
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
@@ -157,7 +157,9 @@ impl Store for EmbeddedStore {
 
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
         let mut lanes = work::lanes(&self.database);
-        lanes.try_fold(None, |oldest: Option<Timestamp>, lane| Ok(oldest.into_iter().chain(lane?.1).min()))
+        read_many(|| {
+            lanes.try_fold(None, |oldest: Option<Timestamp>, lane| Ok(oldest.into_iter().chain(lane?.1).min()))
+        })
     }
 
     async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>, StoreError> {
@@ -170,10 +172,9 @@ impl Store for EmbeddedStore {
         status: Option<&Status>,
         page: PageRequest,
     ) -> Result<Page<Payment>, StoreError> {
-        let marks = status.map(|status| StatusBitmap::of(scope, status));
-        self.page(&List::payments(scope), marks.as_ref(), page, |id| {
-            Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session.payment))
-        })
+        let bitmap = status.map(|status| StatusBitmap::of(scope, status));
+        let read = |id: &PaymentId| Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session.payment));
+        read_many(|| self.page(&List::payments(scope), bitmap.as_ref(), page, read))
     }
 
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
@@ -216,11 +217,12 @@ impl Store for EmbeddedStore {
             Some(endpoint) => List::deliveries_to(scope, endpoint),
             None => List::deliveries(scope),
         };
-        self.page(&list, None, page, |id| Ok(deliveries::read(&self.database, id)?.map(|outgoing| outgoing.delivery)))
+        let read = |id: &DeliveryId| Ok(deliveries::read(&self.database, id)?.map(|outgoing| outgoing.delivery));
+        read_many(|| self.page(&list, None, page, read))
     }
 
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
-        outbox::head(&self.database, endpoint, at_most)
+        read_many(|| outbox::head(&self.database, endpoint, at_most))
     }
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
