@@ -12,14 +12,14 @@ use crate::{
 };
 
 impl View<'_, '_> {
-    /// Applies the effects of a payment's change. `place` is the payment's place in the list of all payments.
-    pub(super) fn apply_effects(&mut self, id: &PaymentId, place: u64, effects: &Effects) -> Result<(), StoreError> {
+    /// Applies the effects of a payment's change. `position` is the payment's position in the list of all payments.
+    pub(super) fn apply_effects(&mut self, id: &PaymentId, position: u64, effects: &Effects) -> Result<(), StoreError> {
         let Effects { scope, currency, .. } = effects;
         for (status, is_set) in [(effects.status.left(), false), (effects.status.entered(), true)] {
             if let Some(status) = status {
                 let bitmap = StatusBitmap::of(scope, status);
                 self.update(bitmap.count(), |count: u64| if is_set { count + 1 } else { count.saturating_sub(1) })?;
-                self.set_bit(bitmap.block(place), place % keys::BLOCK, is_set)?;
+                self.set_bit(bitmap.block(position), position % keys::BLOCK, is_set)?;
             }
         }
         if let Some(time) = effects.expiry.left() {

@@ -185,8 +185,8 @@ pub(super) const LEAF: u64 = 32;
 /// How many bits of a status bitmap share one record. A page of a status takes one step for each record that it skips.
 pub(super) const BLOCK: u64 = 512;
 
-/// A list in the order of creation, by its name. Each entry keeps its place, counted from 0. Nothing leaves a list, so its
-/// count is the next place.
+/// A list in the order of creation, by its name. Each entry keeps its position, counted from 0. Nothing leaves a list, so its
+/// count is the next position.
 pub(super) struct List(String);
 
 impl List {
@@ -207,16 +207,16 @@ impl List {
         count(&self.0)
     }
 
-    /// The record that names the entries around a place, one in each line.
-    pub(super) fn leaf(&self, place: u64) -> Vec<u8> {
-        part(LISTS, &self.0, place / LEAF)
+    /// The record that names the entries around a position, one in each line.
+    pub(super) fn leaf(&self, position: u64) -> Vec<u8> {
+        part(LISTS, &self.0, position / LEAF)
     }
 }
 
 /// The part of a bitmap's name between the scope and the public status.
 const WITH_STATUS: &str = "/payments.";
 
-/// The payments of one public status: a bit for each place in the list of all payments. Holds its name.
+/// The payments of one public status: a bit for each position in the list of all payments. Holds its name.
 pub(super) struct StatusBitmap(String);
 
 impl StatusBitmap {
@@ -234,9 +234,9 @@ impl StatusBitmap {
         [BITMAPS, self.0.as_bytes(), b"/"].concat()
     }
 
-    /// The record that holds the bit of a place.
-    pub(super) fn block(&self, place: u64) -> Vec<u8> {
-        part(BITMAPS, &self.0, place / BLOCK)
+    /// The record that holds the bit of a position.
+    pub(super) fn block(&self, position: u64) -> Vec<u8> {
+        part(BITMAPS, &self.0, position / BLOCK)
     }
 }
 

@@ -23,7 +23,7 @@ impl journaled_tree::Layout for Layout {
         match (names_others(key), is_put) {
             (true, false) => 0,
             (false, true) => 1,
-            // A status bitmap refers to places of a list, and a count to entries.
+            // A status bitmap refers to positions of a list, and a count to entries.
             (true, true) if key.starts_with(keys::LISTS) => 2,
             (true, true) if !key.starts_with(keys::COUNTS) => 3,
             (true, true) => 4,

@@ -91,12 +91,12 @@ fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreEr
 
 /// Packs list entries, and turns lists by status into bitmaps.
 fn list_entry(view: &mut View<'_, '_>, key: &[u8], id: &[u8]) -> Result<(), StoreError> {
-    let Some((name, place)) = keys::name_and_number(OLD_LISTS, key) else { return Ok(()) };
+    let Some((name, position)) = keys::name_and_number(OLD_LISTS, key) else { return Ok(()) };
     if keys::is_of_a_status(name) {
-        return view.set_bit(keys::part(keys::BITMAPS, name, place / keys::BLOCK), place % keys::BLOCK, true);
+        return view.set_bit(keys::part(keys::BITMAPS, name, position / keys::BLOCK), position % keys::BLOCK, true);
     }
-    // The old entries come in the order of their places, without a gap.
-    view.add_line(keys::part(keys::LISTS, name, place / keys::LEAF), &String::from_utf8_lossy(id))
+    // The old entries come in the order of their positions, without a gap.
+    view.add_line(keys::part(keys::LISTS, name, position / keys::LEAF), &String::from_utf8_lossy(id))
 }
 
 fn expiry(view: &mut View<'_, '_>, key: &[u8], _: &[u8]) -> Result<(), StoreError> {

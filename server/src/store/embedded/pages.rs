@@ -19,36 +19,36 @@ impl EmbeddedStore {
     pub(super) fn page<I: FromStr, T>(
         &self,
         list: &List,
-        marks: Option<&StatusBitmap>,
+        bitmap: Option<&StatusBitmap>,
         request: PageRequest,
         item: impl Fn(&I) -> Result<Option<T>, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let total: u64 = self.get(&marks.map_or_else(|| list.count(), StatusBitmap::count))?.unwrap_or_default();
-        let places = match marks {
-            // Entries that are added while this reads have later places.
+        let total: u64 = self.get(&bitmap.map_or_else(|| list.count(), StatusBitmap::count))?.unwrap_or_default();
+        let positions = match bitmap {
+            // Entries that are added while this reads have later positions.
             None => {
                 let end = total.saturating_sub(request.skipped());
                 (end.saturating_sub(request.limit().into())..end).rev().collect()
             }
-            Some(marks) => self.marked(marks, request.skipped(), request.limit())?,
+            Some(bitmap) => self.positions_in(bitmap, request.skipped(), request.limit())?,
         };
         let mut items = Vec::new();
-        for ids in places.chunk_by(|one, next| one / keys::LEAF == next / keys::LEAF) {
+        for ids in positions.chunk_by(|one, next| one / keys::LEAF == next / keys::LEAF) {
             let leaf = self.database.bytes(&list.leaf(ids[0]))?;
             let leaf: Vec<_> = packed::lines(&leaf).collect();
-            for place in ids {
-                let id = usize::try_from(place % keys::LEAF).ok().and_then(|nth| leaf.get(nth)?.parse().ok());
+            for position in ids {
+                let id = usize::try_from(position % keys::LEAF).ok().and_then(|nth| leaf.get(nth)?.parse().ok());
                 items.extend(id.map(|id| item(&id)).transpose()?.flatten());
             }
         }
         Ok(Page { items, total, page: request.page(), limit: request.limit() })
     }
 
-    /// The places of set bits, latest first, after the first `skip`.
-    fn marked(&self, marks: &StatusBitmap, mut skip: u64, limit: u32) -> Result<Vec<u64>, StoreError> {
-        let blocks = marks.blocks();
+    /// The positions of set bits, latest first, after the first `skip`.
+    fn positions_in(&self, bitmap: &StatusBitmap, mut skip: u64, limit: u32) -> Result<Vec<u64>, StoreError> {
+        let blocks = bitmap.blocks();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for entry in self.database.prefix_rev(&blocks) {
             let (key, block) = entry?;
             let count = packed::count_set(&block);
@@ -58,13 +58,13 @@ impl EmbeddedStore {
             }
             let Some((_, number)) = keys::name_and_number(keys::BITMAPS, &key) else { continue };
             let passed = usize::try_from(std::mem::take(&mut skip)).unwrap_or(usize::MAX);
-            let in_block = packed::set_bits_down(&block).skip(passed).map(|mark| number * keys::BLOCK + mark);
-            places.extend(in_block.take(limit - places.len()));
-            if places.len() >= limit {
+            let in_block = packed::set_bits_down(&block).skip(passed).map(|bit| number * keys::BLOCK + bit);
+            positions.extend(in_block.take(limit - positions.len()));
+            if positions.len() >= limit {
                 break;
             }
         }
-        Ok(places)
+        Ok(positions)
     }
 
     /// The payments that an index names.

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{codec::Records, keys};
 use crate::{domain::Session, store::StoreError};
 
-/// A payment's session, its place in its developer's list of payments, and its events.
+/// A payment's session, its position in its developer's list of payments, and its events.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
-    pub(super) place: u64,
+    #[serde(rename = "place")]
+    pub(super) position: u64,
     pub(super) session: Session,
     #[serde(default)]
     pub(super) events: Vec<Event>,

@@ -94,12 +94,12 @@ impl View<'_, '_> {
         let PaymentWrite { session, effects, postings, event } = write;
         let id = &session.payment.id;
         let at = keys::session(id);
-        let (place, mut events) = match self.read::<Stored>(&at)? {
+        let (position, mut events) = match self.read::<Stored>(&at)? {
             None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
             Some(stored) if stored.session.version + 1 == session.version => {
-                let place = stored.place;
+                let position = stored.position;
                 let events = stored.events_before(&session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
-                (place, events)
+                (position, events)
             }
             _ => return Err(Conflict::Stale.into()),
         };
@@ -114,8 +114,8 @@ impl View<'_, '_> {
         if !postings.is_empty() {
             self.put(keys::postings(id, session.version), &postings)?;
         }
-        self.apply_effects(id, place, &effects)?;
-        self.put(at, &Stored { place, session, events })?;
+        self.apply_effects(id, position, &effects)?;
+        self.put(at, &Stored { position, session, events })?;
         Ok(())
     }
 
@@ -171,10 +171,10 @@ impl View<'_, '_> {
         self.put(key, &outgoing)
     }
 
-    /// Appends to a list and returns the new entry's place.
+    /// Appends to a list and returns the new entry's position.
     fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
-        let place = self.update(list.count(), |count: u64| count + 1)?;
-        self.add_line(list.leaf(place), id)?;
-        Ok(place)
+        let position = self.update(list.count(), |count: u64| count + 1)?;
+        self.add_line(list.leaf(position), id)?;
+        Ok(position)
     }
 }

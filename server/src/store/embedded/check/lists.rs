@@ -20,17 +20,17 @@ const DUE: &str = "is due for a payment that does not wait for it";
 impl Check<'_> {
     /// Each line of a list names a record that belongs there.
     pub(super) fn leaf(&mut self, key: &[u8], value: &[u8], name: &str, number: u64) -> Result<(), StoreError> {
-        for (id, place) in packed::lines(value).zip(number * keys::LEAF..) {
+        for (id, position) in packed::lines(value).zip(number * keys::LEAF..) {
             *self.sums.counts.entry(keys::count(name)).or_default() += 1;
             let belongs = if name.ends_with("/payments") {
                 self.stored(Some(id))?.is_some_and(|stored| {
-                    stored.place == place && key == List::payments(&stored.session.scope()).leaf(place)
+                    stored.position == position && key == List::payments(&stored.session.scope()).leaf(position)
                 })
             } else {
                 let outgoing: Option<Outgoing> = self.named(Some(id), keys::delivery)?;
-                outgoing.is_some_and(|outgoing| lists_of(&outgoing).iter().any(|list| key == list.leaf(place)))
+                outgoing.is_some_and(|outgoing| lists_of(&outgoing).iter().any(|list| key == list.leaf(position)))
             };
-            self.expect(belongs, key, format_args!("names {id} at place {place}, which does not belong there"));
+            self.expect(belongs, key, format_args!("names {id} at position {position}, which does not belong there"));
         }
         Ok(())
     }
@@ -39,20 +39,24 @@ impl Check<'_> {
     pub(super) fn block(&mut self, key: &[u8], value: &[u8], name: &str, number: u64) -> Result<(), StoreError> {
         *self.sums.counts.entry(keys::count(name)).or_default() += packed::count_set(value);
         let scope = keys::scope_of(name);
-        for place in packed::set_bits_down(value).map(|bit| number * keys::BLOCK + bit) {
-            let id = scope.as_ref().map_or(Ok(None), |scope| self.payment_at(scope, place))?;
+        for position in packed::set_bits_down(value).map(|bit| number * keys::BLOCK + bit) {
+            let id = scope.as_ref().map_or(Ok(None), |scope| self.payment_at(scope, position))?;
             let has_it = self.stored(id.as_deref())?.is_some_and(|Stored { session, .. }| {
-                key == StatusBitmap::of(&session.scope(), &session.payment.status).block(place)
+                key == StatusBitmap::of(&session.scope(), &session.payment.status).block(position)
             });
-            self.expect(has_it, key, format_args!("marks place {place}, where no payment of that status is"));
+            self.expect(
+                has_it,
+                key,
+                format_args!("has a bit at position {position}, where no payment of that status is"),
+            );
         }
         Ok(())
     }
 
-    /// The payment at a place of the list.
-    pub(super) fn payment_at(&self, scope: &Scope, place: u64) -> Result<Option<String>, StoreError> {
-        let leaf = self.get(&List::payments(scope).leaf(place))?.unwrap_or_default();
-        let nth = usize::try_from(place % keys::LEAF).unwrap_or(usize::MAX);
+    /// The payment at a position of the list.
+    pub(super) fn payment_at(&self, scope: &Scope, position: u64) -> Result<Option<String>, StoreError> {
+        let leaf = self.get(&List::payments(scope).leaf(position))?.unwrap_or_default();
+        let nth = usize::try_from(position % keys::LEAF).unwrap_or(usize::MAX);
         Ok(packed::lines(&leaf).nth(nth).map(str::to_owned))
     }
 

@@ -20,17 +20,17 @@ use crate::{
 impl Check<'_> {
     pub(super) fn payment(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.checked.payments += 1;
-        let Some(Stored { place, session, events }) = self.parse(key, value) else { return Ok(()) };
+        let Some(Stored { position, session, events }) = self.parse(key, value) else { return Ok(()) };
         let (payment, scope) = (&session.payment, session.scope());
         self.expect(key == keys::session(&payment.id), key, "holds another payment");
         for fault in faults(&session) {
             self.find(key, fault);
         }
-        let is_at_place = self.payment_at(&scope, place)?.as_deref() == Some(payment.id.as_str());
-        self.expect(is_at_place, key, format_args!("is not at its place {place} in the list of payments"));
-        let block = self.get(&StatusBitmap::of(&scope, &payment.status).block(place))?.unwrap_or_default();
-        let is_marked = packed::is_set(&block, place % keys::BLOCK);
-        self.expect(is_marked, key, format_args!("is not marked at its place {place} among those of its status"));
+        let is_at_position = self.payment_at(&scope, position)?.as_deref() == Some(payment.id.as_str());
+        self.expect(is_at_position, key, format_args!("is not at its position {position} in the list of payments"));
+        let block = self.get(&StatusBitmap::of(&scope, &payment.status).block(position))?.unwrap_or_default();
+        let is_marked = packed::is_set(&block, position % keys::BLOCK);
+        self.expect(is_marked, key, format_args!("has no bit at its position {position} for its status"));
         if let Some(at) = session.unattempted_expiry() {
             let expiries = self.get(&keys::bucket(keys::EXPIRIES, at))?.unwrap_or_default();
             let has_end = packed::has_line(&expiries, payment.id.as_str());
