@@ -29,6 +29,8 @@ trait Engine {
     fn store(&self) -> Arc<dyn Store>;
     /// The same store after an orderly end and a start.
     fn restarted(self) -> Self;
+    /// An orderly end. An engine that is still closing fails when the directory of its test is removed.
+    fn end(self);
 }
 
 /// It has no disk: its end is the end of its records, so it goes on.
@@ -46,6 +48,8 @@ impl Engine for Memory {
     fn restarted(self) -> Self {
         self
     }
+
+    fn end(self) {}
 }
 
 struct Embedded {
@@ -60,6 +64,12 @@ impl Embedded {
             EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
         Self { store: Arc::new(store), closing, directory }
     }
+
+    fn close(self) -> TempDir {
+        drop(Arc::into_inner(self.store).unwrap());
+        self.closing.wait();
+        self.directory
+    }
 }
 
 impl Engine for Embedded {
@@ -72,9 +82,11 @@ impl Engine for Embedded {
     }
 
     fn restarted(self) -> Self {
-        drop(Arc::into_inner(self.store).unwrap());
-        self.closing.wait();
-        Self::open(self.directory)
+        Self::open(self.close())
+    }
+
+    fn end(self) {
+        self.close();
     }
 }
 
@@ -105,7 +117,7 @@ macro_rules! contract {
                 async fn $sentence() {
                     let engine = $engine::new();
                     super::$subject::$sentence(engine.store()).await;
-                    check(engine).await;
+                    check(engine).await.end();
                 }
             )*
 
@@ -113,7 +125,9 @@ macro_rules! contract {
             async fn what_a_commit_answered_is_there_after_a_restart() {
                 let engine = $engine::new();
                 let written = super::changes::written(engine.store()).await;
-                assert_eq!(super::changes::read(check(engine).await.store()).await, written);
+                let engine = check(engine).await;
+                assert_eq!(super::changes::read(engine.store()).await, written);
+                engine.end();
             }
         }
     };

@@ -261,6 +261,6 @@ proptest! {
             prop_assert_eq!(one.read().await, other.read().await);
             Ok(())
         })?;
-        runtime.block_on(check(embedded));
+        runtime.block_on(check(embedded)).end();
     }
 }

@@ -51,15 +51,15 @@ mod tests {
         const AT_MOST: usize = 8;
         const ENDED: usize = 1_000;
         let directory = tempfile::tempdir().unwrap();
-        let (database, _closing) = Options::new(directory.path(), Layout).open().unwrap();
+        let (database, closing) = Options::new(directory.path(), Layout).open().unwrap();
         let endpoint = "wh_1".parse::<WebhookId>().unwrap();
         let key = |number| keys::outbox(&endpoint, &delivery(number));
         let all: Vec<_> = (0..ENDED + 2 * AT_MOST).map(key).collect();
-        let owed = database.commit_blocking(|view| {
+        let added = database.commit_blocking(|view| {
             all.into_iter().for_each(|key| view.put(key, []));
             Ok::<_, TreeError>(())
         });
-        owed.unwrap();
+        added.unwrap();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -74,10 +74,12 @@ mod tests {
             });
             while !is_over.load(Ordering::SeqCst) {
                 let head = head(&database, &endpoint, AT_MOST).unwrap();
-                assert!(!head.is_all, "{} are named and at least {} are owed", head.ids.len(), 2 * AT_MOST);
+                assert!(!head.is_all, "{} are named and at least {} are pending", head.ids.len(), 2 * AT_MOST);
             }
         });
         let rest = head(&database, &endpoint, 2 * AT_MOST + 1).unwrap();
         assert_eq!(rest, OutboxHead { ids: (ENDED..ENDED + 2 * AT_MOST).map(delivery).collect(), is_all: true });
+        drop(database);
+        closing.wait();
     }
 }

@@ -44,7 +44,9 @@ async fn a_start_voids_the_claims_on_idempotency_keys_and_keeps_the_responses() 
     store.commit(Change { idempotency: Some(keeping("used", at(0))), ..Change::default() }).await.unwrap();
     drop(store);
     closing.wait();
-    let (store, _) = opened(directory.path());
+    let (store, closing) = opened(directory.path());
     claim(&store, "claimed", 2).await.unwrap();
     assert!(claim(&store, "used", 3).await.is_err());
+    drop(store);
+    closing.wait();
 }
