@@ -181,7 +181,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let mut journal = Journal::create(&within("journal")).unwrap();
-        // A clock that stepped forward and back, of a version that wrote down what it said.
+        // An earlier version recorded times as its clock gave them, also when the clock stepped back.
         for millis in [1_000, 9_000, 2_000, 3_000] {
             let mut writes = Writes::new();
             set_number(&mut writes, COMMITTED_AT, millis);

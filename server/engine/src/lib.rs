@@ -1,8 +1,8 @@
 //! Durable, ordered bytes in one directory, for one process.
 //!
 //! A commit is answered when a journal holds it and the journal is synced. Behind the journal stands a tree (sled), which
-//! makes keys quick to find and need not be durable: whatever a crash leaves of it, the journal brings it up to date, or
-//! rebuilds it. Commits that wait at the same time share one sync.
+//! finds keys quickly and need not be durable: after a crash the journal brings it up to date, or rebuilds it. Commits that
+//! wait at the same time share one sync.
 //!
 //! ```
 //! use journaled_tree::{CommitError, Layout, Options, Read, TreeError};

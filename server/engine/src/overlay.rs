@@ -50,7 +50,7 @@ impl Overlay {
     }
 
     /// Drops the batches up to this number: the tree has them. The last batch stays until the next is pushed, since that
-    /// one's changes read much of what this one wrote.
+    /// batch's changes read much of what this one wrote.
     pub(crate) fn applied(&self, number: u64) {
         let mut batches = self.batches.write().unwrap_or_else(PoisonError::into_inner);
         let over = batches.iter().take(batches.len() - 1).take_while(|batch| batch.number <= number).count();

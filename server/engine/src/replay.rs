@@ -6,7 +6,7 @@ use crate::{
     writes::{APPLIED, Writes, bytes_of, set_number},
 };
 
-/// Entries are applied together, about so many bytes of them.
+/// About how many bytes of entries are applied together.
 const BYTES_AT_A_TIME: usize = 8 * 1024 * 1024;
 
 /// Applies entries, many at a time: a key that most of them write is then written once.

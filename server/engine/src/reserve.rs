@@ -1,7 +1,7 @@
 //! Room on the disk that is the tree's alone.
 //!
-//! The tree writes a batch some time after it was answered and cannot go on where that fails. So a batch is taken only
-//! while there is room for it to be written, whatever else fills the disk meanwhile.
+//! The tree writes a batch some time after the batch was answered, and cannot go on if that write fails. So the engine takes a
+//! batch only while the disk has reserved room for it.
 
 use std::{io, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(crate) struct Reserve {
     bytes: u64,
     /// The file's length at the last look.
     length: u64,
-    /// Up to where its blocks are its own.
+    /// The offset up to which blocks are allocated.
     until: u64,
 }
 
@@ -36,7 +36,7 @@ impl Reserve {
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
         if is_shorter || length + self.bytes / 2 > self.until {
             match fallocate(&self.file.file, FallocateFlags::KEEP_SIZE, length, self.bytes) {
-                // Some file systems know no such thing; there a full disk stops the engine.
+                // Some file systems cannot allocate ahead. On those, a full disk stops the engine.
                 Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + self.bytes,
                 Err(error) => return Err(error.into()),
             }

@@ -1,7 +1,7 @@
 //! The tree: ordered bytes on the disk, by sled. No other file names it.
 //!
-//! sled 0.34.7 does not sync what it calls flushed (`sync_file_range` neither waits for the drive nor covers the file's
-//! metadata), refuses for ever what a crash during its own start left, and panics on some kinds of damage. So a start tidies
+//! sled 0.34.7 does not sync when it flushes (`sync_file_range` neither waits for the drive nor covers the file's metadata).
+//! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start tidies
 //! up before it, a checkpoint syncs sled's files beside it, and durability rests on the journal.
 
 use std::{
@@ -54,7 +54,7 @@ impl Tree {
         remove_unfinished_snapshots(directory)?;
         let tree = Self::open_when_unlocked(directory, layout)?;
         sync_files(directory)?;
-        // A power cut can take what was written first and leave the rest.
+        // A power cut can drop the first writes and leave later ones.
         if !tree.db.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));
         }
@@ -193,7 +193,7 @@ pub(crate) fn sync_closed(directory: &Path) -> io::Result<()> {
     sync_files(directory)
 }
 
-/// Opens it as it is. sled panics on some kinds of damage where it should say so.
+/// Opens it as it is. On some kinds of damage sled panics instead of returning an error.
 fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
     // What sled has not written is in the journal, so it need not write it twice a second.
     let config = sled::Config::new()
@@ -209,7 +209,7 @@ fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
 }
 
 /// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,
-/// if it is torn, refuse for ever. Until it is renamed a snapshot was never begun, so it may go.
+/// if it is torn, refuse for ever. sled uses a snapshot only after the rename, so an unfinished one can be removed.
 fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

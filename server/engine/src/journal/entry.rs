@@ -99,7 +99,7 @@ pub(super) fn read_entries(
     Ok((bytes.len() - rest.len()) as u64)
 }
 
-/// Whether a whole entry stands somewhere behind `end`, where entry `last`, the last one that can be read, ends.
+/// Whether a whole entry follows somewhere after `end`. Entry `last`, the last readable one, ends there.
 pub(super) fn is_entry_behind(bytes: &[u8], end: u64, last: u64) -> bool {
     let rest = rest_from(bytes, end);
     // A later entry's number is larger, by one for each entry between, and an entry has at least 16 bytes. So the text of a

@@ -55,7 +55,7 @@ impl JournalFile {
         let mut bytes = Vec::new();
         (&file).take((MAGIC.len() + ENTRY_HEAD_BYTES) as u64).read_to_end(&mut bytes)?;
         if is_blank(&bytes) {
-            // Only zeros where its first entry would begin: all of it tells damage from a file never used.
+            // Its first entry is zeros. Only the whole file tells damage from a file that was never used.
             file.read_to_end(&mut bytes)?;
         }
         Ok(is_blank(&bytes))

@@ -31,7 +31,7 @@ pub(crate) struct Journal {
     pub(crate) list: FileList,
     path: PathBuf,
     file: File,
-    /// Tells the open file from every other, whatever their names.
+    /// Identifies the open file, whatever its name.
     identity: (u64, u64),
     /// Where the last entry ends.
     pub(crate) length: u64,
