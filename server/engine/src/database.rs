@@ -93,7 +93,7 @@ pub struct Closing {
 impl Closing {
     /// Waits until everything is on the disk, once the [`Database`] is dropped.
     pub fn wait(self) {
-        // A panic in one of them has stopped the engine.
+        // A panic in the committer or the applier has stopped the engine. Without the archivist files stay uncompressed.
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         if self.stop.has_stopped() {
             return;

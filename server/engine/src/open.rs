@@ -105,6 +105,7 @@ impl Options {
         let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
         let file = Arc::new(TreeFile::open(&tree)?);
         let is_closing = Arc::default();
+        let committed_at = overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default();
         let (archivist, archiving) = journal::start_archivist(journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
         let _ = archivist.send(journal.list.clone());
@@ -113,7 +114,7 @@ impl Options {
             archivist,
             applier,
             reserve: Reserve::new(file, self.reserve_bytes),
-            committed_at: overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default(),
+            committed_at,
             overlay: overlay.clone(),
             journal,
             file_bytes: self.journal_file_bytes,

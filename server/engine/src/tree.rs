@@ -62,10 +62,14 @@ impl Tree {
     }
 
     fn open_when_unlocked(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
-        if directory.join(FILE).exists() && TreeFile::open(directory)?.wait_until_unlocked().is_err() {
-            return Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() });
-        }
-        Ok(Self { db: open_once(directory)?, layout: Arc::clone(layout) })
+        let begun = Instant::now();
+        let db = loop {
+            match open_once(directory) {
+                Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+                opened => break opened?,
+            }
+        };
+        Ok(Self { db, layout: Arc::clone(layout) })
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
@@ -203,6 +207,9 @@ fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
         .flush_every_ms(None);
     match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
         Ok(Ok(db)) => Ok(db),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
+            Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
+        }
         Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
         Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
     }
@@ -225,10 +232,10 @@ fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
 /// Syncs the files of a directory and their names; sled syncs neither its settings nor names.
 fn sync_files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
+        let entry = entry?;
         // sled removes the files of large pages as it goes.
-        if path.is_file()
-            && let Some(file) = if_there(File::open(&path))?
+        if entry.file_type()?.is_file()
+            && let Some(file) = if_there(File::open(entry.path()))?
         {
             file.sync_all()?;
         }

@@ -150,6 +150,7 @@ impl Store for Sandboxed {
         let mut head = self.lasting.outbox(endpoint, at_most).await?;
         let other = self.sandbox.store().outbox(endpoint, at_most).await?;
         head.ids.extend(other.ids);
+        head.ids.sort();
         Ok(OutboxHead { is_all: head.is_all && other.is_all, ..head })
     }
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {

@@ -150,7 +150,7 @@ impl Files {
         }
         if !closed[current].is_there() {
             // Nothing of it is needed if the next one begins with an entry that is, or before it.
-            if closed[current + 1].first > after + 1 {
+            if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
                 return Err(closed[current].gone());
             }
             current += 1;

@@ -105,7 +105,7 @@ impl Journal {
     }
 
     /// Begins a new file and removes earlier ones without entries after number `needed_after`. Only when everything so far is
-    /// durable elsewhere. If that fails the present file goes on.
+    /// durable elsewhere. After an error the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
         let file = begin_file(&self.directory, first)?;
@@ -113,20 +113,32 @@ impl Journal {
         list.files.push(first);
         let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
         list.files.drain(..superseded);
-        // From here on a start continues the new file. If this fails, a start may find it listed and without an entry, and
-        // continues the one before.
-        if let Err(error) = list.write(&self.directory) {
-            // Nobody knows whether a start finds the new list; if it does, the file must stay.
-            if !FileList::read(&self.directory)?.is_some_and(|list| list.has(first)) {
-                let _ = fs::remove_file(file_in(&self.directory, first));
+        let next = Self::of_file(&self.directory, list, file, self.last)?;
+        if let Err(error) = next.list.write(&self.directory) {
+            if FileList::read(&self.directory)?.as_ref() != Some(&next.list) {
+                let _ = fs::remove_file(&next.path);
+                return Err(error.into());
             }
-            return Err(error.into());
+            // The list has its name, and only a power cut decides which list a start finds. With either list it continues the
+            // new file, if no file of the old list is removed.
+            tracing::warn!(%error, "the list of journal files could not be synced");
+            *self = next;
+            return Ok(());
         }
-        *self = Self::of_file(&self.directory, list, file, self.last)?;
-        for file in files_in(&self.directory)?.iter().filter(|file| !self.list.has(file.first)) {
+        *self = next;
+        if let Err(error) = self.remove_superseded() {
+            tracing::warn!(%error, "old journal files could not be removed; trying again when the next file begins");
+        }
+        Ok(())
+    }
+
+    /// Removes the files before the first one of the list.
+    fn remove_superseded(&self) -> io::Result<()> {
+        let oldest = self.list.files.first().copied().unwrap_or(0);
+        for file in files_in(&self.directory)?.iter().filter(|file| file.first < oldest) {
             file.remove()?;
         }
-        Ok(sync_directory(&self.directory)?)
+        sync_directory(&self.directory)
     }
 }
 

@@ -69,11 +69,14 @@ impl Bkash {
         Err(self.client.unanswered("another server is requesting a token"))
     }
 
-    /// Drops a token that bKash refused.
+    /// Drops a token that bKash refused, unless another server is replacing it now.
     pub(super) async fn drop_token(&self, refused: &SecretString) -> Result<(), GatewayError> {
         let _requesting = self.tokens.requesting.lock().await;
         let record = self.token_record().await?;
         let stored = self.open(record.token.as_deref());
+        if self.is_leased_to_another(&record, self.tokens.ambient.now()) {
+            return Ok(());
+        }
         if stored.is_some_and(|stored| stored.expose_secret() == refused.expose_secret()) {
             self.save_token(StoredToken { token: None, refresh: None, expires_at: None, ..record }).await?;
         }
@@ -87,9 +90,7 @@ impl Bkash {
             let why = "two tokens were requested within the hour, and bKash blocks a credential that requests more";
             return Err(self.client.unanswered(why));
         }
-        // This process requests one token at a time, so a lease of its own is left from a request that was cancelled.
-        let is_ours = record.requesting.as_ref() == Some(&self.tokens.process);
-        if !is_ours && record.requesting_until.is_some_and(|until| now < until) {
+        if self.is_leased_to_another(&record, now) {
             return Ok(None);
         }
         // Store the request before it is sent: it counts even after a crash, and only one server may send it.
@@ -109,6 +110,13 @@ impl Bkash {
         }
         self.save_token(record).await?;
         granted.map(|granted| granted.id_token)
+    }
+
+    /// Whether another server requests a token now. This process requests one at a time, so a lease of its own is left from a
+    /// request that was cancelled.
+    fn is_leased_to_another(&self, record: &StoredToken, now: Timestamp) -> bool {
+        record.requesting.as_ref() != Some(&self.tokens.process)
+            && record.requesting_until.is_some_and(|until| now < until)
     }
 
     /// Requests a token from bKash, with the old refresh token if there is one.

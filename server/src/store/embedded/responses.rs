@@ -39,7 +39,11 @@ pub(super) fn read(
 ) -> Result<Option<StoredResponse>, StoreError> {
     let record = keys::bucket(keys::RESPONSES, used_at);
     let of = keys::name_of_used_key(used).unwrap_or_default();
-    let response = all_in(&record, &records.bytes(&record)?)?.into_iter().find(|response| response.of == of);
+    let bytes = records.bytes(&record)?;
+    // A damaged value behind it does not hide a response.
+    let mut responses = packed::values::<ResponseRecord>(&bytes);
+    let response = responses.find(|response| response.as_ref().map_or(true, |response| response.of == of)).transpose();
+    let response = response.map_err(|error| StoreError::corrupt(&record, error))?;
     let Some(ResponseRecord { fingerprint, created_at, body, event, .. }) = response else { return Ok(None) };
     let body = match (body, event) {
         (Some(body), _) => body,

@@ -53,14 +53,15 @@ impl Store for EmbeddedStore {
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
         let (records, leases) = (&self.database, &self.leases);
-        read_many(|| match queue {
+        match queue {
             Queue::FanOut => leases.claim_first(pending::due(records), lease, at_most),
             Queue::Lanes => {
-                leases.claim_first(work::lanes(records).map(|lane| Ok((Work::Lane(lane?.0), None))), lease, at_most)
+                let lanes = work::lanes(records).map(|lane| Ok((Work::Lane(lane?.0), None)));
+                read_many(|| leases.claim_first(lanes, lease, at_most))
             }
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
-        })
+        }
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     super::{
-        keys,
+        keys, packed,
         responses::{ResponseRecord, all_in},
     },
     Check,
@@ -25,9 +25,10 @@ impl Check<'_> {
     pub(super) fn used(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(used_at) = self.parse(key, value) else { return Ok(()) };
         let record = keys::bucket(keys::RESPONSES, used_at);
-        let responses = all_in(&record, &self.get(&record)?.unwrap_or_default()).unwrap_or_default();
+        let values = self.get(&record)?.unwrap_or_default().into_owned();
         let name = keys::name_of_used_key(key);
-        let is_there = responses.into_iter().any(|response| Some(response.of) == name);
+        let mut responses = packed::values::<ResponseRecord>(&values).flatten();
+        let is_there = responses.any(|response| Some(response.of) == name);
         self.expect(is_there, key, "was used and has no response");
         Ok(())
     }
