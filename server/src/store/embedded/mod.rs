@@ -85,8 +85,8 @@ fn store_error<E: From<StoreError> + Display>(error: journaled_tree::CommitError
     }
 }
 
-/// Runs a read of many records, which may wait for the disk. Meanwhile the runtime moves the thread's other tasks elsewhere, if it
-/// has several threads.
+/// Runs a rare read of many records, which may wait for the disk. Meanwhile the runtime moves the thread's other tasks elsewhere,
+/// if it has several threads. A page is too quick for that: moving the tasks would make it a third dearer.
 fn read_many<T>(read: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => task::block_in_place(read),

@@ -175,7 +175,7 @@ impl Store for EmbeddedStore {
     ) -> Result<Page<Payment>, StoreError> {
         let bitmap = status.map(|status| StatusBitmap::of(scope, status));
         let read = |id: &PaymentId| Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session.payment));
-        read_many(|| self.page(&List::payments(scope), bitmap.as_ref(), page, read))
+        self.page(&List::payments(scope), bitmap.as_ref(), page, read)
     }
 
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
@@ -219,11 +219,11 @@ impl Store for EmbeddedStore {
             None => List::deliveries(scope),
         };
         let read = |id: &DeliveryId| Ok(deliveries::read(&self.database, id)?.map(|outgoing| outgoing.delivery));
-        read_many(|| self.page(&list, None, page, read))
+        self.page(&list, None, page, read)
     }
 
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
-        read_many(|| outbox::head(&self.database, endpoint, at_most))
+        outbox::head(&self.database, endpoint, at_most)
     }
 
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
