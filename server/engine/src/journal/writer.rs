@@ -200,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn a_rotation_that_cannot_remove_an_old_file_goes_on_in_the_new_one() {
+        let (_held, directory, mut journal) = new_journal();
+        journal.append(&batch("a", Some("1"))).unwrap();
+        journal.rotate(0).unwrap();
+        journal.append(&batch("b", Some("2"))).unwrap();
+        // A directory cannot be removed as a file.
+        let old = file_in(&directory, 1);
+        fs::remove_file(&old).unwrap();
+        fs::create_dir(&old).unwrap();
+        journal.rotate(u64::MAX).unwrap();
+        assert_eq!((&*journal.list.files, journal.length), (&[3][..], EMPTY_BYTES));
+        assert_eq!(journal.append(&batch("c", Some("3"))).unwrap(), 3);
+        fs::remove_dir(&old).unwrap();
+        assert_eq!(entries_after(&directory, 2).unwrap(), [(3, batch("c", Some("3")))]);
+    }
+
+    #[test]
     fn a_rotation_that_fails_at_any_step_keeps_all_entries() {
         // A directory in the way of a name fails the call that would make it.
         for in_the_way in ["journal/00000000000000000002.journal.unfinished", "journal.json.unfinished", "journal.json"]
