@@ -21,17 +21,17 @@ impl Service {
     pub(crate) async fn prune(self: Arc<Self>) {
         poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
-            self.prune_one(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
-            self.prune_one(Prunable::KeyClaims, now, BATCH_SIZE).await;
+            self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
+            self.prune_older(Prunable::KeyClaims, now, BATCH_SIZE).await;
             if let Some(before) = self.settings.delivery_body_days.and_then(|days| days_before(days, now)) {
-                self.prune_one(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
+                self.prune_older(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
             }
         })
         .await;
     }
 
     /// Prunes all records older than `before`, in batches.
-    async fn prune_one(&self, what: Prunable, before: Timestamp, batch_size: usize) {
+    async fn prune_older(&self, what: Prunable, before: Timestamp, batch_size: usize) {
         loop {
             match self.store.prune(what, before, batch_size).await {
                 Ok(0) => return,
