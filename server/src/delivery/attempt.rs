@@ -123,7 +123,7 @@ impl Attempts {
             let under = vec![claim.clone()];
             let change = Change { under, ..Change::of(Write::DeliveryEnded(Box::new(outgoing.clone()))) };
             match self.store.commit(change).await {
-                Ok(()) => return true,
+                Ok(_) => return true,
                 Err(CommitError::Conflict(conflict)) => {
                     tracing::warn!(%conflict, delivery = %id, "delivery attempt not logged; another server makes its own");
                     return false;

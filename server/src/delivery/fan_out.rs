@@ -156,7 +156,7 @@ async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, change: Chan
     };
     let endpoints: Vec<_> = change.writes.iter().filter_map(endpoint_of).collect();
     match store.commit(change).await {
-        Ok(()) => {
+        Ok(_) => {
             for endpoint in &endpoints {
                 dispatcher.start_lane(endpoint).await;
             }

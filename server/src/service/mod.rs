@@ -30,7 +30,7 @@ use crate::{
     ambient::Ambient,
     delivery::{FanOutSignal, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways},
-    store::{Change, CommitError, Conflict, ServerId, Store, StoreError, Write},
+    store::{Change, CommitError, Conflict, ServerId, Store, StoreError},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
@@ -72,7 +72,7 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
-    /// Wakes the fan-out worker after a commit with an event.
+    /// Wakes the fan-out worker when an event became pending.
     pub(crate) fan_out: Arc<FanOutSignal>,
     /// The owner of this process's claims.
     pub(crate) server: ServerId,
@@ -82,12 +82,9 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Commits a change, then wakes the fan-out worker if the change has an event.
+    /// Commits a change, then wakes the fan-out worker if an event became pending.
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        let has_event = |write: &Write| matches!(write, Write::Payment(write) if write.event.is_some());
-        let has_event = change.writes.iter().any(has_event);
-        self.store.commit(change).await?;
-        if has_event {
+        if self.store.commit(change).await?.has_pending_event {
             self.fan_out.notify();
         }
         Ok(())

@@ -25,6 +25,13 @@ impl Change {
     }
 }
 
+/// What a change led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Committed {
+    /// Whether an event became pending, so that the fan-out has work.
+    pub(crate) has_pending_event: bool,
+}
+
 /// A response to store.
 #[derive(Debug)]
 pub(crate) struct NewResponse {

@@ -14,7 +14,7 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, ClaimEnd, CommitError, Conflict, Due, EventWrite, Lease, Leases, NewResponse, OutboxHead,
+    Change, Claim, ClaimEnd, CommitError, Committed, Conflict, Due, EventWrite, Lease, Leases, NewResponse, OutboxHead,
     PaymentWrite, Prunable, Queue, Store, StoreError, Work, Write,
 };
 use crate::domain::{
@@ -260,13 +260,15 @@ impl Tables {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         self.change(|tables| {
+            let pending_before = tables.pending_events.len();
             if change.under.iter().any(|claim| !self.leases.holds(claim)) {
                 return Err(Conflict::WorkLost.into());
             }
             change.idempotency.into_iter().try_for_each(|keep| tables.keep(keep))?;
-            change.writes.into_iter().try_for_each(|write| tables.write(write))
+            change.writes.into_iter().try_for_each(|write| tables.write(write))?;
+            Ok(Committed { has_pending_event: tables.pending_events.len() > pending_before })
         })
     }
 

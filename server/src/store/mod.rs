@@ -53,7 +53,7 @@
 //!     few milliseconds late. What is due within these milliseconds comes in either order.
 //! 19. Of two events of one payment, `claim` does not return the later one while another server holds the earlier one.
 //! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
-//!     writes of the same change add count too.
+//!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!
 //! Pruning:
 //!
@@ -86,7 +86,7 @@ use crate::domain::{
     StoredToken, Totals, Workspace,
 };
 
-pub(crate) use change::{Change, ClaimEnd, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
+pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
@@ -96,7 +96,7 @@ pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, Main
 #[async_trait]
 pub(crate) trait Store: Send + Sync + 'static {
     /// Makes a change durable as a whole, if its conditions hold.
-    async fn commit(&self, change: Change) -> Result<(), CommitError>;
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError>;
 
     /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>>;

@@ -11,7 +11,7 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, CommitError, Lease, Maintenance, OutboxHead, Prunable, Queue, Result, Store, Write,
+    Change, Claim, CommitError, Committed, Lease, Maintenance, OutboxHead, Prunable, Queue, Result, Store, Write,
     disposable::Disposable,
 };
 use crate::domain::{
@@ -82,7 +82,7 @@ macro_rules! of_either {
 
 #[async_trait]
 impl Store for Sandboxed {
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         match self.is_of_sandbox(&change).await? {
             true => self.sandbox.store().commit(change).await,
             false => self.lasting.commit(change).await,

@@ -33,7 +33,7 @@ pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_o
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
     for outcome in outcomes {
         match outcome {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(used))) => assert_eq!(used.body, kept),
             Err(other) => panic!("{other}"),
         }

@@ -12,7 +12,9 @@ use crate::{
         ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, ManualReview, Outgoing, Scope,
         Session, Workspace,
     },
-    store::{Change, ClaimEnd, CommitError, EventWrite, Lease, NewResponse, PaymentWrite, ServerId, Store, Write},
+    store::{
+        Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentWrite, ServerId, Store, Write,
+    },
 };
 
 pub(super) const SECOND: i64 = 1_000;
@@ -41,14 +43,14 @@ pub(super) fn workspace(version: u64) -> Workspace {
 }
 
 /// Commits writes that stand under no condition but their own.
-pub(super) async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) -> Result<(), CommitError> {
+pub(super) async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) -> Result<Committed, CommitError> {
     store.commit(Change { writes, ..Change::default() }).await
 }
 
 /// What came of a commit, in the words of its conflict.
-pub(super) fn outcome(committed: Result<(), CommitError>) -> String {
+pub(super) fn outcome(committed: Result<Committed, CommitError>) -> String {
     match committed {
-        Ok(()) => "committed".into(),
+        Ok(_) => "committed".into(),
         Err(CommitError::Conflict(conflict)) => conflict.to_string(),
         Err(CommitError::Store(error)) => panic!("{error}"),
     }

@@ -111,9 +111,10 @@ pub(super) async fn an_endpoint_committed_before_a_payments_change_receives_its_
     let new = new_payment(1, at(0));
     let paid = paid(&new.session, at(SECOND));
     let event = paid.event.as_ref().unwrap().id.clone();
-    commit(&store, vec![payment(new)]).await.unwrap();
-    commit(&store, vec![added(endpoint(1), 9)]).await.unwrap();
-    commit(&store, vec![payment(paid)]).await.unwrap();
+    let became_pending = async |write| commit(&store, vec![write]).await.unwrap().has_pending_event;
+    assert!(!became_pending(payment(new)).await);
+    assert!(!became_pending(added(endpoint(1), 9)).await);
+    assert!(became_pending(payment(paid)).await);
     assert_eq!(works(&claim(&store, Queue::FanOut, 1, 0).await), [Work::FanOut(event.clone())], "only the later event");
     let (_, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();
     assert_eq!(endpoints[0].endpoint.id, endpoint(1).endpoint.id);
@@ -126,7 +127,9 @@ pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store
     let (paid, event) = (paid(&new.session, at(SECOND)), new.event.as_ref().unwrap().id.clone());
     commit(&store, vec![added(elsewhere, 9), payment(new), added(endpoint(2), 9)]).await.unwrap();
     assert!(store.pending_event(&event, 9).await.unwrap().is_none(), "the endpoint came after it");
-    commit(&store, vec![Write::EndpointRemoved(Box::new(endpoint(2))), payment(paid)]).await.unwrap();
+    let removed = Write::EndpointRemoved(Box::new(endpoint(2)));
+    let committed = commit(&store, vec![removed, payment(paid)]).await.unwrap();
+    assert!(!committed.has_pending_event);
     assert_eq!(claim(&store, Queue::FanOut, 1, DAY).await, []);
 }
 

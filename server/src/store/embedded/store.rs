@@ -24,14 +24,14 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store, StoreError, Work,
-        Write,
+        Change, Claim, CommitError, Committed, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store,
+        StoreError, Work, Write,
     },
 };
 
 #[async_trait]
 impl Store for EmbeddedStore {
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let leases = Arc::clone(&self.leases);
         let added = change.writes.iter().map(|write| match write {
             Write::Delivery(made) => i64::from(made.is_pending()),
@@ -39,16 +39,16 @@ impl Store for EmbeddedStore {
             _ => 0,
         });
         let added = added.sum();
-        self.write(move |view| {
+        let committed = self.write(move |view| {
             // Claims end by themselves; they are looked at when the change is decided.
             if change.under.iter().any(|claim| !leases.holds(claim)) {
                 return Err(Conflict::WorkLost.into());
             }
             view.apply(change)
-        })
-        .await?;
+        });
+        let committed = committed.await?;
         self.outbox.inc_by(added);
-        Ok(())
+        Ok(committed)
     }
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {

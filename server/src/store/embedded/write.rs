@@ -14,19 +14,24 @@ use super::{
 };
 use crate::{
     domain::Outgoing,
-    store::{Change, CommitError, Conflict, EventWrite, PaymentWrite, StoreError, Write},
+    store::{Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write},
 };
 
 impl View<'_, '_> {
     /// Writes a change, if its conditions hold.
-    pub(super) fn apply(&mut self, change: Change) -> Result<(), CommitError> {
+    pub(super) fn apply(&mut self, change: Change) -> Result<Committed, CommitError> {
         if let Some(keep) = change.idempotency {
             self.keep(keep, &change.writes)?;
         }
-        change.writes.into_iter().try_for_each(|write| self.write(write))
+        let mut has_pending_event = false;
+        for write in change.writes {
+            has_pending_event |= self.write(write)?;
+        }
+        Ok(Committed { has_pending_event })
     }
 
-    fn write(&mut self, write: Write) -> Result<(), CommitError> {
+    /// Returns whether an event became pending.
+    fn write(&mut self, write: Write) -> Result<bool, CommitError> {
         match write {
             Write::Workspace(workspace) => {
                 let id = workspace.id.to_string();
@@ -37,7 +42,7 @@ impl View<'_, '_> {
                 self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.0.to_vec());
                 self.put_next(keys::api_key(&hash), key.version, &key)?;
             }
-            Write::Payment(write) => self.payment(*write)?,
+            Write::Payment(write) => return self.payment(*write),
             Write::Delivery(outgoing) => self.delivery(*outgoing)?,
             Write::EndpointAdded { endpoint, at_most } => {
                 if self.count_prefix(&keys::endpoints_of(&endpoint.scope()), at_most)? == at_most {
@@ -66,7 +71,7 @@ impl View<'_, '_> {
                 self.put_delivery(*ended)?;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Writes a record whose version must be the next one.
@@ -90,7 +95,8 @@ impl View<'_, '_> {
         Ok(self.read::<Head>(key)?.map(|head| head.version))
     }
 
-    fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
+    /// Returns whether its event became pending.
+    fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
         let PaymentWrite { session, effects, postings, event } = write;
         let id = &session.payment.id;
         let at = keys::session(id);
@@ -103,8 +109,10 @@ impl View<'_, '_> {
             }
             _ => return Err(Conflict::Stale.into()),
         };
+        let mut is_pending = false;
         if let Some(EventWrite { id: event, kind, created_at, data }) = event {
-            if self.count_prefix(&keys::endpoints_of(&effects.scope), 1)? > 0 {
+            is_pending = self.count_prefix(&keys::endpoints_of(&effects.scope), 1)? > 0;
+            if is_pending {
                 self.put(keys::pending_event(&event), &PendingRecord { payment: id.clone(), after: None })?;
             }
             // Data that equals the payment is not stored a second time.
@@ -116,7 +124,7 @@ impl View<'_, '_> {
         }
         self.apply_effects(id, position, &effects)?;
         self.put(at, &Stored { position, session, events })?;
-        Ok(())
+        Ok(is_pending)
     }
 
     /// Redacts the bodies of at most `at_most` deliveries that were made before a time, oldest first. Returns how many deliveries
