@@ -74,6 +74,7 @@ mod maintenance;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod sandboxed;
+mod stored_event;
 
 use async_trait::async_trait;
 use payments_core::{
@@ -91,6 +92,7 @@ pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
+pub(crate) use stored_event::StoredEvent;
 
 /// The records of the server, and the work that waits.
 #[async_trait]

@@ -2,7 +2,7 @@
 //! however many endpoints get it.
 
 use journaled_tree::{Entry, TreeError};
-use payments_core::{DeliveryId, Envelope, RawJson};
+use payments_core::DeliveryId;
 
 use super::{
     codec::{Records, parse},
@@ -15,8 +15,7 @@ use crate::{domain::Outgoing, store::StoreError};
 fn whole(records: &impl Records, key: &[u8], mut stored: Outgoing) -> Result<Outgoing, StoreError> {
     let (Some(payment), Some(id)) = (&stored.payment, &stored.event) else { return Ok(stored) };
     let (_, event, data) = read_event(records, key, payment, id)?;
-    let envelope = Envelope { id, event: event.event, created_at: event.created_at, data: &data };
-    stored.delivery.payload = RawJson::of(&envelope).map_err(|error| StoreError::corrupt(key, error))?;
+    event.fill(&mut stored, &data).map_err(|error| StoreError::corrupt(key, error))?;
     Ok(stored)
 }
 

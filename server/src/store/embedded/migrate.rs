@@ -21,10 +21,10 @@ use super::{
     keys,
     layout::FORMAT,
     responses::ResponseRecord,
-    stored::{DataHead, Event, Stored},
+    stored::{DataHead, Stored},
     view::View,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, StoredEvent};
 
 /// How many old records a step converts.
 const AT_A_TIME: usize = 1000;
@@ -85,7 +85,7 @@ fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreEr
         return Ok(());
     };
     let payment = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
-    stored.events.push(Event { id, event, created_at, data: (data != payment).then_some(data) });
+    stored.events.push(StoredEvent { id, event, created_at, data: (data != payment).then_some(data) });
     view.put(at, &stored)
 }
 

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     codec::{Records, parse},
     keys,
-    stored::{Event, read_event},
+    stored::read_event,
     view::View,
 };
 use crate::{
     domain::PendingEvent,
-    store::{Due, StoreError, Work},
+    store::{Due, StoreError, StoredEvent, Work},
 };
 
 /// The record of a pending event.
@@ -41,7 +41,7 @@ impl View<'_, '_> {
 pub(super) fn read(records: &impl Records, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
     let key = keys::pending_event(id);
     let Some(PendingRecord { payment, after }) = records.read(&key)? else { return Ok(None) };
-    let (session, Event { event, created_at, .. }, data) = read_event(records, &key, &payment, id)?;
+    let (session, StoredEvent { event, created_at, .. }, data) = read_event(records, &key, &payment, id)?;
     let pending = PendingEvent::new(&session, id.clone(), event, created_at, &data);
     let pending = pending.map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(Some(PendingEvent { after, ..pending }))

@@ -1,10 +1,13 @@
 //! The record of a payment.
 
-use payments_core::{EventId, EventKind, Payment, PaymentId, RawJson, Timestamp};
+use payments_core::{EventId, PaymentId, RawJson};
 use serde::{Deserialize, Serialize};
 
 use super::{codec::Records, keys};
-use crate::{domain::Session, store::StoreError};
+use crate::{
+    domain::Session,
+    store::{StoreError, StoredEvent},
+};
 
 /// A payment's session, its position in its developer's list of payments, and its events.
 #[derive(Serialize, Deserialize)]
@@ -13,30 +16,7 @@ pub(super) struct Stored {
     pub(super) position: u64,
     pub(super) session: Session,
     #[serde(default)]
-    pub(super) events: Vec<Event>,
-}
-
-/// An event of a payment.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Event {
-    pub(super) id: EventId,
-    pub(super) event: EventKind,
-    pub(super) created_at: Timestamp,
-    /// Missing if it equals the payment in this record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) data: Option<RawJson>,
-}
-
-impl Stored {
-    /// The events, for the record of the next payment. They keep their data if that differs from this payment.
-    pub(super) fn events_before(mut self, next: &Payment) -> Result<Vec<Event>, serde_json::Error> {
-        if self.session.payment != *next {
-            for event in self.events.iter_mut().filter(|event| event.data.is_none()) {
-                event.data = Some(RawJson::of(&self.session.payment)?);
-            }
-        }
-        Ok(self.events)
-    }
+    pub(super) events: Vec<StoredEvent>,
 }
 
 /// Reads an event that the record `key` names: the session of its payment, the event and its data.
@@ -45,12 +25,12 @@ pub(super) fn read_event(
     key: &[u8],
     payment: &PaymentId,
     id: &EventId,
-) -> Result<(Session, Event, RawJson), StoreError> {
+) -> Result<(Session, StoredEvent, RawJson), StoreError> {
     let missing = || StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"));
     let Stored { session, events, .. } = records.read(&keys::session(payment))?.ok_or_else(missing)?;
     let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
-    let data = event.data.take().map_or_else(|| RawJson::of(&session.payment), Ok);
-    Ok((session, event, data.map_err(|error| StoreError::corrupt(key, error))?))
+    let data = event.take_data(&session.payment).map_err(|error| StoreError::corrupt(key, error))?;
+    Ok((session, event, data))
 }
 
 /// The part of an event's data that says which payment it is about.

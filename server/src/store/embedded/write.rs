@@ -9,12 +9,12 @@ use super::{
     deliveries,
     keys::{self, List},
     pending::PendingRecord,
-    stored::{Event, Stored},
+    stored::Stored,
     view::View,
 };
 use crate::{
     domain::Outgoing,
-    store::{Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write},
+    store::{Change, CommitError, Committed, Conflict, PaymentWrite, StoreError, StoredEvent, Write},
 };
 
 impl View<'_, '_> {
@@ -102,22 +102,20 @@ impl View<'_, '_> {
         let at = keys::session(id);
         let (position, mut events) = match self.read::<Stored>(&at)? {
             None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
-            Some(stored) if stored.session.version + 1 == session.version => {
-                let position = stored.position;
-                let events = stored.events_before(&session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
-                (position, events)
+            Some(mut stored) if stored.session.version + 1 == session.version => {
+                StoredEvent::carry_over(&mut stored.events, &stored.session.payment, &session.payment)
+                    .map_err(|error| StoreError::corrupt(&at, error))?;
+                (stored.position, stored.events)
             }
             _ => return Err(Conflict::Stale.into()),
         };
         let mut is_pending = false;
-        if let Some(EventWrite { id: event, kind, created_at, data }) = event {
+        if let Some(event) = event {
             is_pending = self.count_prefix(&keys::endpoints_of(&effects.scope), 1)? > 0;
             if is_pending {
-                self.put(keys::pending_event(&event), &PendingRecord { payment: id.clone(), after: None })?;
+                self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
             }
-            // Data that equals the payment is not stored a second time.
-            let is_payment = RawJson::of(&session.payment).is_ok_and(|payment| payment == data);
-            events.push(Event { id: event, event: kind, created_at, data: (!is_payment).then_some(data) });
+            events.push(StoredEvent::new(event, &session.payment));
         }
         if !postings.is_empty() {
             self.put(keys::postings(id, session.version), &postings)?;

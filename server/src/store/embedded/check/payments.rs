@@ -8,13 +8,13 @@ use super::{
         codec,
         keys::{self, StatusBitmap},
         packed,
-        stored::{DataHead, Event, Stored},
+        stored::{DataHead, Stored},
     },
     Check, part,
 };
 use crate::{
     domain::{expected_events, expected_postings, faults, volume_of},
-    store::StoreError,
+    store::{StoreError, StoredEvent},
 };
 
 impl Check<'_> {
@@ -53,7 +53,7 @@ impl Check<'_> {
     }
 
     /// Each expected event exists once, and every event is about this payment.
-    fn events(&mut self, key: &[u8], payment: &Payment, events: &[Event]) {
+    fn events(&mut self, key: &[u8], payment: &Payment, events: &[StoredEvent]) {
         for data in events.iter().filter_map(|event| event.data.as_ref()) {
             let Some(about) = self.parse::<DataHead>(key, data.as_str().as_bytes()) else { continue };
             let is_about_it = about.payment().as_deref() == Some(payment.id.as_str());
