@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Write},
-    path::{Path, absolute},
+    path::absolute,
     sync::Arc,
     time::Duration,
 };
@@ -15,7 +15,8 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, KeysCommand, ReconcileCommand, RefundsCommand, WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, KeysCommand, Location, ReconcileCommand, RefundsCommand,
+        WorkspacesCommand,
     },
     delivery::{Sender, TargetPolicy},
     descriptors::Shares,
@@ -23,17 +24,33 @@ use crate::{
     gateway::Gateways,
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Claims, KeyRow, RefundRow, ReviewRow, Service, Settings},
-    store::{ServerId, embedded::EmbeddedStore},
+    store::{ServerId, Store, embedded::EmbeddedStore, postgres::PostgresStore},
 };
 
 /// Executes a command and prints its result.
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let (request, AdminArgs { data, json }) = request(command)?;
-    let directory = &data.data_dir;
-    let reply = match admin_socket::ask(directory, &request).await {
-        Ok(Some(reply)) => reply,
-        Ok(None) => administer_offline(directory, request).await?,
-        Err(error) => return Err(format!("cannot reach the running server on {}: {error}", directory.display()).into()),
+    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let reply = match data.location()? {
+        Location::Database(target) => {
+            let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient)).await?;
+            let reply = execute(Arc::new(store), ambient, request).await?;
+            closing.wait().await;
+            reply
+        }
+        Location::Directory(directory) => match admin_socket::ask(&directory, &request).await {
+            Ok(Some(reply)) => reply,
+            Ok(None) => {
+                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
+                let reply = execute(Arc::new(store), ambient, request).await?;
+                tokio::task::spawn_blocking(|| closing.wait()).await?;
+                reply
+            }
+            Err(error) => {
+                let directory = directory.display();
+                return Err(format!("cannot reach the running server on {directory}: {error}").into());
+            }
+        },
     };
     print(reply, json)
 }
@@ -70,13 +87,16 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
     })
 }
 
-async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<AdminReply, Failure> {
-    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let (store, closing) = EmbeddedStore::open(directory, Arc::clone(&ambient), Metrics::new().commits)?;
+/// Executes a request in this process.
+async fn execute(
+    store: Arc<dyn Store>,
+    ambient: Arc<dyn Ambient>,
+    request: AdminRequest,
+) -> Result<AdminReply, Failure> {
     let targets = TargetPolicy { allow_local: false };
     let service = Service {
         gateways: Gateways::none(),
-        store: Arc::new(store),
+        store,
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
         server: ServerId(ambient.random()),
         ambient,
@@ -94,10 +114,7 @@ async fn administer_offline(directory: &Path, request: AdminRequest) -> Result<A
             max_webhook_endpoints: 0,
         },
     };
-    let reply = service.administer(request).await;
-    drop(service);
-    tokio::task::spawn_blocking(|| closing.wait()).await?;
-    Ok(reply)
+    Ok(service.administer(request).await)
 }
 
 fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {

@@ -2,14 +2,19 @@
 
 mod serve;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 
-use crate::service::ManualOutcome;
+use crate::{
+    failure::Failure,
+    service::ManualOutcome,
+    store::postgres::{Target, TargetError},
+};
 pub(crate) use serve::{LogFormat, ServeArgs};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -107,6 +112,52 @@ pub(crate) struct DataArgs {
     /// Directory of the store.
     #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
     pub(crate) data_dir: PathBuf,
+    /// PostgreSQL database instead of a directory: postgres://USER@HOST/DATABASE. A URL with a password belongs in the
+    /// environment variable, because other users can read command lines.
+    #[arg(
+        long,
+        global = true,
+        env = "PAYMENTS_DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        conflicts_with = "data_dir"
+    )]
+    pub(crate) database_url: Option<SecretString>,
+    /// File that holds the database's password.
+    #[arg(
+        long,
+        global = true,
+        env = "PAYMENTS_DATABASE_PASSWORD_FILE",
+        value_name = "FILE",
+        requires = "database_url"
+    )]
+    pub(crate) database_password_file: Option<PathBuf>,
+}
+
+/// Where a store is.
+#[derive(Clone)]
+pub(crate) enum Location {
+    /// A directory of this machine.
+    Directory(PathBuf),
+    /// A PostgreSQL database.
+    Database(Box<Target>),
+}
+
+impl DataArgs {
+    /// Where the store is.
+    pub(crate) fn location(&self) -> Result<Location, TargetError> {
+        let Some(url) = &self.database_url else { return Ok(Location::Directory(self.data_dir.clone())) };
+        let target = Target::new(url, self.database_password_file.as_deref())?;
+        Ok(Location::Database(Box::new(target)))
+    }
+
+    /// The directory of a store, for a command that works on directories only. `instead` says what does its work on a database.
+    pub(crate) fn directory(&self, instead: &str) -> Result<&Path, Failure> {
+        match &self.database_url {
+            None => Ok(&self.data_dir),
+            Some(_) => Err(format!("this command works on a directory, not on a database; {instead}").into()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ use crate::{
     config_file::ConfigFile,
     failure::Failure,
     gateway::Credentials,
+    store::postgres::Target,
 };
 
 /// The configuration of one run.
@@ -26,6 +27,7 @@ impl Config {
     /// `--help` return clap's own error.
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let args: Vec<OsString> = args.into_iter().collect();
+        refuse_password_in(&args)?;
         let command = parse(Cli::command(), &args)?;
         let Some(serve) = command.serve_args() else {
             return Ok(Self { command, credentials: Credentials::default() });
@@ -41,6 +43,18 @@ impl Config {
             value.map(Into::into).or_else(|| file.credential(variable))
         })?;
         Ok(Self { command, credentials })
+    }
+}
+
+/// Refuses a database URL with a password among the arguments, where other users can read it.
+fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
+    let urls = args.iter().zip(args.iter().skip(1)).filter(|(flag, _)| *flag == "--database-url").map(|(_, url)| url);
+    let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix("--database-url="));
+    match urls.filter_map(|url| url.to_str()).chain(joined).any(Target::has_password) {
+        true => Err("--database-url holds a password, which other users of this machine can read; put the URL in \
+                     PAYMENTS_DATABASE_URL, or the password in a file and name it with --database-password-file"
+            .into()),
+        false => Ok(()),
     }
 }
 

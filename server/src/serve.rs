@@ -11,7 +11,7 @@ use std::{
 };
 
 use payments_core::FeeRate;
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::time::timeout;
 
 use self::{front::Front, stores::Stores, tasks::Tasks};
 use crate::{
@@ -36,8 +36,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (metrics, tasks) = (Metrics::new(), Tasks::default());
+    if args.backup_dir.is_some() {
+        args.data
+            .directory("back up a database with its own tools, such as pg_basebackup, and leave --backup-dir out")?;
+    }
     let front = Front::bind(&args).await?;
-    let mut stores = Stores::open(args.data.data_dir.clone(), Arc::clone(&ambient), metrics.clone())?;
+    let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone()).await?;
     let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
     // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
     let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
@@ -48,11 +52,14 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
     let dispatcher = Dispatcher::new(stores.store(), ambient, service.server, sender, deliveries, slots);
 
-    let data_dir = &args.data.data_dir;
-    let admin = admin_socket::bind(data_dir)
-        .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
     tasks.stop_on_signals()?;
-    tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
+    // The command line opens a database itself, beside the servers.
+    if args.data.database_url.is_none() {
+        let data_dir = &args.data.data_dir;
+        let admin = admin_socket::bind(data_dir)
+            .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
+        tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
+    }
     start_workers(&args, &tasks, &service, &dispatcher);
     if let Some(renewal) = stores.renewal() {
         tasks.start_worker(renewal);
@@ -70,7 +77,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let closing = async {
         tokio::join!(tasks.end(), dispatcher.close());
         drop((service, dispatcher));
-        spawn_blocking(|| stores.close()).await
+        stores.close().await
     };
     if let Ok(closed) = timeout(CLOSE_TIMEOUT, closing).await {
         closed?;

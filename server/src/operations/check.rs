@@ -8,6 +8,9 @@ use crate::{
     store::{Checked, Maintenance, embedded},
 };
 
+/// What stands in for this command on a database.
+const NOT_YET: &str = "a database is not checked by this version";
+
 /// Checks every record of a store.
 pub(super) fn check_records(store: &dyn Maintenance) -> Result<Checked, Failure> {
     let bar = progress::bar("checking", || store.records());
@@ -18,7 +21,7 @@ pub(super) fn check_records(store: &dyn Maintenance) -> Result<Checked, Failure>
 
 /// Checks the whole store and its journal files, and prints one violation per line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
-    let mut checked = with_store(&args.data.data_dir, check_records).await?;
+    let mut checked = with_store(args.data.directory(NOT_YET)?, check_records).await?;
     let directory = args.data.data_dir.clone();
     let in_records = checked.findings.len();
     checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);

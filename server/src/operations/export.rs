@@ -23,7 +23,8 @@ type Period = (Bound<Timestamp>, Bound<Timestamp>);
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let ExportArgs { records, format, since, until, data } = args;
     let period = (since.map_or(Bound::Unbounded, Bound::Included), until.map_or(Bound::Unbounded, Bound::Excluded));
-    let written = with_store(&data.data_dir, move |store| {
+    let directory = data.directory("a database is not exported by this version")?;
+    let written = with_store(directory, move |store| {
         let out = BufWriter::new(io::stdout().lock());
         let rows = match format {
             ExportFormat::Jsonl => Rows::JsonLines(out),

@@ -15,7 +15,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
     let wanted = until_entry;
     let until = until.map(|time| Until::Time(time.as_millis())).or(until_entry.map(Until::Entry));
-    let directory = std::path::absolute(&admin.data.data_dir)?;
+    let directory = std::path::absolute(admin.data.directory("restore it with the database's own tools")?)?;
     let target = directory.clone();
     let making = tokio::task::spawn_blocking(move || {
         embedded::restore(&Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)

@@ -2,8 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use tokio::task::spawn_blocking;
+
 use crate::{
     ambient::Ambient,
+    cli::Location,
     domain::Workspace,
     failure::Failure,
     file_modes,
@@ -12,7 +15,8 @@ use crate::{
     store::{
         Store,
         disposable::Disposable,
-        embedded::{Closing, EmbeddedStore},
+        embedded::{self, EmbeddedStore},
+        postgres::{self, PostgresStore},
         sandboxed::Sandboxed,
     },
 };
@@ -21,26 +25,48 @@ use crate::{
 pub(super) struct Stores {
     store: Arc<dyn Store>,
     sandbox: Option<Arc<Disposable>>,
-    closing: Closing,
-    directory: PathBuf,
+    main: Main,
     ambient: Arc<dyn Ambient>,
     metrics: Metrics,
 }
 
+/// The engine of the main store.
+enum Main {
+    Embedded(PathBuf, embedded::Closing),
+    Postgres(postgres::Closing),
+}
+
 impl Stores {
     /// Opens the main store.
-    pub(super) fn open(directory: PathBuf, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
-        operations::remove_abandoned_copies(&directory)?;
-        let commits = metrics.commits.clone();
-        let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
-        file_modes::warn_of_readable(&directory);
-        Ok(Self { store: Arc::new(store), sandbox: None, closing, directory, ambient, metrics })
+    pub(super) async fn open(location: Location, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
+        let (store, main): (Arc<dyn Store>, _) = match location {
+            Location::Directory(directory) => {
+                operations::remove_abandoned_copies(&directory)?;
+                let commits = metrics.commits.clone();
+                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
+                file_modes::warn_of_readable(&directory);
+                (Arc::new(store), Main::Embedded(directory, closing))
+            }
+            Location::Database(target) => {
+                let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient)).await?;
+                (Arc::new(store), Main::Postgres(closing))
+            }
+        };
+        Ok(Self { store, sandbox: None, main, ambient, metrics })
     }
 
     /// Opens a separate store of at most `max_mib` for the sandbox's workspace. Without a workspace, removes an earlier
     /// run's store.
     pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
-        let directory = self.directory.join("sandbox");
+        let directory = match &self.main {
+            Main::Embedded(directory, _) => directory.join("sandbox"),
+            Main::Postgres(_) if workspace.is_none() => return Ok(()),
+            Main::Postgres(_) => {
+                return Err("a public sandbox would fill the database with the payments of strangers; \
+                            serve it from a directory, without --database-url"
+                    .into());
+            }
+        };
         let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
         let (ambient, gauges) = (Arc::clone(&self.ambient), self.metrics.sandbox.clone());
         let max_bytes = u64::from(max_mib) * 1024 * 1024;
@@ -61,11 +87,21 @@ impl Stores {
     }
 
     /// Closes the stores and waits for their threads. The caller must have dropped all other handles.
-    pub(super) fn close(self) {
-        drop(self.store);
-        if let Some(sandbox) = self.sandbox.and_then(Arc::into_inner) {
-            sandbox.close();
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        let Self { store, sandbox, main, .. } = self;
+        drop(store);
+        match main {
+            Main::Postgres(closing) => closing.wait().await,
+            Main::Embedded(_, closing) => {
+                let close = || {
+                    if let Some(sandbox) = sandbox.and_then(Arc::into_inner) {
+                        sandbox.close();
+                    }
+                    closing.wait();
+                };
+                spawn_blocking(close).await?;
+            }
         }
-        self.closing.wait();
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::{
 };
 
 /// Writes that become durable together or not at all.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Change {
     /// Stores a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
     pub(crate) idempotency: Option<NewResponse>,
@@ -33,7 +33,7 @@ pub(crate) struct Committed {
 }
 
 /// A response to store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NewResponse {
     pub(crate) key: IdempotencyKey,
     /// As [`StoredResponse::fingerprint`].
@@ -57,7 +57,7 @@ pub(crate) enum ClaimEnd {
 
 /// One write. If the record has a version: a new record has version 0 and must not exist, a changed record has the version after
 /// the stored one, and a removed record has the stored version. Else [`Conflict::Stale`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Write {
     /// A workspace, new or changed.
     Workspace(Workspace),
@@ -97,7 +97,7 @@ pub(crate) enum Write {
 }
 
 /// A payment, new or changed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PaymentWrite {
     /// The session after the change.
     pub(crate) session: Session,
@@ -122,7 +122,7 @@ impl PaymentWrite {
 }
 
 /// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct EventWrite {
     pub(crate) id: EventId,
     pub(crate) kind: EventKind,

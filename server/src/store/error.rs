@@ -32,6 +32,10 @@ pub(crate) enum StoreError {
         /// What is wrong with it.
         what: String,
     },
+    /// The connection to the database broke while it committed. The change may have been made. Ask again under the same
+    /// idempotency key.
+    #[error("the database went away during the commit, so the change may have been made or not")]
+    Unknown,
     /// The store has stopped, and the server is about to.
     #[error("the store has stopped")]
     Stopped,
@@ -41,6 +45,16 @@ impl StoreError {
     /// The store may be available again in a moment.
     pub(crate) fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unavailable(source.into())
+    }
+
+    /// The same error, for another change of the same batch.
+    pub(crate) fn repeated(&self) -> Self {
+        match self {
+            Self::Unavailable(cause) => Self::unavailable(cause.to_string()),
+            Self::Corrupt { record, what } => Self::Corrupt { record: record.clone(), what: what.clone() },
+            Self::Unknown => Self::Unknown,
+            Self::Stopped => Self::Stopped,
+        }
     }
 
     /// A record cannot be read.

@@ -73,6 +73,7 @@ mod leases;
 mod maintenance;
 #[cfg(test)]
 pub(crate) mod memory;
+pub(crate) mod postgres;
 pub(crate) mod sandboxed;
 mod stored_event;
 

@@ -4,6 +4,8 @@
 //! itself.
 
 mod changes;
+#[path = "../../../tests/it/cluster.rs"]
+mod cluster;
 mod keys;
 mod lists;
 mod pruning;
@@ -11,33 +13,39 @@ mod samples;
 mod side_by_side;
 mod work;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 
+use self::cluster::Cluster;
 use super::{
     Store, Write,
     embedded::{Closing, EmbeddedStore},
     memory::MemoryStore,
+    postgres::{Closing as PostgresClosing, PostgresStore, Target},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
 
 /// A way to have stores.
 trait Engine {
     /// An engine whose store is empty.
-    fn new() -> Self;
+    async fn new() -> Self;
     fn store(&self) -> Arc<dyn Store>;
     /// The same store after an orderly end and a start.
-    fn restarted(self) -> Self;
+    async fn restarted(self) -> Self;
     /// An orderly end. An engine that is still closing fails when the directory of its test is removed.
-    fn end(self);
+    async fn end(self);
 }
 
 /// It has no disk: its end is the end of its records, so it goes on.
 struct Memory(Arc<MemoryStore>);
 
 impl Engine for Memory {
-    fn new() -> Self {
+    async fn new() -> Self {
         Self(Arc::default())
     }
 
@@ -45,11 +53,11 @@ impl Engine for Memory {
         Arc::clone(&self.0) as Arc<dyn Store>
     }
 
-    fn restarted(self) -> Self {
+    async fn restarted(self) -> Self {
         self
     }
 
-    fn end(self) {}
+    async fn end(self) {}
 }
 
 struct Embedded {
@@ -73,7 +81,7 @@ impl Embedded {
 }
 
 impl Engine for Embedded {
-    fn new() -> Self {
+    async fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap())
     }
 
@@ -81,12 +89,53 @@ impl Engine for Embedded {
         Arc::clone(&self.store) as Arc<dyn Store>
     }
 
-    fn restarted(self) -> Self {
+    async fn restarted(self) -> Self {
         Self::open(self.close())
     }
 
-    fn end(self) {
+    async fn end(self) {
         self.close();
+    }
+}
+
+/// Each store has a schema of its own in one database.
+struct Postgres {
+    store: Arc<PostgresStore>,
+    closing: PostgresClosing,
+    target: Target,
+}
+
+impl Postgres {
+    async fn open(target: Target) -> Self {
+        let (store, closing) = PostgresStore::open(target.clone(), Arc::new(OperatingSystem)).await.unwrap();
+        Self { store: Arc::new(store), closing, target }
+    }
+
+    async fn close(self) -> Target {
+        drop(Arc::into_inner(self.store).unwrap());
+        self.closing.wait().await;
+        self.target
+    }
+}
+
+impl Engine for Postgres {
+    async fn new() -> Self {
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let schema = format!("contract_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
+        let url = spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap();
+        Self::open(Target::new(&url.into(), None).unwrap().with_schema(&schema)).await
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    async fn restarted(self) -> Self {
+        Self::open(self.close().await).await
+    }
+
+    async fn end(self) {
+        self.close().await;
     }
 }
 
@@ -95,7 +144,7 @@ async fn check(engine: impl Engine) -> impl Engine {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
         samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();
     }
-    let engine = engine.restarted();
+    let engine = engine.restarted().await;
     if let Some(maintenance) = engine.store().maintenance() {
         let findings = maintenance.check(&mut |_| ()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:?}");
@@ -108,6 +157,7 @@ macro_rules! contract {
     ($( $subject:ident { $( $sentence:ident, )* } )*) => {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
         contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
+        contract!(@on postgres Postgres $( $( $subject $sentence )* )*);
     };
     (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
         mod $name {
@@ -115,19 +165,19 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $sentence() {
-                    let engine = $engine::new();
+                    let engine = $engine::new().await;
                     super::$subject::$sentence(engine.store()).await;
-                    check(engine).await.end();
+                    check(engine).await.end().await;
                 }
             )*
 
             #[tokio::test]
             async fn what_a_commit_answered_is_there_after_a_restart() {
-                let engine = $engine::new();
+                let engine = $engine::new().await;
                 let written = super::changes::written(engine.store()).await;
                 let engine = check(engine).await;
                 assert_eq!(super::changes::read(engine.store()).await, written);
-                engine.end();
+                engine.end().await;
             }
         }
     };

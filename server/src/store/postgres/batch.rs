@@ -1,0 +1,326 @@
+//! Decides the changes of a batch: against the rows that they read, one after another, each as a whole or not at all.
+
+use std::collections::{BTreeMap, HashMap};
+
+use payments_core::{DeliveryId, EventId, PaymentId, Posting, Status, Timestamp, WebhookId};
+use serde::Serialize;
+
+use super::{
+    names::{self, Kind, RecordKey, WorkKey},
+    rows::Rows,
+};
+use crate::{
+    domain::{ClaimToken, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
+    store::{
+        Change, Claim, ClaimEnd, CommitError, Committed, Conflict, NewResponse, PaymentWrite, StoreError, StoredEvent,
+        Write,
+    },
+};
+
+/// What a batch reads, and what it writes.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The epochs of the claims on work.
+    pub(super) leases: HashMap<WorkKey, i64>,
+    pub(super) idempotency: Rows<IdempotencyName, IdempotencyRow>,
+    pub(super) records: Rows<RecordKey, RecordRow>,
+    /// How many endpoints each scope has.
+    pub(super) endpoints: Rows<ScopeName, usize>,
+    pub(super) payments: Rows<PaymentId, PaymentRow>,
+    pub(super) pending: Rows<EventId, PendingRow>,
+    pub(super) deliveries: Rows<DeliveryId, DeliveryRow>,
+    pub(super) redacted_up_to: Option<DeliveryId>,
+    pub(super) additions: Additions,
+    /// The additions of the change at hand.
+    change: Additions,
+}
+
+/// What is only ever added: postings, and sums.
+#[derive(Default)]
+pub(super) struct Additions {
+    pub(super) postings: Vec<(PaymentId, u64, Vec<Posting>)>,
+    pub(super) totals: BTreeMap<(ScopeName, String), i128>,
+}
+
+/// A developer and an environment, in the order of the table's key.
+pub(super) type ScopeName = (String, &'static str);
+/// A scope and the digest of a key in it.
+pub(super) type IdempotencyName = (ScopeName, [u8; 32]);
+
+pub(super) struct IdempotencyRow {
+    pub(super) response: Option<ResponseRow>,
+    pub(super) claim: Option<KeyClaim>,
+}
+
+#[derive(Clone)]
+pub(super) struct ResponseRow {
+    pub(super) response: StoredResponse,
+    /// The event whose data is the body.
+    pub(super) event: Option<(PaymentId, EventId)>,
+}
+
+pub(super) struct RecordRow {
+    pub(super) version: u64,
+    pub(super) parent: String,
+    /// Empty where it was read only for its version.
+    pub(super) body: String,
+}
+
+pub(super) struct PaymentRow {
+    pub(super) session: Session,
+    pub(super) events: Vec<StoredEvent>,
+    pub(super) columns: PaymentColumns,
+}
+
+/// The entries of a payment in the indexes.
+#[derive(Clone, Default)]
+pub(super) struct PaymentColumns {
+    pub(super) status: Option<Status>,
+    pub(super) expiry: Option<Timestamp>,
+    pub(super) gateway_check: Option<Timestamp>,
+    pub(super) manual_settlement: Option<()>,
+    pub(super) manual_review: Option<()>,
+}
+
+/// A write to a pending event. It is never read within a batch.
+pub(super) enum PendingRow {
+    Added(PaymentId),
+    Reached(WebhookId),
+}
+
+pub(super) struct DeliveryRow {
+    pub(super) version: u64,
+    /// `None` where it was read only for its version.
+    pub(super) written: Option<Box<Outgoing>>,
+}
+
+impl Batch {
+    /// Decides a change and returns its outcome. A refused change leaves the batch as it was.
+    pub(super) fn decide(&mut self, change: Change) -> Result<Committed, CommitError> {
+        let outcome = self.apply(change);
+        let is_accepted = outcome.is_ok();
+        self.idempotency.end_change(is_accepted);
+        self.records.end_change(is_accepted);
+        self.endpoints.end_change(is_accepted);
+        self.payments.end_change(is_accepted);
+        self.pending.end_change(is_accepted);
+        self.deliveries.end_change(is_accepted);
+        let Additions { postings, totals } = std::mem::take(&mut self.change);
+        if is_accepted {
+            self.additions.postings.extend(postings);
+            totals.into_iter().for_each(|(name, value)| *self.additions.totals.entry(name).or_default() += value);
+        }
+        outcome
+    }
+
+    fn apply(&mut self, change: Change) -> Result<Committed, CommitError> {
+        let holds = |claim: &Claim| self.leases.get(&names::work(&claim.work)) == Some(&claim.epoch.cast_signed());
+        if !change.under.iter().all(holds) {
+            return Err(Conflict::WorkLost.into());
+        }
+        if let Some(response) = change.idempotency {
+            self.store_response(response, &change.writes)?;
+        }
+        let mut has_pending_event = false;
+        for write in change.writes {
+            has_pending_event |= self.write(write)?;
+        }
+        Ok(Committed { has_pending_event })
+    }
+
+    /// Returns whether an event became pending.
+    fn write(&mut self, write: Write) -> Result<bool, CommitError> {
+        match write {
+            Write::Workspace(it) => {
+                self.record((Kind::Workspace, it.id.to_string()), it.developer_id.to_string(), it.version, &it)?;
+            }
+            Write::ApiKey(hash, it) => {
+                self.record((Kind::ApiKey, names::hash(&hash)), it.workspace_id.to_string(), it.version, &it)?;
+            }
+            Write::App(it) => {
+                let parent = it.app.developer_id.to_string();
+                self.record((Kind::App, names::app(&it.app.developer_id, &it.app.id)), parent, it.version, &it)?;
+            }
+            Write::GatewayToken(name, it) => {
+                self.record((Kind::GatewayToken, name.to_owned()), String::new(), it.version, &it)?;
+            }
+            Write::EndpointAdded { endpoint: it, at_most } => {
+                let scope = names::scope(&it.scope());
+                let count = self.endpoints.get(&scope).copied().unwrap_or_default();
+                if count >= at_most {
+                    return Err(Conflict::TooManyEndpoints { at_most }.into());
+                }
+                let key = (Kind::Endpoint, it.endpoint.id.to_string());
+                if it.version == 0 {
+                    self.endpoints.put(scope, count + 1);
+                }
+                self.record(key, names::endpoints_of(&it.scope()), it.version, &it)?;
+            }
+            Write::EndpointRemoved(it) => {
+                let (key, scope) = ((Kind::Endpoint, it.endpoint.id.to_string()), names::scope(&it.scope()));
+                if self.records.get(&key).map(|row| row.version) != Some(it.version) {
+                    return Err(Conflict::Stale.into());
+                }
+                self.records.remove(key);
+                let count = self.endpoints.get(&scope).copied().unwrap_or_default();
+                self.endpoints.put(scope, count.saturating_sub(1));
+            }
+            Write::Payment(it) => return self.payment(*it),
+            Write::Delivery(it) => {
+                let scope = names::scope(&it.scope());
+                for name in [names::DELIVERIES.to_owned(), names::deliveries_to(&it.delivery.webhook_id)] {
+                    self.add(scope.clone(), name, 1);
+                }
+                self.delivery(it)?;
+            }
+            Write::DeliveryEnded(it) => self.delivery(it)?,
+            Write::KeyClaimed(it) => self.claim_key(&it.0, it.1)?,
+            Write::KeyReleased(key, token) => self.release_key(&key, &token),
+            Write::FannedOut { event, after: None, .. } => self.pending.remove(event),
+            Write::FannedOut { event, after: Some(after), .. } => self.pending.put(event, PendingRow::Reached(after)),
+        }
+        Ok(false)
+    }
+
+    fn record(
+        &mut self,
+        key: RecordKey,
+        parent: String,
+        version: u64,
+        record: &impl Serialize,
+    ) -> Result<(), CommitError> {
+        check_version(self.records.get(&key).map(|row| row.version), version)?;
+        let body = serde_json::to_string(record).map_err(|error| StoreError::corrupt(key.1.as_bytes(), error))?;
+        self.records.put(key, RecordRow { version, parent, body });
+        Ok(())
+    }
+
+    fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
+        let PaymentWrite { session, effects, postings, event } = write;
+        let id = session.payment.id.clone();
+        let stored = self.payments.get(&id);
+        check_version(stored.map(|row| row.session.version), session.version)?;
+        let (mut events, mut columns) = stored.map(|row| (row.events.clone(), row.columns.clone())).unwrap_or_default();
+        if let Some(stored) = stored {
+            StoredEvent::carry_over(&mut events, &stored.session.payment, &session.payment)
+                .map_err(|error| StoreError::corrupt(id.as_str().as_bytes(), error))?;
+        }
+        let scope = names::scope(&effects.scope);
+        if stored.is_none() {
+            self.add(scope.clone(), names::PAYMENTS.to_owned(), 1);
+        }
+        for (status, count) in [(effects.status.left(), -1), (effects.status.entered(), 1)] {
+            status.into_iter().for_each(|status| self.add(scope.clone(), names::status(status), count));
+        }
+        for (account, minor) in &effects.balances {
+            self.add(scope.clone(), names::balance(effects.currency, *account), *minor);
+        }
+        if let Some(minor) = effects.volume {
+            self.add(scope.clone(), names::volume(effects.currency), minor);
+            self.add(scope.clone(), names::paid(effects.currency), 1);
+        }
+        enter(&mut columns.status, &effects.status);
+        enter(&mut columns.expiry, &effects.expiry);
+        enter(&mut columns.gateway_check, &effects.gateway_check);
+        enter(&mut columns.manual_settlement, &effects.manual_settlement);
+        enter(&mut columns.manual_review, &effects.manual_review);
+        let is_pending = event.is_some() && self.endpoints.get(&scope).is_some_and(|endpoints| *endpoints > 0);
+        if let Some(event) = event {
+            if is_pending {
+                self.pending.put(event.id.clone(), PendingRow::Added(id.clone()));
+            }
+            events.push(StoredEvent::new(event, &session.payment));
+        }
+        if !postings.is_empty() {
+            self.change.postings.push((id.clone(), session.version, postings));
+        }
+        self.payments.put(id, PaymentRow { session, events, columns });
+        Ok(is_pending)
+    }
+
+    fn delivery(&mut self, mut outgoing: Box<Outgoing>) -> Result<(), CommitError> {
+        let id = outgoing.delivery.id.clone();
+        check_version(self.deliveries.get(&id).map(|row| row.version), outgoing.version)?;
+        let corrupt = |error| StoreError::corrupt(id.as_str().as_bytes(), error);
+        if !outgoing.is_pending() && self.redacted_up_to.as_ref().is_some_and(|up_to| id <= *up_to) {
+            outgoing.redact().map_err(corrupt)?;
+        }
+        self.deliveries.put(id, DeliveryRow { version: outgoing.version, written: Some(outgoing) });
+        Ok(())
+    }
+
+    fn store_response(&mut self, new: NewResponse, writes: &[Write]) -> Result<(), CommitError> {
+        let NewResponse { key, fingerprint, created_at, body, claim } = new;
+        self.check_unused(&key, created_at)?;
+        let name = names::idempotency(&key);
+        let held = self.idempotency.get(&name).and_then(|row| row.claim.as_ref());
+        let claim = match claim {
+            ClaimEnd::NotClaimed => held.cloned(),
+            ClaimEnd::Held(token) if held.is_some_and(|held| held.token != token) => {
+                return Err(Conflict::ClaimLost.into());
+            }
+            ClaimEnd::Held(_) | ClaimEnd::Any => None,
+        };
+        // A body that equals the data of this change's event is stored once.
+        let event = writes.iter().find_map(|write| {
+            let Write::Payment(write) = write else { return None };
+            let event = write.event.as_ref().filter(|event| event.data == body)?;
+            Some((write.session.payment.id.clone(), event.id.clone()))
+        });
+        let response = Some(ResponseRow { response: StoredResponse { fingerprint, created_at, body }, event });
+        self.idempotency.put(name, IdempotencyRow { response, claim });
+        Ok(())
+    }
+
+    fn check_unused(&self, key: &IdempotencyKey, now: Timestamp) -> Result<(), Conflict> {
+        let stored = self.idempotency.get(&names::idempotency(key)).and_then(|row| row.response.as_ref());
+        match stored.filter(|stored| StoredResponse::is_fresh_at(stored.response.created_at, now)) {
+            Some(used) => Err(Conflict::IdempotencyKeyUsed(Box::new(used.response.clone()))),
+            None => Ok(()),
+        }
+    }
+
+    fn claim_key(&mut self, key: &IdempotencyKey, claim: KeyClaim) -> Result<(), CommitError> {
+        self.check_unused(key, claim.claimed_at)?;
+        let name = names::idempotency(key);
+        let row = self.idempotency.get(&name);
+        match row.and_then(|row| row.claim.as_ref()).filter(|held| held.until > claim.claimed_at) {
+            Some(held) => Err(Conflict::KeyClaimed(Box::new(held.clone())).into()),
+            None => {
+                let response = row.and_then(|row| row.response.clone());
+                self.idempotency.put(name, IdempotencyRow { response, claim: Some(claim) });
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a claim on a key, if it still counts.
+    fn release_key(&mut self, key: &IdempotencyKey, token: &ClaimToken) {
+        let name = names::idempotency(key);
+        let Some(row) =
+            self.idempotency.get(&name).filter(|row| row.claim.as_ref().is_some_and(|it| it.token == *token))
+        else {
+            return;
+        };
+        match row.response.clone() {
+            None => self.idempotency.remove(name),
+            response => self.idempotency.put(name, IdempotencyRow { response, claim: None }),
+        }
+    }
+
+    fn add(&mut self, scope: ScopeName, name: String, value: i128) {
+        *self.change.totals.entry((scope, name)).or_default() += value;
+    }
+}
+
+/// A new record has version 0 and is not there; a changed one has the version after the stored one.
+fn check_version(stored: Option<u64>, version: u64) -> Result<(), Conflict> {
+    if stored == version.checked_sub(1) { Ok(()) } else { Err(Conflict::Stale) }
+}
+
+/// Moves the entry of an index column.
+fn enter<T: Clone + PartialEq>(column: &mut Option<T>, transition: &Transition<T>) {
+    if transition.left().is_some() || transition.entered().is_some() {
+        *column = transition.entered().cloned();
+    }
+}

@@ -1,0 +1,120 @@
+//! Claims on work: rows of `lease`, taken over by compare-and-set when their time has ended.
+
+use payments_core::WebhookId;
+use tokio_postgres::Row;
+
+use super::{PostgresStore, names, read::field};
+use crate::store::{Claim, Lease, Queue, Result, StoreError, Work};
+
+/// Inserts leases for what `due` finds, oldest first. Parameters: now, server, end, epoch, limit.
+macro_rules! claim {
+    ($due:literal, $queue:literal, $order:literal) => {
+        concat!(
+            "WITH RECURSIVE lanes AS ((SELECT endpoint FROM delivery WHERE is_pending ORDER BY endpoint LIMIT 1) \
+             UNION ALL SELECT (SELECT endpoint FROM delivery WHERE is_pending AND endpoint > lanes.endpoint \
+             ORDER BY endpoint LIMIT 1) FROM lanes WHERE endpoint IS NOT NULL), due AS (",
+            $due,
+            " AND NOT EXISTS (SELECT FROM lease l WHERE l.queue = '",
+            $queue,
+            "' AND l.work = d.work AND l.until > $1) ORDER BY ",
+            $order,
+            " LIMIT $5), numbered AS (SELECT work, row_number() OVER (ORDER BY ",
+            $order,
+            ") AS number FROM due d) INSERT INTO lease (queue, work, epoch, server, until) SELECT '",
+            $queue,
+            "', work, $4::bigint + number, $2::bytea, $3::bigint FROM numbered ORDER BY work \
+             ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
+             until = excluded.until WHERE lease.until <= $1 RETURNING work, epoch"
+        )
+    };
+}
+
+/// An event waits while another server has an earlier one of its payment.
+const FAN_OUT: &str = claim!(
+    "SELECT work FROM (SELECT id AS work, payment FROM pending_event) d WHERE NOT EXISTS (SELECT FROM pending_event e \
+     JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $1 AND o.server <> $2 \
+     WHERE e.payment = d.payment AND e.id < d.work)",
+    "fan-out",
+    "work"
+);
+const LANES: &str = claim!(
+    "SELECT work FROM (SELECT endpoint AS work FROM lanes) d WHERE work IS NOT NULL AND $1::bigint IS NOT NULL",
+    "lane",
+    "work"
+);
+const EXPIRY: &str = claim!(
+    "SELECT work, at FROM (SELECT id AS work, expires_at AS at FROM payment) d WHERE at < $1",
+    "expiry",
+    "at, work"
+);
+const GATEWAY_CHECKS: &str = claim!(
+    "SELECT work, at FROM (SELECT id AS work, check_at AS at FROM payment) d WHERE at < $1",
+    "gateway-check",
+    "at, work"
+);
+/// Of the events that this server has just claimed, those that another server overtook.
+const OVERTAKEN: &str = "SELECT d.id FROM pending_event d WHERE d.id = ANY($1) AND EXISTS (SELECT FROM pending_event e \
+                         JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $2 AND o.server <> $3 \
+                         WHERE e.payment = d.payment AND e.id < d.id)";
+const CLAIM_LANE: &str = "INSERT INTO lease (queue, work, epoch, server, until) SELECT 'lane', $5, $4, $2, $3 \
+                          WHERE EXISTS (SELECT FROM delivery WHERE endpoint = $5 AND is_pending) \
+                          ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
+                          until = excluded.until WHERE lease.until <= $1 RETURNING work, epoch";
+const RENEW: &str = "UPDATE lease SET until = $4 WHERE queue = $1 AND work = $2 AND epoch = $3 RETURNING work";
+const RELEASE: &str = "DELETE FROM lease WHERE queue = $1 AND work = $2 AND epoch = $3";
+
+impl PostgresStore {
+    pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+        let (sql, work): (_, fn(&str) -> Option<Work>) = match queue {
+            Queue::FanOut => (FAN_OUT, |id| id.parse().ok().map(Work::FanOut)),
+            Queue::Lanes => (LANES, |id| id.parse().ok().map(Work::Lane)),
+            Queue::Expiry => (EXPIRY, |id| id.parse().ok().map(Work::Expiry)),
+            Queue::GatewayChecks => (GATEWAY_CHECKS, |id| id.parse().ok().map(Work::GatewayCheck)),
+        };
+        let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
+        let (server, limit) = (&lease.server.0[..], i64::try_from(at_most).unwrap_or(i64::MAX));
+        let rows = self.readers.query(sql, &[&now, &server, &until, &self.epoch(), &limit]).await?;
+        let mut claims = rows.iter().map(|row| claim_of(row, work)).collect::<Result<Vec<_>>>()?;
+        // Epochs are numbered in the order of the work.
+        claims.sort_by_key(|claim| claim.epoch);
+        if queue == Queue::FanOut && !claims.is_empty() {
+            let ids: Vec<_> = claims.iter().map(|claim| names::work(&claim.work).1).collect();
+            let overtaken = self.readers.query(OVERTAKEN, &[&ids, &now, &server]).await?;
+            for row in overtaken {
+                let id: String = field(&row, 0)?;
+                let Some(nth) = claims.iter().position(|claim| names::work(&claim.work).1 == id) else { continue };
+                self.release_claim(&claims.remove(nth)).await?;
+            }
+        }
+        Ok(claims)
+    }
+
+    pub(super) async fn claim_one_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+        let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
+        let parameters = (&lease.server.0[..], endpoint.as_str());
+        let row = self.readers.one(CLAIM_LANE, &[&now, &parameters.0, &until, &self.epoch(), &parameters.1]).await?;
+        row.map(|row| claim_of(&row, |id| id.parse().ok().map(Work::Lane))).transpose()
+    }
+
+    pub(super) async fn renew_claim(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+        let (queue, work) = names::work(&claim.work);
+        let (epoch, until) = (claim.epoch.cast_signed(), lease.until.as_millis());
+        Ok(self.readers.one(RENEW, &[&queue, &work, &epoch, &until]).await?.is_some())
+    }
+
+    pub(super) async fn release_claim(&self, claim: &Claim) -> Result<()> {
+        let (queue, work) = names::work(&claim.work);
+        self.readers.query(RELEASE, &[&queue, &work, &claim.epoch.cast_signed()]).await.map(drop)
+    }
+
+    /// The number before the epochs of some claims: random, so that no other claim has them. Epochs have no order.
+    fn epoch(&self) -> i64 {
+        i64::from_le_bytes(self.ambient.random()) >> 1
+    }
+}
+
+fn claim_of(row: &Row, work: fn(&str) -> Option<Work>) -> Result<Claim> {
+    let (id, epoch): (&str, i64) = (field(row, 0)?, field(row, 1)?);
+    let work = work(id).ok_or_else(|| StoreError::corrupt(id.as_bytes(), "it is no id"))?;
+    Ok(Claim { work, epoch: epoch.cast_unsigned() })
+}

@@ -1,0 +1,113 @@
+//! The keys of rows: kinds of records, names of sums, queues.
+
+use payments_core::{AppId, Currency, DeveloperId, Environment, LedgerAccount, Status, WebhookId};
+
+use super::batch::{IdempotencyName, ScopeName};
+use crate::{
+    domain::{IdempotencyKey, KeyHash, Scope},
+    store::Work,
+};
+
+/// A kind of record in the table `record`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Workspace,
+    ApiKey,
+    App,
+    GatewayToken,
+    Endpoint,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::ApiKey => "api-key",
+            Self::App => "app",
+            Self::GatewayToken => "gateway-token",
+            Self::Endpoint => "endpoint",
+        }
+    }
+
+    pub(super) fn known(text: &str) -> Option<Self> {
+        [Self::Workspace, Self::ApiKey, Self::App, Self::GatewayToken, Self::Endpoint]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A kind of record and its id.
+pub(super) type RecordKey = (Kind, String);
+/// A queue and the id of a piece of its work.
+pub(super) type WorkKey = (&'static str, String);
+
+pub(super) const FAN_OUT: &str = "fan-out";
+pub(super) const LANE: &str = "lane";
+pub(super) const EXPIRY: &str = "expiry";
+pub(super) const GATEWAY_CHECK: &str = "gateway-check";
+
+pub(super) fn work(work: &Work) -> WorkKey {
+    match work {
+        Work::FanOut(id) => (FAN_OUT, id.to_string()),
+        Work::Lane(id) => (LANE, id.to_string()),
+        Work::Expiry(id) => (EXPIRY, id.to_string()),
+        Work::GatewayCheck(id) => (GATEWAY_CHECK, id.to_string()),
+    }
+}
+
+pub(super) fn scope(scope: &Scope) -> ScopeName {
+    (scope.developer_id.to_string(), scope.environment.as_str())
+}
+
+pub(super) fn environment(name: &str) -> Option<Environment> {
+    [Environment::Live, Environment::Test].into_iter().find(|environment| environment.as_str() == name)
+}
+
+pub(super) fn idempotency(key: &IdempotencyKey) -> IdempotencyName {
+    (scope(&key.scope), key.digest)
+}
+
+pub(super) fn hash(hash: &KeyHash) -> String {
+    hex::encode(hash.0)
+}
+
+pub(super) fn app(developer: &DeveloperId, app: &AppId) -> String {
+    format!("{developer}/{app}")
+}
+
+/// The parent of a scope's endpoints.
+pub(super) fn endpoints_of(scope: &Scope) -> String {
+    format!("{}/{}", scope.developer_id, scope.environment)
+}
+
+// The names of sums.
+pub(super) const PAYMENTS: &str = "payments";
+pub(super) const DELIVERIES: &str = "deliveries";
+pub(super) const STATUS: &str = "payments/";
+
+pub(super) fn status(status: &Status) -> String {
+    format!("{STATUS}{status}")
+}
+
+pub(super) fn deliveries_to(endpoint: &WebhookId) -> String {
+    format!("{DELIVERIES}/{endpoint}")
+}
+
+pub(super) fn balance(currency: Currency, account: LedgerAccount) -> String {
+    let account = match account {
+        LedgerAccount::GatewayClearing => "gateway-clearing",
+        LedgerAccount::Merchant => "merchant",
+        LedgerAccount::PlatformFee => "platform-fee",
+    };
+    format!("balance/{currency}/{account}")
+}
+
+/// The gross amount of all payments ever paid.
+pub(super) fn volume(currency: Currency) -> String {
+    format!("volume/{currency}")
+}
+
+/// How many payments were ever paid.
+pub(super) fn paid(currency: Currency) -> String {
+    format!("paid/{currency}")
+}

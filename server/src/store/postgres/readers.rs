@@ -1,0 +1,101 @@
+//! Connections for reading. Each passes the barrier before it answers anything.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_postgres::{Row, types::ToSql};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    session::{Session, describe},
+    target::Target,
+};
+use crate::store::StoreError;
+
+/// How long a read waits for a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two tries to connect.
+const RECONNECT: Duration = Duration::from_millis(200);
+
+/// The connections for reading. A read takes the next one in turn; a connection carries many reads at a time.
+pub(super) struct Readers {
+    sessions: Vec<watch::Receiver<Option<Arc<Session>>>>,
+    next: std::sync::atomic::AtomicUsize,
+}
+
+impl Readers {
+    /// Starts a task for each connection's id. The tasks end when the readers are dropped.
+    pub(super) fn start(target: &Target, ids: Vec<[u8; 16]>, tasks: &TaskTracker) -> Self {
+        let sessions = ids.into_iter().map(|id| {
+            let (shown, session) = watch::channel(None);
+            tasks.spawn(keep_connected(target.clone(), id, shown));
+            session
+        });
+        Self { sessions: sessions.collect(), next: 0.into() }
+    }
+
+    /// A connection that works, as far as anybody knows.
+    async fn session(&self) -> Result<Arc<Session>, StoreError> {
+        let nth = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % self.sessions.len();
+        let mut shown = self.sessions[nth].clone();
+        let is_open = |session: &Option<Arc<Session>>| session.as_ref().is_some_and(|session| !session.is_closed());
+        let away = || StoreError::unavailable("the database cannot be reached");
+        let session = timeout(PATIENCE, shown.wait_for(is_open)).await.map_err(|_| away())?;
+        session.map_err(|_| StoreError::Stopped)?.clone().ok_or_else(away)
+    }
+
+    /// Runs a statement that reads. If the connection breaks meanwhile, runs it once more on another.
+    pub(super) async fn query(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut is_second = false;
+        loop {
+            let session = self.session().await?;
+            match session.query(sql, parameters).await {
+                Ok(rows) => return Ok(rows),
+                Err(_) if session.is_closed() && !is_second => is_second = true,
+                Err(error) => return Err(StoreError::unavailable(describe(&error))),
+            }
+        }
+    }
+
+    pub(super) async fn one(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(sql, parameters).await?.into_iter().next())
+    }
+}
+
+/// Connects, shows the connection, and connects again when it breaks.
+async fn keep_connected(target: Target, id: [u8; 16], shown: watch::Sender<Option<Arc<Session>>>) {
+    while !shown.is_closed() {
+        match connect(&target, &id).await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                shown.send_replace(Some(Arc::clone(&session)));
+                tokio::select! {
+                    () = session.closed() => {}
+                    () = shown.closed() => return drop(session.leave(&id).await),
+                }
+                shown.send_replace(None);
+            }
+            Err(error) => {
+                tracing::warn!(error = %describe(&error), "the database cannot be reached");
+                sleep(RECONNECT).await;
+            }
+        }
+    }
+}
+
+async fn connect(target: &Target, id: &[u8; 16]) -> Result<Session, tokio_postgres::Error> {
+    let session = Session::connect(target).await?;
+    session.pass_barrier(id).await?;
+    Ok(session)
+}

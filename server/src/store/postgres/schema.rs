@@ -1,0 +1,86 @@
+//! The schema of the tables: made at the first start, changed forward only.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_postgres::{Error, error::SqlState};
+
+use super::session::{Session, describe};
+
+/// The statements that make each version of the schema from the one before.
+const STEPS: [&str; 1] = [include_str!("schema.sql")];
+/// How often servers that start together may get in each other's way.
+const TRIES: u32 = 20;
+
+/// The schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SchemaError {
+    /// A newer server changed it.
+    #[error("the database has schema {found}, and this server knows schema {known}; use a newer server")]
+    Newer {
+        /// The database's version.
+        found: i32,
+        /// The server's version.
+        known: i32,
+    },
+    /// The database refused.
+    #[error("the schema cannot be made or read: {0}")]
+    Refused(String),
+}
+
+/// Brings the schema to this server's version. Servers may do so at the same time: one waits for another.
+pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), SchemaError> {
+    let mut tries = 1;
+    loop {
+        let error = match migrate(session, schema).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(newer)) => return Err(newer),
+            Err(error) => error,
+        };
+        let _ = session.client().batch_execute("ROLLBACK").await;
+        // Another server makes the same at this moment.
+        let is_race = [
+            SqlState::UNIQUE_VIOLATION,
+            SqlState::DUPLICATE_TABLE,
+            SqlState::DUPLICATE_SCHEMA,
+            SqlState::DUPLICATE_OBJECT,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ];
+        if tries == TRIES || !error.code().is_some_and(|code| is_race.contains(code)) {
+            return Err(SchemaError::Refused(describe(&error)));
+        }
+        tries += 1;
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn migrate(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
+    let client = session.client();
+    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    client.batch_execute("BEGIN").await?;
+    let is_there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    let rows = client.query(is_there, &[&schema]).await?;
+    let found: i32 = match rows.first().map(|row| row.try_get(0)).transpose()? {
+        Some(true) => {
+            let rows = client.query("SELECT version FROM schema_version FOR UPDATE", &[]).await?;
+            rows.first().map_or(Ok(0), |row| row.try_get(0))?
+        }
+        _ => {
+            client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+            0
+        }
+    };
+    if found > known {
+        client.batch_execute("ROLLBACK").await?;
+        return Ok(Err(SchemaError::Newer { found, known }));
+    }
+    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or_default()) {
+        client.batch_execute(step).await?;
+    }
+    if found < known {
+        let version =
+            "INSERT INTO schema_version (version) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET version = $1";
+        client.execute(version, &[&known]).await?;
+    }
+    client.batch_execute("COMMIT").await.map(Ok)
+}

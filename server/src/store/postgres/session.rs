@@ -1,0 +1,139 @@
+//! A connection to the database that has passed the barrier.
+//!
+//! A primary that crashes and starts again shows commits that no standby has yet. If such a row answered a request and a
+//! standby was promoted then, the answer would be of something that never happened. So each connection first commits
+//! something itself, which returns only when everything before it is as durable as the database's settings promise.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{Mutex, PoisonError},
+};
+
+use tokio::sync::watch;
+use tokio_postgres::{
+    AsyncMessage, Client, Error, Row, Statement,
+    error::Severity,
+    types::{ToSql, Type},
+};
+
+use super::target::Target;
+
+/// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
+/// cancelled while it waits for a standby is reported as done.
+const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+                        SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
+                        SET client_min_messages = 'warning'";
+const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
+                       UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
+
+/// A connection. If it breaks, every call fails, and the outcome of a commit under way is unknown.
+pub(super) struct Session {
+    client: Client,
+    /// Ends with the connection.
+    closed: watch::Receiver<()>,
+    statements: Mutex<HashMap<&'static str, Statement>>,
+}
+
+impl Session {
+    /// Connects and sets up the connection, without the barrier.
+    pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
+        let (client, mut connection) = target.config.connect(target.tls.clone()).await?;
+        let (open, closed) = watch::channel(());
+        tokio::spawn(async move {
+            let _open = open;
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
+                        // A commit that no longer waits for a standby is reported as done, with a warning. Nothing that
+                        // this connection says afterwards is certain, so it is dropped before it says it.
+                        tracing::warn!(notice = notice.message(), "the database warns; its connection is dropped");
+                        return;
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(error = %describe(&error), "a connection to the database broke");
+                        return;
+                    }
+                }
+            }
+        });
+        client.batch_execute(SETTINGS).await?;
+        let standbys: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE \
+                              current_setting('synchronous_commit') IN ('off', 'local')";
+        client.batch_execute(standbys).await?;
+        client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
+        Ok(Self { client, closed, statements: Mutex::default() })
+    }
+
+    /// Passes the barrier: afterwards everything that this connection reads is durable. Returns the number of the last batch
+    /// that was committed under this id. Waits for a transaction that an earlier connection of this id has under way.
+    pub(super) async fn pass_barrier(&self, id: &[u8; 16]) -> Result<i64, Error> {
+        let rows = self.client.query_typed(BARRIER, &[(&&id[..], Type::BYTEA)]).await?;
+        rows.first().map_or(Ok(0), |row| row.try_get(0))
+    }
+
+    /// Removes the connection's row.
+    pub(super) async fn leave(&self, id: &[u8; 16]) -> Result<(), Error> {
+        self.client.query_typed("DELETE FROM connection WHERE id = $1", &[(&&id[..], Type::BYTEA)]).await.map(drop)
+    }
+
+    /// The process of the database that serves this connection.
+    pub(super) async fn backend(&self) -> Result<Backend, Error> {
+        let sql = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+        let rows = self.client.query_typed(sql, &[]).await?;
+        let row = rows.first();
+        Ok(Backend(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?))
+    }
+
+    /// Ends the process of an earlier connection, which may wait for us with a transaction under way.
+    pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<(), Error> {
+        let Some((pid, begun)) = backend else { return Ok(()) };
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+        self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await.map(drop)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Returns when the connection is closed.
+    pub(super) async fn closed(&self) {
+        let mut closed = self.closed.clone();
+        while closed.changed().await.is_ok() {}
+    }
+
+    /// Runs a statement, which is prepared at its first use.
+    pub(super) async fn query(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let statement = self.prepared(sql).await?;
+        self.client.query(&statement, parameters).await
+    }
+
+    pub(super) async fn prepared(&self, sql: &'static str) -> Result<Statement, Error> {
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// The process of the database that serves a connection, told from later ones with the same number by its begin.
+pub(super) struct Backend(Option<(i32, String)>);
+
+/// An error with what the database said: its own text is only a kind.
+pub(super) fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        None => std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": "),
+    }
+}

@@ -1,0 +1,145 @@
+//! Which database, and how to reach it.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer, pki_types::pem::PemObject};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use secrecy::{ExposeSecret, SecretString};
+use tokio_postgres::{
+    Config,
+    config::{SslMode, TargetSessionAttrs},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The name of the schema that holds the tables, unless a test asks for its own.
+const SCHEMA: &str = "payments";
+
+/// A database and the way to it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(super) config: Config,
+    pub(super) tls: MakeRustlsConnect,
+    pub(super) schema: String,
+}
+
+/// A database URL cannot be used. No message quotes the URL, which may hold a password.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TargetError {
+    /// It does not parse.
+    #[error("the database URL is invalid: {0}; write postgres://USER@HOST:PORT/DATABASE")]
+    Invalid(String),
+    /// The file with the password cannot be read.
+    #[error("the file {path} with the database's password cannot be read: {error}")]
+    Password {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// The certificates cannot be read.
+    #[error("the certificates in {path} cannot be read: {what}; name a PEM file with sslrootcert")]
+    Certificates {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Target {
+    /// Reads a URL such as `postgres://user@one,two/payments?sslmode=verify-full&sslrootcert=/etc/ca.pem`. Of several hosts
+    /// the one that accepts writes is used. A connection by TLS always verifies the server.
+    pub(crate) fn new(url: &SecretString, password_file: Option<&Path>) -> Result<Self, TargetError> {
+        let (url, roots, is_verified) = own_parameters(url.expose_secret());
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            TargetError::Invalid(cause.unwrap_or_else(|| error.to_string()))
+        })?;
+        if is_verified {
+            config.ssl_mode(SslMode::Require);
+        }
+        if let Some(path) = password_file {
+            let unreadable = |error| TargetError::Password { path: path.display().to_string(), error };
+            let password = SecretString::from(fs::read_to_string(path).map_err(unreadable)?);
+            config.password(password.expose_secret().trim_end_matches(['\r', '\n']));
+        }
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("payments-server");
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls(roots.as_deref())?), schema: SCHEMA.to_owned() })
+    }
+
+    /// Whether a URL holds a password.
+    pub(crate) fn has_password(url: &str) -> bool {
+        url.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
+    }
+
+    /// The same database with the tables in another schema.
+    #[cfg(test)]
+    pub(crate) fn with_schema(self, schema: &str) -> Self {
+        Self { schema: schema.to_owned(), ..self }
+    }
+}
+
+/// Takes out of a URL what libpq knows and `tokio_postgres` does not: the file of root certificates, and the TLS modes that
+/// verify.
+fn own_parameters(text: &str) -> (String, Option<String>, bool) {
+    // A list of hosts is no URL to the parser of URLs, so only the query is parsed.
+    let Some((before, query)) = text.split_once('?') else { return (text.to_owned(), None, false) };
+    let (mut roots, mut is_verified) = (None, false);
+    let mut kept = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match (&*name, &*value) {
+            ("sslrootcert", path) => roots = Some(path.to_owned()),
+            ("sslmode", "verify-full" | "verify-ca") => is_verified = true,
+            (name, value) => drop(kept.append_pair(name, value)),
+        }
+    }
+    (format!("{before}?{}", kept.finish()), roots, is_verified)
+}
+
+fn tls(roots: Option<&str>) -> Result<ClientConfig, TargetError> {
+    let failed = |what: &dyn ToString| TargetError::Certificates {
+        path: roots.unwrap_or("the system's store").to_owned(),
+        what: what.to_string(),
+    };
+    let versions = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(&error))?;
+    let Some(path) = roots else {
+        let verified = versions.with_platform_verifier().map_err(|error| failed(&error))?;
+        return Ok(verified.with_no_client_auth());
+    };
+    let mut store = RootCertStore::empty();
+    let pem = fs::read(path).map_err(|error| failed(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        store.add(certificate.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
+    }
+    Ok(versions.with_root_certificates(store).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_may_name_several_hosts_a_socket_and_the_roots_to_trust() {
+        let target = Target::new(&"postgres://me@one:5433,two/shop?connect_timeout=3".into(), None).unwrap();
+        assert_eq!((target.config.get_hosts().len(), target.config.get_dbname()), (2, Some("shop")));
+        assert_eq!(target.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert!(Target::new(&"postgres:///shop?host=/run/postgresql".into(), None).is_ok());
+        let verified = Target::new(&"postgres://one/shop?sslmode=verify-full".into(), None).unwrap();
+        assert_eq!(verified.config.get_ssl_mode(), SslMode::Require);
+        let missing =
+            Target::new(&"postgres://one/shop?sslrootcert=/nowhere.pem".into(), None).err().unwrap().to_string();
+        assert!(missing.contains("/nowhere.pem"), "{missing}");
+    }
+
+    #[test]
+    fn an_invalid_url_is_refused_and_never_quoted() {
+        for url in
+            ["mysql://me:hush@one/shop", "postgres://me:hush@one:port/shop", "postgres://me:hush@one/shop?hush=1"]
+        {
+            let error = Target::new(&url.into(), None).err().unwrap();
+            assert!(!format!("{error} {error:?}").contains("hush@"), "{error}");
+        }
+    }
+}

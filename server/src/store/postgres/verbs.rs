@@ -1,0 +1,131 @@
+//! The store's verbs.
+
+use async_trait::async_trait;
+use payments_core::{
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
+    Status, Timestamp, WebhookId,
+};
+use tokio::sync::oneshot;
+
+use super::{PostgresStore, names, names::Kind, writer::Job};
+use crate::{
+    domain::{
+        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
+        StoredToken, Totals, Workspace,
+    },
+    store::{Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, StoreError},
+};
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        let (answer, outcome) = oneshot::channel();
+        self.changes.send(Job { change, answer }).await.map_err(|_| StoreError::Stopped)?;
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+        self.claim_due(queue, lease, at_most).await
+    }
+
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+        self.claim_one_lane(endpoint, lease).await
+    }
+
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+        self.renew_claim(claim, lease).await
+    }
+
+    async fn release(&self, claim: &Claim) -> Result<()> {
+        self.release_claim(claim).await
+    }
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+        self.prune_older(what, before, at_most).await
+    }
+
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+        self.record(Kind::ApiKey, &names::hash(hash)).await
+    }
+
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
+        self.key_records().await
+    }
+
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
+        self.record(Kind::Workspace, id).await
+    }
+
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
+        self.workspace_record_of(developer).await
+    }
+
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
+        self.totals_of(scope, currency).await
+    }
+
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
+        self.app_record(developer, id).await
+    }
+
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
+        let apps = self.records(Kind::App, Some(developer.as_str()), "", usize::MAX).await?;
+        Ok(apps.into_iter().map(|(_, app)| app).collect())
+    }
+
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
+        self.response(key).await
+    }
+
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
+        self.session_of(id).await
+    }
+
+    async fn manual_settlements(&self) -> Result<Vec<Session>> {
+        self.sessions_to_settle().await
+    }
+
+    async fn manual_reviews(&self) -> Result<Vec<Session>> {
+        self.sessions_to_review().await
+    }
+
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
+        self.status_counts().await
+    }
+
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
+        self.oldest_pending().await
+    }
+
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
+        self.token_record(name).await
+    }
+
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>> {
+        self.payment_page(scope, status, page).await
+    }
+
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
+        self.record(Kind::Endpoint, id.as_str()).await
+    }
+
+    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
+        self.endpoint_records(scope, after, at_most).await
+    }
+
+    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
+        self.pending(id, at_most).await
+    }
+
+    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
+        self.delivery_page(scope, to, page).await
+    }
+
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
+        self.outbox_head(endpoint, at_most).await
+    }
+
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
+        self.delivery_of(id).await
+    }
+}

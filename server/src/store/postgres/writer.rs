@@ -1,0 +1,273 @@
+//! Group commit over the wire: the changes that wait are decided together and committed in one transaction.
+//!
+//! A batch takes two round trips: one reads and locks the rows that its changes need, one writes and commits. If the
+//! connection breaks meanwhile, nobody knows whether the batch was committed. The transaction has marked the connection's row
+//! with the batch's number, so the next connection of the same row knows.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_postgres::{Error, error::SqlState, types::ToSql};
+
+use super::{
+    batch::Batch,
+    load::{Keys, LoadError},
+    save,
+    session::{Backend, Session, describe},
+    statements::Statements,
+    target::Target,
+};
+use crate::store::{Change, CommitError, Committed, StoreError};
+
+/// How many changes are committed together.
+const MAX_BATCH: usize = 128;
+/// How often a batch is tried while servers get in each other's way.
+const TRIES: u32 = 10;
+/// The longest pause between two tries of a batch.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// How long changes wait for a database that cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two tries to connect.
+const RECONNECT: Duration = Duration::from_millis(200);
+
+/// Among how many rows of each sum the connections are spread.
+const SLOTS: u8 = 16;
+
+/// A change and where its outcome goes.
+pub(super) struct Job {
+    pub(super) change: Change,
+    pub(super) answer: oneshot::Sender<Result<Committed, CommitError>>,
+}
+
+/// The changes that wait, for all writers.
+pub(super) type Queue = Arc<Mutex<mpsc::Receiver<Job>>>;
+
+/// The outcomes of a batch, in the order of its changes.
+type Outcomes = Vec<Result<Committed, CommitError>>;
+
+/// Commits batches over one connection, one at a time.
+pub(super) struct Writer {
+    target: Target,
+    /// The connection's row in the database.
+    id: [u8; 16],
+    /// The number of the last batch.
+    number: i64,
+    connection: Option<Connected>,
+    /// The backend of the last connection, which may still have a transaction under way.
+    last_backend: Option<Backend>,
+}
+
+struct Connected {
+    session: Session,
+    statements: Statements,
+}
+
+/// Why a try of a batch failed.
+enum Failed {
+    /// Nothing was committed, and the same batch may succeed.
+    TryAgain(Error),
+    /// A change was refused, and the first try did not read everything.
+    ReadAll,
+    /// The connection broke before the commit was sent.
+    Broken,
+    /// The connection broke. If the batch was committed, these are its outcomes.
+    Unknown(Outcomes),
+    /// Nothing was committed.
+    Refused(StoreError),
+}
+
+impl Writer {
+    pub(super) fn new(target: Target, id: [u8; 16]) -> Self {
+        Self { target, id, number: 0, connection: None, last_backend: None }
+    }
+
+    /// Commits what waits, until nobody can send any more.
+    pub(super) async fn run(mut self, queue: Queue) {
+        loop {
+            let mut jobs = Vec::new();
+            if queue.lock().await.recv_many(&mut jobs, MAX_BATCH).await == 0 {
+                break;
+            }
+            let (changes, answers): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.change, job.answer)).unzip();
+            let outcomes = self.commit(&changes).await;
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                // The caller may be gone.
+                let _ = answer.send(outcome);
+            }
+        }
+        if let Some(Connected { session, .. }) = &self.connection {
+            // A row that stays is removed when it is old.
+            let _ = session.leave(&self.id).await;
+        }
+    }
+
+    /// Commits changes together, and one after another if the database refuses them together.
+    async fn commit(&mut self, changes: &[Change]) -> Outcomes {
+        match self.commit_batch(changes).await {
+            Ok(outcomes) => outcomes,
+            Err(error)
+                if changes.len() > 1 && matches!(error, StoreError::Unavailable(_)) && self.connection.is_some() =>
+            {
+                tracing::warn!(%error, changes = changes.len(), "a batch is refused; its changes are committed one by one");
+                let mut outcomes = Vec::new();
+                for change in changes {
+                    let outcome = self.commit_batch(std::slice::from_ref(change)).await;
+                    outcomes.extend(outcome.unwrap_or_else(|error| vec![Err(error.into())]));
+                }
+                outcomes
+            }
+            Err(error) => changes.iter().map(|_| Err(error.repeated().into())).collect(),
+        }
+    }
+
+    async fn commit_batch(&mut self, changes: &[Change]) -> Result<Outcomes, StoreError> {
+        let patience = Instant::now() + PATIENCE;
+        self.number += 1;
+        let (mut tries, mut unknown) = (0, None);
+        loop {
+            let connected = match self.connection.take().filter(|connected| !connected.session.is_closed()) {
+                Some(connected) => connected,
+                None => {
+                    let (connected, last) = self.connect(patience, unknown.is_some()).await?;
+                    if let Some(outcomes) = unknown.take().filter(|_| last == self.number) {
+                        self.connection = Some(connected);
+                        return Ok(outcomes);
+                    }
+                    connected
+                }
+            };
+            tries += 1;
+            let outcome = self.try_batch(&connected, changes, tries == 1).await;
+            if !connected.session.is_closed() {
+                self.connection = Some(connected);
+            }
+            match outcome {
+                Ok(outcomes) => return Ok(outcomes),
+                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::ReadAll) => {}
+                Err(Failed::TryAgain(error)) if tries >= TRIES => {
+                    return Err(StoreError::unavailable(describe(&error)));
+                }
+                Err(Failed::TryAgain(_)) => sleep(LONGEST_PAUSE.mul_f64(pause_share(&self.id, tries))).await,
+                Err(Failed::Broken) if tries >= TRIES => {
+                    return Err(StoreError::unavailable("the connections to the database break one after another"));
+                }
+                Err(Failed::Broken) => self.connection = None,
+                Err(Failed::Unknown(outcomes)) => {
+                    self.connection = None;
+                    unknown = Some(outcomes);
+                }
+            }
+        }
+    }
+
+    async fn try_batch(&self, connected: &Connected, changes: &[Change], is_first: bool) -> Result<Outcomes, Failed> {
+        let Connected { session, statements } = connected;
+        let keys = Keys::of(changes, is_first);
+        let (id, number) = (&self.id[..], self.number);
+        let mark: [&(dyn ToSql + Sync); 2] = [&id, &number];
+        let (begun, marked, loaded) = tokio::join!(
+            session.client().batch_execute("BEGIN"),
+            session.client().execute(&statements.mark, &mark),
+            keys.load(session, statements),
+        );
+        let loaded = match begun.and(marked).map_err(LoadError::from) {
+            // Somebody removed the row as old. The next connection makes it again.
+            Ok(0) => return Err(Failed::Broken),
+            Ok(_) => loaded,
+            Err(error) => Err(error),
+        };
+        let mut batch: Batch = match loaded {
+            Ok(batch) => batch,
+            Err(error) => {
+                let rolled_back = session.client().batch_execute("ROLLBACK").await;
+                return Err(match error {
+                    LoadError::Store(error) => Failed::Refused(error),
+                    LoadError::Database(_) if rolled_back.is_err() || session.is_closed() => Failed::Broken,
+                    LoadError::Database(error) => refused(error),
+                });
+            }
+        };
+        let outcomes: Outcomes = changes.iter().map(|change| batch.decide(change.clone())).collect();
+        if is_first && outcomes.iter().any(Result::is_err) {
+            // A condition before the one that failed may depend on a row that was not read.
+            return Err(match session.client().batch_execute("ROLLBACK").await {
+                Ok(()) => Failed::ReadAll,
+                Err(_) => Failed::Broken,
+            });
+        }
+        let steps = match save::steps(batch, i16::from(self.id[0] % SLOTS), statements) {
+            Ok(steps) => steps,
+            Err(error) => {
+                let _ = session.client().batch_execute("ROLLBACK").await;
+                return Err(Failed::Refused(error));
+            }
+        };
+        match save::commit(session, &steps).await {
+            Ok(()) => Ok(outcomes),
+            Err(error) if error.as_db_error().is_some() && !session.is_closed() => Err(refused(error)),
+            Err(error) => {
+                tracing::warn!(error = %describe(&error), "the connection to the database broke during a commit");
+                Err(Failed::Unknown(outcomes))
+            }
+        }
+    }
+
+    /// Connects, passes the barrier and prepares the statements. Returns the number of the last committed batch too.
+    async fn connect(&mut self, until: Instant, is_unknown: bool) -> Result<(Connected, i64), StoreError> {
+        loop {
+            let error = match timeout_at(until, self.connect_once()).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => describe(&error),
+                Err(_) => "it does not answer".to_owned(),
+            };
+            if Instant::now() + RECONNECT >= until {
+                tracing::error!(%error, "the database cannot be reached");
+                return Err(match is_unknown {
+                    true => StoreError::Unknown,
+                    false => StoreError::unavailable(format!("the database cannot be reached: {error}")),
+                });
+            }
+            sleep(RECONNECT).await;
+        }
+    }
+
+    async fn connect_once(&mut self) -> Result<(Connected, i64), Error> {
+        let session = Session::connect(&self.target).await?;
+        if let Some(backend) = &self.last_backend {
+            session.end_backend(backend).await?;
+        }
+        let last = session.pass_barrier(&self.id).await?;
+        self.last_backend = Some(session.backend().await?);
+        let statements = Statements::prepare(session.client()).await?;
+        Ok((Connected { session, statements }, last))
+    }
+}
+
+/// What an error of the database means for a batch of which nothing was committed.
+fn refused(error: Error) -> Failed {
+    let again = [
+        // Another server inserted a row that this one did not find.
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::QUERY_CANCELED,
+    ];
+    // It has become a standby, or it is shutting down.
+    let elsewhere = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+    match error.code() {
+        Some(code) if again.contains(code) => Failed::TryAgain(error),
+        Some(code) if elsewhere.contains(code) => Failed::Broken,
+        _ => Failed::Refused(StoreError::unavailable(describe(&error))),
+    }
+}
+
+/// A part of the longest pause, other for each connection and each try.
+fn pause_share(id: &[u8; 16], tries: u32) -> f64 {
+    let nth = usize::try_from(tries).unwrap_or_default() % id.len();
+    f64::from(id[nth]) / 255.0
+}

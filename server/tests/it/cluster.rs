@@ -1,0 +1,75 @@
+//! A PostgreSQL cluster for tests, from Debian's package. It ends with the process of the tests, however that ends.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+/// Runs until its standard input ends. As root it runs the database as the package's user.
+const SCRIPT: &str = r#"
+set -eu
+directory=$1; shift
+if [ "$(id -u)" = 0 ]; then
+    chown postgres "$directory"
+    exec setpriv --reuid=postgres --regid=postgres --clear-groups sh -c "$SCRIPT" cluster "$directory" "$@"
+fi
+cd "$directory"
+bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+"$bin/initdb" -D data -A trust -U postgres --no-sync >initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
+"$bin/postgres" -D data -k "$directory" -c listen_addresses= -c max_connections=400 "$@" >postgres.log 2>&1 &
+postgres=$!
+trap 'kill -QUIT $postgres 2>/dev/null; wait $postgres || true; rm -rf "$directory"' EXIT
+until "$bin/pg_isready" -q -h "$directory"; do
+    kill -0 $postgres || { cat postgres.log >&2; exit 1; }
+    sleep 0.05
+done
+echo ready
+cat >/dev/null
+"#;
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    directory: PathBuf,
+    /// Holds the pipe whose end stops the cluster.
+    _script: Child,
+}
+
+impl Cluster {
+    /// The cluster that all tests of this process share.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[]))
+    }
+
+    /// Starts a cluster with settings of its own, such as `synchronous_commit=off`.
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        // The name of a socket has little room.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = PathBuf::from(format!("/tmp/payments-pg-{}-{number}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "cluster"]).arg(&directory).env("SCRIPT", SCRIPT);
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        let mut script = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(script.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n", "PostgreSQL is needed: apt-get install postgresql");
+        Self { directory, _script: script }
+    }
+
+    /// The URL of a database.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@/{database}?host={}", self.directory.display())
+    }
+}
