@@ -7,11 +7,21 @@ use warp::http::{HeaderMap, StatusCode};
 use super::{reply, request::Request, route::Outcome};
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
+/// When the stored response of a key is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lookup {
+    /// Before anything else, because the request has effects outside the store.
+    First,
+    /// By the commit, which refuses a key that was used. Saves a read.
+    ByCommit,
+}
+
 /// Reads the body and calls the handler, or returns the stored response if the idempotency key was used before.
 pub(super) async fn idempotent<F>(
     caller: Caller,
     mut request: Request,
     success: StatusCode,
+    lookup: Lookup,
     handler: impl FnOnce(Caller, Bytes, Option<IdempotentRequest>) -> F,
 ) -> Outcome
 where
@@ -21,7 +31,8 @@ where
     let body = request.read_json().await?;
     let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", &request.path, &key, &body));
     let service = request.service();
-    if let Some(identity) = &identity
+    if lookup == Lookup::First
+        && let Some(identity) = &identity
         && let Some(stored) = service.replay(identity).await?
     {
         return Ok(reply::answer(success, stored));

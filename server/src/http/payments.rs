@@ -5,12 +5,17 @@ use std::sync::Arc;
 use payments_core::{CreatePayment, CreateRefund, Invalid, PageRequest, Status};
 use warp::http::StatusCode;
 
-use super::{idempotent::idempotent, reply, request::Request, route::Outcome};
+use super::{
+    idempotent::{Lookup, idempotent},
+    reply,
+    request::Request,
+    route::Outcome,
+};
 use crate::service::Caller;
 
 pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
     let service = Arc::clone(request.service());
-    idempotent(caller, request, StatusCode::CREATED, |caller, body, identity| async move {
+    idempotent(caller, request, StatusCode::CREATED, Lookup::ByCommit, |caller, body, identity| async move {
         let params = CreatePayment::from_json(&body, caller.scope.environment)?;
         service.create_payment(&caller, params, identity.as_ref()).await
     })
@@ -23,7 +28,7 @@ pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
 
 pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id.clone());
-    idempotent(caller, request, StatusCode::OK, |caller, body, identity| async move {
+    idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;
         service.refund_payment(&caller, &id, params, identity.as_ref()).await
     })

@@ -6,12 +6,17 @@ use payments_core::{CreateWebhook, Fields};
 use serde_json::json;
 use warp::http::StatusCode;
 
-use super::{idempotent::idempotent, reply, request::Request, route::Outcome};
+use super::{
+    idempotent::{Lookup, idempotent},
+    reply,
+    request::Request,
+    route::Outcome,
+};
 use crate::service::{Caller, verify_signature};
 
 pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
     let service = Arc::clone(request.service());
-    idempotent(caller, request, StatusCode::CREATED, |caller, body, identity| async move {
+    idempotent(caller, request, StatusCode::CREATED, Lookup::First, |caller, body, identity| async move {
         service.create_webhook(&caller, CreateWebhook::from_json(&body)?, identity.as_ref()).await
     })
     .await
@@ -28,7 +33,7 @@ pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
 
 pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id.clone());
-    idempotent(caller, request, StatusCode::OK, |caller, body, identity| async move {
+    idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         // The request has no parameters; its body may be empty.
         Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;
         service.test_webhook(&caller, &id, identity.as_ref()).await

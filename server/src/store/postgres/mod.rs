@@ -6,6 +6,7 @@
 
 mod batch;
 mod claims;
+mod key_cache;
 mod load;
 mod names;
 mod prune;
@@ -26,6 +27,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::task::TaskTracker;
 
 use self::{
+    key_cache::KeyCache,
     readers::Readers,
     session::{Session, describe},
     writer::{Job, Writer},
@@ -48,6 +50,7 @@ pub(crate) struct PostgresStore {
     target: Target,
     ambient: Arc<dyn Ambient>,
     readers: Readers,
+    keys: KeyCache,
     changes: mpsc::Sender<Job>,
 }
 
@@ -79,7 +82,7 @@ impl PostgresStore {
             tasks.spawn(Writer::new(target.clone(), ambient.random()).run(Arc::clone(&queue)));
         }
         tasks.close();
-        Ok((Self { target, ambient, readers, changes }, Closing(tasks)))
+        Ok((Self { target, ambient, readers, keys: KeyCache::default(), changes }, Closing(tasks)))
     }
 }
 

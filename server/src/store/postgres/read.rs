@@ -1,10 +1,13 @@
 //! Reads records. Each verb is one statement, and a statement sees one moment.
 
+use std::time::Duration;
+
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
     Payment, PaymentId, Status, Timestamp, WebhookId,
 };
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::{
     Row,
     types::{FromSql, ToSql},
@@ -58,6 +61,12 @@ const DELIVERIES: &str = "WITH shown AS (SELECT d.id, d.body, p.body AS payment 
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
 const OLDEST_PENDING: &str = "SELECT min(id) FROM delivery WHERE is_pending";
 
+/// The number of the next transaction, and of the oldest one under way.
+const TRANSACTIONS: &str = "SELECT pg_snapshot_xmax(s)::text::bigint, pg_snapshot_xmin(s)::text::bigint \
+                            FROM pg_current_snapshot() s";
+/// How long an added endpoint waits for transactions that may not have seen it.
+const EARLIER_BATCHES: Duration = Duration::from_secs(2);
+
 /// A field of a row.
 pub(super) fn field<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::unavailable(describe(&error)))
@@ -88,6 +97,27 @@ fn event_of(event: &EventId, id: &str, body: &str) -> Result<Option<(Session, St
 }
 
 impl PostgresStore {
+    /// Waits until the transactions that are under way now have ended. An event is pending if its scope has an endpoint when
+    /// its change commits, and a batch that is under way may have counted the endpoints before one was added.
+    pub(super) async fn wait_for_earlier_batches(&self) -> Result<()> {
+        let begun = Instant::now();
+        let mut next = None;
+        loop {
+            let row = self.readers.one(TRANSACTIONS, &[]).await?;
+            let row = row.ok_or_else(|| StoreError::unavailable("the database returned no row"))?;
+            let (now_next, oldest): (i64, i64) = (field(&row, 0)?, field(&row, 1)?);
+            let next = *next.get_or_insert(now_next);
+            if oldest >= next {
+                return Ok(());
+            }
+            if begun.elapsed() > EARLIER_BATCHES {
+                tracing::warn!("a transaction stays open; payments of this moment may not reach the new endpoint");
+                return Ok(());
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     pub(super) async fn record<T: DeserializeOwned>(&self, kind: Kind, id: &str) -> Result<Option<T>> {
         let row = self.readers.one(RECORD, &[&kind.as_str(), &id]).await?;
         row.map(|row| parse(id, field(&row, 0)?)).transpose()

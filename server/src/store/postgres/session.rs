@@ -20,8 +20,9 @@ use tokio_postgres::{
 use super::target::Target;
 
 /// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
-/// cancelled while it waits for a standby is reported as done.
-const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+/// cancelled while it waits for a standby is reported as done. A transaction that stands still has not begun to commit, and a
+/// server that is frozen in one must not hold its locks.
+const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = '10s'; \
                         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \

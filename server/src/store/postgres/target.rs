@@ -14,6 +14,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// The name of the schema that holds the tables, unless a test asks for its own.
 const SCHEMA: &str = "payments";
 
+/// Where Debian's packages put the sockets of a database on this machine, for a URL without a host.
+const SOCKETS: &str = "/run/postgresql";
+
 /// A database and the way to it.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -55,6 +58,9 @@ impl Target {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             TargetError::Invalid(cause.unwrap_or_else(|| error.to_string()))
         })?;
+        if config.get_hosts().is_empty() {
+            config.host_path(SOCKETS);
+        }
         if is_verified {
             config.ssl_mode(SslMode::Require);
         }
@@ -125,6 +131,7 @@ mod tests {
         let target = Target::new(&"postgres://me@one:5433,two/shop?connect_timeout=3".into(), None).unwrap();
         assert_eq!((target.config.get_hosts().len(), target.config.get_dbname()), (2, Some("shop")));
         assert_eq!(target.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(Target::new(&"postgres:///shop".into(), None).unwrap().config.get_hosts().len(), 1);
         assert!(Target::new(&"postgres:///shop?host=/run/postgresql".into(), None).is_ok());
         let verified = Target::new(&"postgres://one/shop?sslmode=verify-full".into(), None).unwrap();
         assert_eq!(verified.config.get_ssl_mode(), SslMode::Require);

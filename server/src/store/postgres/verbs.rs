@@ -1,5 +1,7 @@
 //! The store's verbs.
 
+use std::time::Instant;
+
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
@@ -13,15 +15,28 @@ use crate::{
         ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
         StoredToken, Totals, Workspace,
     },
-    store::{Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, StoreError},
+    store::{
+        Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, StoreError, Write,
+    },
 };
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        let changed = change.writes.iter().filter_map(|write| match write {
+            Write::ApiKey(hash, _) => Some(hash.clone()),
+            _ => None,
+        });
+        let changed: Vec<_> = changed.collect();
+        let adds_endpoint = change.writes.iter().any(|write| matches!(write, Write::EndpointAdded { .. }));
         let (answer, outcome) = oneshot::channel();
         self.changes.send(Job { change, answer }).await.map_err(|_| StoreError::Stopped)?;
-        outcome.await.map_err(|_| StoreError::Stopped)?
+        let committed = outcome.await.map_err(|_| StoreError::Stopped)?;
+        changed.iter().for_each(|hash| self.keys.remove(hash));
+        if adds_endpoint && committed.is_ok() {
+            self.wait_for_earlier_batches().await?;
+        }
+        committed
     }
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
@@ -45,7 +60,15 @@ impl Store for PostgresStore {
     }
 
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
-        self.record(Kind::ApiKey, &names::hash(hash)).await
+        let now = Instant::now();
+        if let Some(key) = self.keys.get(hash, now) {
+            return Ok(Some(key));
+        }
+        let key: Option<ApiKey> = self.record(Kind::ApiKey, &names::hash(hash)).await?;
+        if let Some(key) = &key {
+            self.keys.put(hash, key, now);
+        }
+        Ok(key)
     }
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
