@@ -33,7 +33,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let reply = match data.location()? {
         Location::Database(target) => {
-            let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient)).await?;
+            let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), Metrics::new().commits).await?;
             let reply = execute(Arc::new(store), ambient, request).await?;
             closing.wait().await;
             reply

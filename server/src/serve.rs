@@ -42,6 +42,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     }
     let front = Front::bind(&args).await?;
     let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone()).await?;
+    let ambient = stores.ambient();
     let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
     // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
     let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
@@ -61,6 +62,9 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
     }
     start_workers(&args, &tasks, &service, &dispatcher);
+    if let Some(clock) = stores.clock() {
+        tasks.start_worker(clock);
+    }
     if let Some(renewal) = stores.renewal() {
         tasks.start_worker(renewal);
     }

@@ -26,10 +26,10 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 /// How many lanes one poll claims.
 const LANES_PER_POLL: usize = 1024;
-/// How long the claim of a crashed server lasts. Far longer than a delivery attempt.
-const LEASE_SECONDS: u32 = 60;
+/// How long the claim of a crashed server lasts. Longer than a delivery attempt.
+const LEASE_SECONDS: u32 = 10;
 /// How often a lane's claim is renewed: several times in a lease.
-const RENEWAL: Duration = Duration::from_secs(15);
+const RENEWAL: Duration = Duration::from_secs(3);
 
 /// Calls the endpoints whose outboxes are not empty.
 pub(crate) struct Dispatcher {

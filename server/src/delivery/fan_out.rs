@@ -32,7 +32,7 @@ const ENDPOINTS_PER_ROUND: usize = 128;
 /// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
 /// How long a crashed server holds its claims before another server takes over.
-const LEASE_SECONDS: u32 = 30;
+const LEASE_SECONDS: u32 = 10;
 /// The longest wait of [`FanOutSignal::settled`].
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 

@@ -216,7 +216,7 @@ mod tests {
         };
         let attempts = attempts(store.clone(), Metrics::new().deliveries);
         store.lose_delivery(&add(1).await);
-        let lease = Lease::new(ServerId([1; 16]), ambient.now(), 60);
+        let lease = Lease::new(ServerId([1; 16]), ambient.now(), 10);
         let claim = store.claim_lane(&endpoint, &lease).await.unwrap().unwrap();
         let (stopping, notify) = (CancellationToken::new(), Notify::new());
         let mut lane = Lane::new(attempts, endpoint.clone(), stopping.clone());

@@ -16,7 +16,7 @@ use crate::{
         Store,
         disposable::Disposable,
         embedded::{self, EmbeddedStore},
-        postgres::{self, PostgresStore},
+        postgres::{self, DatabaseClock, PostgresStore},
         sandboxed::Sandboxed,
     },
 };
@@ -33,12 +33,16 @@ pub(super) struct Stores {
 /// The engine of the main store.
 enum Main {
     Embedded(PathBuf, embedded::Closing),
-    Postgres(postgres::Closing),
+    Postgres(Arc<DatabaseClock>, Arc<PostgresStore>, postgres::Closing),
 }
 
 impl Stores {
     /// Opens the main store.
-    pub(super) async fn open(location: Location, ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        location: Location,
+        mut ambient: Arc<dyn Ambient>,
+        metrics: Metrics,
+    ) -> Result<Self, Failure> {
         let (store, main): (Arc<dyn Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
@@ -48,8 +52,11 @@ impl Stores {
                 (Arc::new(store), Main::Embedded(directory, closing))
             }
             Location::Database(target) => {
-                let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient)).await?;
-                (Arc::new(store), Main::Postgres(closing))
+                let commits = metrics.commits.clone();
+                let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), commits).await?;
+                let (clock, store) = (DatabaseClock::new(&store).await?, Arc::new(store));
+                ambient = Arc::clone(&clock) as Arc<dyn Ambient>;
+                (Arc::clone(&store) as _, Main::Postgres(clock, store, closing))
             }
         };
         Ok(Self { store, sandbox: None, main, ambient, metrics })
@@ -60,8 +67,8 @@ impl Stores {
     pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
         let directory = match &self.main {
             Main::Embedded(directory, _) => directory.join("sandbox"),
-            Main::Postgres(_) if workspace.is_none() => return Ok(()),
-            Main::Postgres(_) => {
+            Main::Postgres(..) if workspace.is_none() => return Ok(()),
+            Main::Postgres(..) => {
                 return Err("a public sandbox would fill the database with the payments of strangers; \
                             serve it from a directory, without --database-url"
                     .into());
@@ -74,6 +81,17 @@ impl Stores {
         self.store = Arc::new(Sandboxed { lasting: Arc::clone(&self.store), sandbox: Arc::clone(&sandbox) });
         self.sandbox = Some(sandbox);
         Ok(())
+    }
+
+    /// The clock that all servers on the store share.
+    pub(super) fn ambient(&self) -> Arc<dyn Ambient> {
+        Arc::clone(&self.ambient)
+    }
+
+    /// The worker that follows the clock of a database.
+    pub(super) fn clock(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Main::Postgres(clock, store, _) = &self.main else { return None };
+        Some(Arc::clone(clock).follow(Arc::clone(store)))
     }
 
     /// The stores behind one interface.
@@ -91,7 +109,10 @@ impl Stores {
         let Self { store, sandbox, main, .. } = self;
         drop(store);
         match main {
-            Main::Postgres(closing) => closing.wait().await,
+            Main::Postgres(_, store, closing) => {
+                drop(store);
+                closing.wait().await;
+            }
             Main::Embedded(_, closing) => {
                 let close = || {
                     if let Some(sandbox) = sandbox.and_then(Arc::into_inner) {

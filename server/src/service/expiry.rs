@@ -12,7 +12,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum sessions per poll, so that payments do not wait behind many expiries.
 const BATCH_SIZE: usize = 200;
 /// Lease of a server's claims. Afterwards another server may claim the sessions.
-const LEASE_SECONDS: u32 = 60;
+const LEASE_SECONDS: u32 = 10;
 
 impl Service {
     /// Expires sessions when they are due. Runs forever.

@@ -25,7 +25,7 @@ const BATCH_SIZE: usize = 200;
 /// Maximum payments that a server reconciles concurrently.
 const CONCURRENCY: usize = 16;
 /// Lease of a server's claims. If two servers work on one payment, the payment's version admits only one change.
-const LEASE_SECONDS: u32 = 600;
+const LEASE_SECONDS: u32 = 60;
 
 impl Service {
     /// Reconciles payments and refunds when they are due. Runs forever.

@@ -107,7 +107,8 @@ struct Postgres {
 
 impl Postgres {
     async fn open(target: Target) -> Self {
-        let (store, closing) = PostgresStore::open(target.clone(), Arc::new(OperatingSystem)).await.unwrap();
+        let (store, closing) =
+            PostgresStore::open(target.clone(), Arc::new(OperatingSystem), Metrics::new().commits).await.unwrap();
         Self { store: Arc::new(store), closing, target }
     }
 
@@ -118,12 +119,16 @@ impl Postgres {
     }
 }
 
+/// The database that the tests of this process share.
+pub(super) async fn cluster_url() -> String {
+    spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap()
+}
+
 impl Engine for Postgres {
     async fn new() -> Self {
         static SCHEMAS: AtomicU32 = AtomicU32::new(0);
         let schema = format!("contract_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
-        let url = spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap();
-        Self::open(Target::new(&url.into(), None).unwrap().with_schema(&schema)).await
+        Self::open(Target::new(&cluster_url().await.into(), None).unwrap().with_schema(&schema)).await
     }
 
     fn store(&self) -> Arc<dyn Store> {

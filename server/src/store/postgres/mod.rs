@@ -6,6 +6,7 @@
 
 mod batch;
 mod claims;
+mod clock;
 mod key_cache;
 mod load;
 mod names;
@@ -23,20 +24,22 @@ mod writer;
 
 use std::sync::Arc;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::{
+    clock::DatabaseClock,
+    schema::SchemaError,
+    target::{Target, TargetError},
+};
 use self::{
     key_cache::KeyCache,
     readers::Readers,
     session::{Session, describe},
     writer::{Job, Writer},
 };
-pub(crate) use self::{
-    schema::SchemaError,
-    target::{Target, TargetError},
-};
-use crate::ambient::Ambient;
+use crate::{ambient::Ambient, metrics::Commits};
 
 /// How many batches are under way at a time: one is decided while the other waits for the disk.
 const WRITERS: usize = 2;
@@ -51,6 +54,8 @@ pub(crate) struct PostgresStore {
     ambient: Arc<dyn Ambient>,
     readers: Readers,
     keys: KeyCache,
+    /// How many deliveries are pending, as of the last look.
+    outbox: Gauge,
     changes: mpsc::Sender<Job>,
 }
 
@@ -70,7 +75,11 @@ pub(crate) enum OpenError {
 
 impl PostgresStore {
     /// Connects, and makes or updates the tables.
-    pub(crate) async fn open(target: Target, ambient: Arc<dyn Ambient>) -> Result<(Self, Closing), OpenError> {
+    pub(crate) async fn open(
+        target: Target,
+        ambient: Arc<dyn Ambient>,
+        commits: Commits,
+    ) -> Result<(Self, Closing), OpenError> {
         let unreachable = |error| OpenError::Unreachable(describe(&error));
         let session = Session::connect(&target).await.map_err(unreachable)?;
         schema::prepare(&session, &target.schema).await?;
@@ -79,10 +88,13 @@ impl PostgresStore {
         let (changes, queue) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..WRITERS {
-            tasks.spawn(Writer::new(target.clone(), ambient.random()).run(Arc::clone(&queue)));
+            tasks.spawn(Writer::new(target.clone(), ambient.random(), commits.clone()).run(Arc::clone(&queue)));
         }
         tasks.close();
-        Ok((Self { target, ambient, readers, keys: KeyCache::default(), changes }, Closing(tasks)))
+        Ok((
+            Self { target, ambient, readers, keys: KeyCache::default(), outbox: commits.outbox, changes },
+            Closing(tasks),
+        ))
     }
 }
 

@@ -59,7 +59,7 @@ const DELIVERIES: &str = "WITH shown AS (SELECT d.id, d.body, p.body AS payment 
     AND environment = $2 AND name = $3) \
     SELECT s.id, s.body, s.payment, c.total FROM counted c LEFT JOIN shown s ON true ORDER BY s.id DESC";
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
-const OLDEST_PENDING: &str = "SELECT min(id) FROM delivery WHERE is_pending";
+const OLDEST_PENDING: &str = "SELECT min(id), count(*) FROM delivery WHERE is_pending";
 
 /// The number of the next transaction, and of the oldest one under way.
 const TRANSACTIONS: &str = "SELECT pg_snapshot_xmax(s)::text::bigint, pg_snapshot_xmin(s)::text::bigint \
@@ -304,7 +304,9 @@ impl PostgresStore {
 
     pub(super) async fn oldest_pending(&self) -> Result<Option<Timestamp>> {
         let row = self.readers.one(OLDEST_PENDING, &[]).await?;
-        let id: Option<String> = row.map(|row| field(&row, 0)).transpose()?.flatten();
+        let Some(row) = row else { return Ok(None) };
+        self.outbox.set(field(&row, 1)?);
+        let id: Option<String> = field(&row, 0)?;
         Ok(id.and_then(|id| id.parse().ok()).and_then(|id: DeliveryId| id.created_at()))
     }
 }

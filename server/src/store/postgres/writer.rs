@@ -20,6 +20,7 @@ use super::{
     statements::Statements,
     target::Target,
 };
+use crate::metrics::Commits;
 use crate::store::{Change, CommitError, Committed, StoreError};
 
 /// How many changes are committed together.
@@ -53,6 +54,7 @@ pub(super) struct Writer {
     target: Target,
     /// The connection's row in the database.
     id: [u8; 16],
+    commits: Commits,
     /// The number of the last batch.
     number: i64,
     connection: Option<Connected>,
@@ -80,8 +82,8 @@ enum Failed {
 }
 
 impl Writer {
-    pub(super) fn new(target: Target, id: [u8; 16]) -> Self {
-        Self { target, id, number: 0, connection: None, last_backend: None }
+    pub(super) fn new(target: Target, id: [u8; 16], commits: Commits) -> Self {
+        Self { target, id, commits, number: 0, connection: None, last_backend: None }
     }
 
     /// Commits what waits, until nobody can send any more.
@@ -92,7 +94,9 @@ impl Writer {
                 break;
             }
             let (changes, answers): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.change, job.answer)).unzip();
+            let begun = Instant::now();
             let outcomes = self.commit(&changes).await;
+            self.commits.synced(changes.len(), begun.elapsed());
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // The caller may be gone.
                 let _ = answer.send(outcome);
