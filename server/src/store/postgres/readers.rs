@@ -75,9 +75,11 @@ impl Readers {
 
 /// Connects, shows the connection, and connects again when it breaks.
 async fn keep_connected(target: Target, id: [u8; 16], shown: watch::Sender<Option<Arc<Session>>>) {
+    let mut said = None;
     while !shown.is_closed() {
         match connect(&target, &id).await {
             Ok(session) => {
+                said = None;
                 let session = Arc::new(session);
                 shown.send_replace(Some(Arc::clone(&session)));
                 tokio::select! {
@@ -87,7 +89,12 @@ async fn keep_connected(target: Target, id: [u8; 16], shown: watch::Sender<Optio
                 shown.send_replace(None);
             }
             Err(error) => {
-                tracing::warn!(error = %describe(&error), "the database cannot be reached");
+                let error = describe(&error);
+                // Once for each reason, not for each try.
+                if said.as_ref() != Some(&error) {
+                    tracing::warn!(%error, "the database cannot be reached");
+                    said = Some(error);
+                }
                 sleep(RECONNECT).await;
             }
         }
