@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{Session as PaymentSession, StoredResponse},
-    store::{Change, ClaimEnd, StoreError, StoredEvent, Write},
+    store::{Change, StoreError, StoredEvent, Write},
 };
 
 /// The keys of the rows that changes read.
@@ -64,15 +64,13 @@ pub(super) enum LoadError {
 }
 
 impl Keys {
-    /// The keys that changes need. A first try does not read what should not be there: where it is, the insertion says so,
-    /// and the second try reads everything.
+    /// The keys that changes need. A first try does not look for a payment or a delivery whose id is new. If it is there, the
+    /// insertion says so, and the second try reads everything.
     pub(super) fn of(changes: &[Change], is_first_try: bool) -> Self {
         let mut keys = Self::default();
         for change in changes {
             keys.leases.extend(change.under.iter().map(|claim| names::work(&claim.work)));
-            let response = change.idempotency.as_ref();
-            let response = response.filter(|new| !is_first_try || new.claim != ClaimEnd::NotClaimed);
-            keys.idempotency.extend(response.map(|new| names::idempotency(&new.key)));
+            keys.idempotency.extend(change.idempotency.as_ref().map(|new| names::idempotency(&new.key)));
             change.writes.iter().for_each(|write| keys.add(write, is_first_try));
         }
         keys

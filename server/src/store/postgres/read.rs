@@ -33,12 +33,14 @@ const RECORDS: &str = "SELECT body, id FROM record WHERE kind = $1 AND ($2::text
 const SESSION: &str = "SELECT body FROM payment WHERE id = $1";
 const SETTLEMENTS: &str = "SELECT id, body FROM payment WHERE needs_settlement ORDER BY id";
 const REVIEWS: &str = "SELECT id, body FROM payment WHERE needs_review ORDER BY id";
-const PAYMENTS: &str = "WITH shown AS (SELECT body, id FROM payment WHERE developer = $1 AND environment = $2 \
-    ORDER BY id DESC OFFSET $4 LIMIT $5) SELECT coalesce(sum(value), 0)::bigint, \
-    ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
+/// Entries that a page passes over are counted in the index; only the rows that it shows are read.
+const PAYMENTS: &str = "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment WHERE developer = $1 \
+    AND environment = $2 ORDER BY id DESC OFFSET $4 LIMIT $5) k JOIN payment p USING (id)) \
+    SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
     WHERE developer = $1 AND environment = $2 AND name = $3";
-const PAYMENTS_BY_STATUS: &str = "WITH shown AS (SELECT body, id FROM payment WHERE developer = $1 \
-    AND environment = $2 AND status = $6 ORDER BY id DESC OFFSET $4 LIMIT $5) \
+const PAYMENTS_BY_STATUS: &str = "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment \
+    WHERE developer = $1 AND environment = $2 AND status = $6 ORDER BY id DESC OFFSET $4 LIMIT $5) k \
+    JOIN payment p USING (id)) \
     SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
     WHERE developer = $1 AND environment = $2 AND name = $3";
 const SUMS: &str = "SELECT name, sum(value)::text FROM total WHERE developer = $1 AND environment = $2 \

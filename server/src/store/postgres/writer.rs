@@ -21,7 +21,7 @@ use super::{
     target::Target,
 };
 use crate::metrics::Commits;
-use crate::store::{Change, CommitError, Committed, StoreError};
+use crate::store::{Change, CommitError, Committed, Conflict, StoreError};
 
 /// How many changes are committed together.
 const MAX_BATCH: usize = 128;
@@ -112,9 +112,7 @@ impl Writer {
     async fn commit(&mut self, changes: &[Change]) -> Outcomes {
         match self.commit_batch(changes).await {
             Ok(outcomes) => outcomes,
-            Err(error)
-                if changes.len() > 1 && matches!(error, StoreError::Unavailable(_)) && self.connection.is_some() =>
-            {
+            Err(error) if changes.len() > 1 && !matches!(error, StoreError::Unknown) && self.connection.is_some() => {
                 tracing::warn!(%error, changes = changes.len(), "a batch is refused; its changes are committed one by one");
                 let mut outcomes = Vec::new();
                 for change in changes {
@@ -196,8 +194,8 @@ impl Writer {
             }
         };
         let outcomes: Outcomes = changes.iter().map(|change| batch.decide(change.clone())).collect();
-        if is_first && outcomes.iter().any(Result::is_err) {
-            // A condition before the one that failed may depend on a row that was not read.
+        if is_first && outcomes.iter().any(depends_on_writes) {
+            // An earlier write of the same change may be stale because of a row that was not read.
             return Err(match session.client().batch_execute("ROLLBACK").await {
                 Ok(()) => Failed::ReadAll,
                 Err(_) => Failed::Broken,
@@ -249,6 +247,11 @@ impl Writer {
         let statements = Statements::prepare(session.client()).await?;
         Ok((Connected { session, statements }, last))
     }
+}
+
+/// Whether a change was refused by one of its writes. Those are the last of its conditions.
+fn depends_on_writes(outcome: &Result<Committed, CommitError>) -> bool {
+    matches!(outcome, Err(CommitError::Conflict(Conflict::Stale | Conflict::TooManyEndpoints { .. })))
 }
 
 /// What an error of the database means for a batch of which nothing was committed.
