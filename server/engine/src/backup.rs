@@ -8,7 +8,7 @@
 //! entries in between) and `backup.json`, which is written last: without it the backup is not whole.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -19,6 +19,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    disk::{self, Disk, SystemDisk},
     error::{BackupError, JournalError},
     journal::{self, Pieces, Retention},
     overlay::Overlay,
@@ -47,8 +48,8 @@ pub struct Manifest {
 
 impl Manifest {
     /// Reads the manifest of a backup, which must be whole.
-    pub(crate) fn read(backup: &Path) -> Result<Self, BackupError> {
-        let json = fs::read(backup.join(MANIFEST)).ok();
+    pub(crate) fn read(disk: &dyn Disk, backup: &Path) -> Result<Self, BackupError> {
+        let json = disk::read(disk, &backup.join(MANIFEST)).ok();
         json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(|| BackupError::NotWhole {
             backup: backup.to_owned(),
             what: "its backup.json is missing or cannot be read",
@@ -59,12 +60,13 @@ impl Manifest {
 /// The number of the journal entry after which a backup needs the journal, or `None` if the directory holds no whole backup.
 #[must_use]
 pub fn needs_journal_after(directory: &Path) -> Option<u64> {
-    Manifest::read(directory).ok().map(|manifest| manifest.from)
+    Manifest::read(&SystemDisk, directory).ok().map(|manifest| manifest.from)
 }
 
 /// Copies an open database.
 #[derive(Clone)]
 pub(crate) struct Copier {
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) overlay: Overlay,
     /// The directory of its journal.
     pub(crate) journal: PathBuf,
@@ -76,10 +78,11 @@ pub(crate) struct Copier {
 impl Copier {
     /// Copies the database into a directory, which must be missing or empty.
     pub(crate) fn copy_to(&self, directory: &Path) -> Result<Manifest, BackupError> {
-        refuse_if_used(directory)?;
+        let disk = &*self.disk;
+        refuse_if_used(disk, directory)?;
         let between = directory.join(journal::DIRECTORY);
         // Before anything else: a caller that gives up removes the directory, which must not be made again.
-        whole_file::create_directory(&between)?;
+        whole_file::create_directory(disk, &between)?;
         let copying = self.retention.copy_after(|| self.overlay.tree.number(APPLIED))?;
         let from = copying.after;
         let (pieces, records) = self.copy_tree(&directory.join(RECORDS))?;
@@ -88,14 +91,15 @@ impl Copier {
         self.copy_journal(&between, from, to)?;
         let manifest = Manifest { format: self.overlay.tree.layout.format(), from, to, pieces, records };
         // With this file the backup is whole: everything else in it is durable, names included.
-        whole_file::write(&directory.join(MANIFEST), &serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?)?;
-        whole_file::sync_parent(directory)?;
+        let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
+        whole_file::write(disk, &directory.join(MANIFEST), &json)?;
+        whole_file::sync_parent(disk, directory)?;
         Ok(manifest)
     }
 
     /// Returns the numbers of pieces and of records.
     fn copy_tree(&self, path: &Path) -> Result<(u64, u64), BackupError> {
-        let mut pieces = Pieces::create(path, 1)?;
+        let mut pieces = Pieces::create(&*self.disk, path, 1)?;
         let (mut piece, mut bytes, mut records) = (Writes::new(), 0, 0);
         for entry in self.overlay.tree.stored() {
             let (key, stored) = entry?;
@@ -118,8 +122,8 @@ impl Copier {
     }
 
     fn copy_journal(&self, directory: &Path, from: u64, to: u64) -> Result<(), BackupError> {
-        let mut between = Pieces::create(&journal::file_in(directory, from + 1), from + 1)?;
-        journal::read(&self.journal, from, |number, writes| match number > to {
+        let mut between = Pieces::create(&*self.disk, &journal::file_in(directory, from + 1), from + 1)?;
+        journal::read(&*self.disk, &self.journal, from, |number, writes| match number > to {
             true => Ok(()),
             false => between.append(&writes).map_err(JournalError::Io),
         })?;
@@ -127,15 +131,15 @@ impl Copier {
         if last != to {
             return Err(BackupError::Short { last, to });
         }
-        Ok(whole_file::sync_directory(directory)?)
+        Ok(self.disk.sync_directory(directory)?)
     }
 }
 
 /// Refuses a directory that is neither missing nor empty.
-pub(crate) fn refuse_if_used(directory: &Path) -> Result<(), BackupError> {
-    match if_there(fs::read_dir(directory))?.and_then(|mut entries| entries.next()) {
-        Some(_) => Err(BackupError::NotEmpty { directory: directory.to_owned() }),
-        None => Ok(()),
+pub(crate) fn refuse_if_used(disk: &dyn Disk, directory: &Path) -> Result<(), BackupError> {
+    match if_there(disk.list(directory))?.is_some_and(|listed| !listed.is_empty()) {
+        true => Err(BackupError::NotEmpty { directory: directory.to_owned() }),
+        false => Ok(()),
     }
 }
 
@@ -155,9 +159,10 @@ mod tests {
     fn a_copy_read_while_a_batch_is_applied_has_the_whole_batch() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name| directory.path().join(name);
-        let tree = Tree::open(&within("tree"), &Plain::shared()).unwrap();
+        let disk = SystemDisk::shared();
+        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
         let overlay = Overlay::new(tree.clone(), 0);
-        let mut journal = Journal::create(&within("journal")).unwrap();
+        let mut journal = Journal::create(&disk, &within("journal")).unwrap();
         let value = |text: &str| Some(text.as_bytes().to_vec());
         let writes =
             Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2")), (FORMAT.to_vec(), value("1"))]);
@@ -165,13 +170,13 @@ mod tests {
         tree.apply(&Writes::from([(b"b".to_vec(), value("2"))])).unwrap();
         overlay.push(Arc::new(Batch { number, writes }));
 
-        let copier =
-            Copier { overlay, journal: within("journal"), retention: Arc::default(), is_closing: Arc::default() };
+        let (retention, is_closing) = (Arc::default(), Arc::default());
+        let copier = Copier { disk: Arc::clone(&disk), overlay, journal: within("journal"), retention, is_closing };
         let made = copier.copy_to(&within("backup")).unwrap();
         assert_eq!(made, Manifest { format: 1, from: 0, to: 1, pieces: 1, records: 1 });
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
-        let restored = Tree::open(&within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
+        let restored = Tree::open(&disk, &within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
         assert_eq!(restored.get(b"a").unwrap().unwrap(), b"1");
         assert_eq!(restored.get(b"b").unwrap().unwrap(), b"2");
     }
@@ -180,7 +185,7 @@ mod tests {
     fn a_restore_reports_the_changes_after_its_time_or_entry_whatever_the_clock_said() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
-        let mut journal = Journal::create(&within("journal")).unwrap();
+        let mut journal = Journal::create(&SystemDisk::shared(), &within("journal")).unwrap();
         // An earlier version recorded times as its clock gave them, also when the clock stepped back.
         for millis in [1_000, 9_000, 2_000, 3_000] {
             let mut writes = Writes::new();

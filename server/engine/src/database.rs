@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    fs::{self, File},
     path::PathBuf,
     sync::{Arc, atomic::Ordering},
     thread,
@@ -10,6 +9,7 @@ use std::{
 
 use crate::{
     backup::{Copier, Manifest},
+    disk::{Disk, DiskFile},
     error::{BackupError, TreeError},
     group_commit::GroupCommit,
     overlay::Overlay,
@@ -86,8 +86,9 @@ pub struct Closing {
     pub(crate) tree: PathBuf,
     pub(crate) mark: PathBuf,
     pub(crate) stop: Arc<Stop>,
+    pub(crate) disk: Arc<dyn Disk>,
     /// Held until the database is closed.
-    pub(crate) _lock: File,
+    pub(crate) _lock: Box<dyn DiskFile>,
 }
 
 impl Closing {
@@ -99,7 +100,7 @@ impl Closing {
             return;
         }
         // An end is in order when everything that the tree ever writes is on the disk.
-        if let Err(error) = tree::sync_closed(&self.tree).and_then(|()| fs::remove_file(&self.mark)) {
+        if let Err(error) = tree::sync_closed(&self.disk, &self.tree).and_then(|()| self.disk.remove_file(&self.mark)) {
             tracing::warn!(%error, "the next start will report an unclean shutdown");
         }
     }

@@ -115,6 +115,7 @@ mod applier;
 mod backup;
 mod compression;
 mod database;
+mod disk;
 mod error;
 mod group_commit;
 mod journal;

@@ -2,8 +2,8 @@
 
 use std::{
     error::Error,
-    fs::{self, File, TryLockError},
-    io::{self, Write as _},
+    fs::TryLockError,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -13,6 +13,7 @@ use crate::{
     applier::Applier,
     backup::Copier,
     database::{Closing, Database},
+    disk::{self, Disk, DiskFile, Open, SystemDisk},
     error::{JournalError, OpenError},
     group_commit::{GroupCommit, Writer},
     journal::{self, Journal, Retention},
@@ -36,6 +37,7 @@ const DAMAGED: &str = "damaged";
 /// How a database is opened.
 #[must_use]
 pub struct Options {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     layout: Arc<dyn Layout>,
     clock: Box<dyn Fn() -> i64 + Send>,
@@ -49,6 +51,7 @@ impl Options {
     /// The default options for a database in this directory.
     pub fn new(directory: impl Into<PathBuf>, layout: impl Layout) -> Self {
         Self {
+            disk: SystemDisk::shared(),
             directory: directory.into(),
             layout: Arc::new(layout),
             clock: Box::new(system_clock),
@@ -94,19 +97,21 @@ impl Options {
     /// If another process has it open, a later version wrote it, or it is damaged and its journal cannot rebuild it. Nothing is
     /// then changed that a later opening would need.
     pub fn open(self) -> Result<(Database, Closing), OpenError> {
-        whole_file::create_directory(&self.directory)?;
+        let disk = Arc::clone(&self.disk);
+        whole_file::create_directory(&*disk, &self.directory)?;
         // The tree has a lock of its own, but a start does something before that and beside it.
-        let lock = lock(&self.directory)?;
+        let lock = lock(&*disk, &self.directory)?;
         let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
         let (overlay, journal) = self.recover(&paths)?;
         let [tree, journal_directory, mark] = paths;
 
         let retention = Arc::<Retention>::default();
         let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
-        let file = Arc::new(TreeFile::open(&tree)?);
+        let file = Arc::new(TreeFile::open(&disk, &tree)?);
         let is_closing = Arc::default();
         let committed_at = overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default();
-        let (archivist, archiving) = journal::start_archivist(journal_directory.clone(), Arc::clone(&is_closing))?;
+        let (archivist, archiving) =
+            journal::start_archivist(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
         let _ = archivist.send(journal.list.clone());
         let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop))?;
@@ -126,29 +131,32 @@ impl Options {
             last_batch: 0,
         };
         let (group_commit, committing) = GroupCommit::start(writer)?;
-        let copier = Copier { overlay: overlay.clone(), journal: journal_directory, retention, is_closing };
-        let closing = Closing { threads: [committing, applying, archiving], tree, mark, stop, _lock: lock };
+        let (of_copier, copied) = (Arc::clone(&disk), overlay.clone());
+        let copier = Copier { disk: of_copier, overlay: copied, journal: journal_directory, retention, is_closing };
+        let closing = Closing { threads: [committing, applying, archiving], tree, mark, stop, disk, _lock: lock };
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 
     /// Brings tree and journal to the last acknowledged commit.
     fn recover(&self, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
         let [tree_directory, journal_directory, mark] = paths;
-        finish_rebuilding(tree_directory)?;
-        if journal_directory.exists() && !tree_directory.exists() {
+        let disk = &*self.disk;
+        finish_rebuilding(disk, tree_directory)?;
+        let has_journal = disk.exists(journal_directory)?;
+        if has_journal && !disk.exists(tree_directory)? {
             return Err(OpenError::Incomplete { missing: tree_directory.clone() });
         }
-        let after_crash = mark.exists();
+        let after_crash = disk.exists(mark)?;
         // A database that was never open has not answered anybody.
-        let is_new = !after_crash && !journal::is_begun(journal_directory)?;
-        let tree = match Tree::open(tree_directory, &self.layout) {
+        let is_new = !after_crash && !journal::is_begun(disk, journal_directory)?;
+        let tree = match Tree::open(&self.disk, tree_directory, &self.layout) {
             Err(damaged @ OpenError::Damaged { .. }) if is_new => {
-                let kept = put_aside(tree_directory)?;
+                let kept = put_aside(disk, tree_directory)?;
                 tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is created again");
-                Tree::open(tree_directory, &self.layout)
+                Tree::open(&self.disk, tree_directory, &self.layout)
             }
             // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
-            Err(damaged @ OpenError::Damaged { .. }) if journal_directory.exists() => {
+            Err(damaged @ OpenError::Damaged { .. }) if has_journal => {
                 self.rebuild(tree_directory, journal_directory, damaged)
             }
             opened => opened,
@@ -156,9 +164,9 @@ impl Options {
         OpenError::refuse_later_format(tree.number(FORMAT)?, self.layout.format())?;
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
         let mut journal = if is_new && tree.db.is_empty() {
-            Journal::create(journal_directory)
-        } else if journal_directory.exists() {
-            Journal::open(journal_directory, tree.number(APPLIED)?, |number, writes| {
+            Journal::create(&self.disk, journal_directory)
+        } else if has_journal {
+            Journal::open(&self.disk, journal_directory, tree.number(APPLIED)?, |number, writes| {
                 replayed += 1;
                 Ok(replay.add(number, writes)?)
             })
@@ -173,9 +181,9 @@ impl Options {
                  be done again"
             );
         }
-        fs::write(mark, b"")?;
+        disk.open(mark, Open::Truncate)?;
         for made in [tree_directory, journal_directory, &self.directory] {
-            whole_file::sync_directory(made)?;
+            disk.sync_directory(made)?;
         }
         if tree.db.is_empty() {
             // Through the journal, so that it is as durable as any change.
@@ -192,49 +200,53 @@ impl Options {
     fn rebuild(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
         use JournalError::{Gap, Gone, Missing};
         tracing::warn!(%damaged, "the tree is damaged; the journal rebuilds it");
-        let (made, ()) = tree::prepare(directory, &self.layout, |tree| {
+        let (made, ()) = tree::prepare(&self.disk, directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
-            match journal::read_closed(journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
+            match journal::read_closed(&*self.disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?))
+            {
                 Ok(_) => Ok(replay.finish()?),
                 // Backups hold the beginning, and only the operator knows where they are.
                 Err(Gap { .. } | Gone { .. } | Missing { .. }) => Err(damaged),
                 Err(error) => Err(error.into()),
             }
         })?;
-        let kept = put_aside(directory)?;
-        whole_file::rename(&made, directory)?;
+        let kept = put_aside(&*self.disk, directory)?;
+        whole_file::rename(&*self.disk, &made, directory)?;
         tracing::warn!(damaged = %kept.display(), "the tree was rebuilt from the journal, which had everything");
-        Tree::open(directory, &self.layout)
+        Tree::open(&self.disk, directory, &self.layout)
     }
 }
 
 /// Takes the lock of a directory, for as long as the file is open.
-fn lock(directory: &Path) -> Result<File, OpenError> {
+fn lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn DiskFile>, OpenError> {
     let path = directory.join(LOCK);
-    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+    let file = disk.open(&path, Open::Create)?;
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
-            let process = fs::read_to_string(path).unwrap_or_default();
-            OpenError::InUse { directory: directory.to_owned(), process }
+            let process = disk::read(disk, &path).unwrap_or_default();
+            OpenError::InUse {
+                directory: directory.to_owned(),
+                process: String::from_utf8_lossy(&process).into_owned(),
+            }
         }
         TryLockError::Error(error) => error.into(),
     })?;
-    file.set_len(0)?;
-    write!(file, "{}", std::process::id())?;
+    file.set_length(0)?;
+    file.write_all_at(disk.process_id().to_string().as_bytes(), 0)?;
     Ok(file)
 }
 
-fn put_aside(directory: &Path) -> io::Result<PathBuf> {
+fn put_aside(disk: &dyn Disk, directory: &Path) -> io::Result<PathBuf> {
     let kept = whole_file::beside(directory, DAMAGED);
-    whole_file::remove_directory(&kept)?;
-    fs::rename(directory, &kept)?;
+    whole_file::remove_directory(disk, &kept)?;
+    disk.rename(directory, &kept)?;
     Ok(kept)
 }
 
 /// A crash between the two renames of [`Options::rebuild`] leaves no tree. The damaged one gets its name back.
-fn finish_rebuilding(directory: &Path) -> io::Result<()> {
+fn finish_rebuilding(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let kept = whole_file::beside(directory, DAMAGED);
-    if kept.exists() && !directory.exists() { fs::rename(kept, directory) } else { Ok(()) }
+    if disk.exists(&kept)? && !disk.exists(directory)? { disk.rename(&kept, directory) } else { Ok(()) }
 }
 
 fn system_clock() -> i64 {

@@ -134,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{layout::tests::Plain, read::Read, view::View};
+    use crate::{disk::SystemDisk, layout::tests::Plain, read::Read, view::View};
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -148,7 +148,7 @@ mod tests {
     /// A tree in a directory that is removed with it. It has a key that no test asks for, as each tree has.
     fn tree() -> (tempfile::TempDir, Tree) {
         let directory = tempfile::tempdir().unwrap();
-        let tree = Tree::open(&directory.path().join("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
         (directory, tree)
     }
 

@@ -5,11 +5,6 @@
 
 use std::{io, sync::Arc};
 
-use rustix::{
-    fs::{FallocateFlags, fallocate, fstat},
-    io::Errno,
-};
-
 use crate::tree::TreeFile;
 
 /// How much of the disk is kept unless given: far more than the tree holds back of a few batches.
@@ -32,14 +27,11 @@ impl Reserve {
 
     /// Makes sure that at least half of the reserve is left.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
-        let length = u64::try_from(fstat(&self.file.file)?.st_size).unwrap_or(0);
+        let length = self.file.file.length()?;
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
         if is_shorter || length + self.bytes / 2 > self.until {
-            match fallocate(&self.file.file, FallocateFlags::KEEP_SIZE, length, self.bytes) {
-                // Some file systems cannot allocate ahead. On those, a full disk stops the engine.
-                Ok(()) | Err(Errno::OPNOTSUPP) => self.until = length + self.bytes,
-                Err(error) => return Err(error.into()),
-            }
+            self.file.file.allocate(length, self.bytes)?;
+            self.until = length + self.bytes;
         }
         Ok(())
     }

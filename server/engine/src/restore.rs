@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     backup::{Manifest, RECORDS, refuse_if_used},
+    disk::{Disk, SystemDisk},
     error::{BackupError, OpenError},
     journal::{self, JournalCopy},
     layout::Layout,
@@ -72,39 +73,49 @@ impl LeftOut {
 /// # Errors
 /// If the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory is then as it was.
 pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> Result<Restored, BackupError> {
-    let layout: Arc<dyn Layout> = Arc::new(layout);
-    let backup = sources.backup.map(|path| Ok::<_, BackupError>((path, Manifest::read(path)?))).transpose()?;
+    restore_on(&SystemDisk::shared(), sources, directory, &(Arc::new(layout) as Arc<dyn Layout>))
+}
+
+/// As [`restore`], on this disk.
+pub(crate) fn restore_on(
+    disk: &Arc<dyn Disk>,
+    sources: &Sources<'_>,
+    directory: &Path,
+    layout: &Arc<dyn Layout>,
+) -> Result<Restored, BackupError> {
+    let backup = sources.backup.map(|path| Ok::<_, BackupError>((path, Manifest::read(&**disk, path)?))).transpose()?;
     if let Some((_, Manifest { format: found, .. })) = backup {
         // An opening converts records of an earlier version.
         OpenError::refuse_later_format(found, layout.format())?;
     }
-    refuse_if_used(directory)?;
+    refuse_if_used(&**disk, directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
     let making = whole_file::beside(directory, "restoring");
-    whole_file::remove_directory(&making)?;
+    whole_file::remove_directory(&**disk, &making)?;
     let new_journal = making.join(journal::DIRECTORY);
-    whole_file::create_directory(&new_journal)?;
+    whole_file::create_directory(&**disk, &new_journal)?;
     let tree = making.join(tree::DIRECTORY);
     let (made, restored) =
-        tree::prepare(&tree, &layout, |tree| sources.put_together(backup.as_ref(), tree, &new_journal))?;
-    whole_file::rename(&made, &tree)?;
-    whole_file::sync_directory(&new_journal)?;
-    whole_file::rename(&making, directory)?;
+        tree::prepare(disk, &tree, layout, |tree| sources.put_together(&**disk, backup.as_ref(), tree, &new_journal))?;
+    whole_file::rename(&**disk, &made, &tree)?;
+    disk.sync_directory(&new_journal)?;
+    whole_file::rename(&**disk, &making, directory)?;
     Ok(restored)
 }
 
 impl Sources<'_> {
     fn put_together(
         &self,
+        disk: &dyn Disk,
         backup: Option<&(&Path, Manifest)>,
         tree: &Tree,
         new_journal: &Path,
     ) -> Result<Restored, BackupError> {
         let (from, to) = backup.map_or((0, 0), |(_, manifest)| (manifest.from, manifest.to));
         if let Some((backup, manifest)) = backup {
-            self.copy_records(backup, manifest, tree)?;
+            self.copy_records(disk, backup, manifest, tree)?;
         }
-        let mut copy = JournalCopy::create(new_journal, from + 1)?;
+        let mut copy = JournalCopy::create(disk, new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
         // The last entry of the sources, and the last that is restored.
         let (mut last, mut end) = (from, from);
@@ -112,7 +123,7 @@ impl Sources<'_> {
         let until = if let Some(Until::Entry(entry)) = self.until { Some(entry) } else { None };
         let journals = [self.backup.map(|backup| backup.join(journal::DIRECTORY)), self.journal.map(Path::to_owned)];
         for source in journals.into_iter().flatten() {
-            last = last.max(journal::read_closed(&source, last, until, |number, writes| {
+            last = last.max(journal::read_closed(disk, &source, last, until, |number, writes| {
                 // Entries have one order, that of their numbers, whatever the clock said: all entries after the first one
                 // that is not wanted are not wanted either.
                 is_beyond |= self.ends_before(number, &writes);
@@ -141,10 +152,16 @@ impl Sources<'_> {
     }
 
     /// Puts a backup's records in the tree.
-    fn copy_records(&self, backup: &Path, manifest: &Manifest, tree: &Tree) -> Result<(), BackupError> {
+    fn copy_records(
+        &self,
+        disk: &dyn Disk,
+        backup: &Path,
+        manifest: &Manifest,
+        tree: &Tree,
+    ) -> Result<(), BackupError> {
         let backup = backup.to_owned();
         let (mut records, mut is_later) = (0, false);
-        let pieces = journal::read_pieces(backup.join(RECORDS), |writes| {
+        let pieces = journal::read_pieces(disk, backup.join(RECORDS), |writes| {
             records += writes.len() as u64;
             is_later |= self.ends_before(manifest.from, &writes);
             Ok(tree.apply_stored(writes)?)

@@ -5,7 +5,7 @@
 //! up before it, a checkpoint syncs sled's files beside it, and durability rests on the journal.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::TryLockError,
     io,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
@@ -17,6 +17,7 @@ use std::{
 
 use crate::{
     compression,
+    disk::{Disk, DiskFile, Open},
     error::{OpenError, TreeError},
     layout::Layout,
     read::{Entry, KeyRange},
@@ -46,14 +47,14 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Opens the tree in a directory, or makes an empty one.
-    pub(crate) fn open(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
-        if !directory.exists() {
-            let (making, ()) = prepare(directory, layout, |_| Ok::<_, OpenError>(()))?;
-            whole_file::rename(&making, directory)?;
+    pub(crate) fn open(disk: &Arc<dyn Disk>, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+        if !disk.exists(directory)? {
+            let (making, ()) = prepare(disk, directory, layout, |_| Ok::<_, OpenError>(()))?;
+            whole_file::rename(&**disk, &making, directory)?;
         }
-        remove_unfinished_snapshots(directory)?;
+        remove_unfinished_snapshots(&**disk, directory)?;
         let tree = Self::open_when_unlocked(directory, layout)?;
-        sync_files(directory)?;
+        sync_files(&**disk, directory)?;
         // A power cut can drop the first writes and leave later ones.
         if !tree.db.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));
@@ -141,22 +142,23 @@ impl Tree {
 
 /// The file that holds the tree's values, open beside sled: for the syncs that sled leaves out.
 pub(crate) struct TreeFile {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
-    pub(crate) file: File,
+    pub(crate) file: Box<dyn DiskFile>,
 }
 
 impl TreeFile {
     /// Opens the file of the tree in a directory.
-    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        let file = File::options().write(true).open(directory.join(FILE))?;
-        Ok(Self { directory: directory.to_owned(), file })
+    pub(crate) fn open(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
+        let file = disk.open(&directory.join(FILE), Open::Write)?;
+        Ok(Self { disk: Arc::clone(disk), directory: directory.to_owned(), file })
     }
 
     /// Makes durable what a [`flush`](Tree::flush) wrote.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let large_pages = self.directory.join(LARGE_PAGES);
-        if large_pages.exists() {
-            sync_files(&large_pages)?;
+        if self.disk.exists(&large_pages)? {
+            sync_files(&*self.disk, &large_pages)?;
         }
         self.file.sync_all()
     }
@@ -175,26 +177,27 @@ impl TreeFile {
 
 /// Makes a tree and fills it, in the directory that is returned. Its caller renames it.
 pub(crate) fn prepare<T, E: From<OpenError>>(
+    disk: &Arc<dyn Disk>,
     directory: &Path,
     layout: &Arc<dyn Layout>,
     fill: impl FnOnce(&Tree) -> Result<T, E>,
 ) -> Result<(PathBuf, T), E> {
     let making = whole_file::beside(directory, "making");
-    whole_file::remove_directory(&making).map_err(OpenError::Io)?;
+    whole_file::remove_directory(&**disk, &making).map_err(OpenError::Io)?;
     let tree = Tree::open_when_unlocked(&making, layout)?;
     let filled = fill(&tree)?;
     tree.flush().map_err(OpenError::Tree)?;
     drop(tree);
-    sync_closed(&making).map_err(OpenError::Io)?;
+    sync_closed(disk, &making).map_err(OpenError::Io)?;
     Ok((making, filled))
 }
 
 /// Waits until sled has released the file of a tree that was closed, and syncs it.
-pub(crate) fn sync_closed(directory: &Path) -> io::Result<()> {
-    let file = TreeFile::open(directory)?;
+pub(crate) fn sync_closed(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<()> {
+    let file = TreeFile::open(disk, directory)?;
     file.wait_until_unlocked()?;
     file.sync()?;
-    sync_files(directory)
+    sync_files(&**disk, directory)
 }
 
 /// Opens it as it is. On some kinds of damage sled panics instead of returning an error.
@@ -217,42 +220,38 @@ fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
 
 /// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,
 /// if it is torn, refuse for ever. sled uses a snapshot only after the rename, so an unfinished one can be removed.
-fn remove_unfinished_snapshots(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+fn remove_unfinished_snapshots(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    for listed in disk.list(directory)? {
+        let name = listed.name.to_str().unwrap_or_default();
         if name.starts_with("snap.") && name.ends_with(".generating") {
             tracing::warn!(snapshot = name, "a crash during start-up left an unfinished snapshot; it is removed");
-            fs::remove_file(&path)?;
+            disk.remove_file(&directory.join(name))?;
         }
     }
     Ok(())
 }
 
 /// Syncs the files of a directory and their names; sled syncs neither its settings nor names.
-fn sync_files(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+fn sync_files(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    for listed in disk.list(directory)?.into_iter().filter(|listed| listed.is_file) {
         // sled removes the files of large pages as it goes.
-        if entry.file_type()?.is_file()
-            && let Some(file) = if_there(File::open(entry.path()))?
-        {
+        if let Some(file) = if_there(disk.open(&directory.join(listed.name), Open::Read))? {
             file.sync_all()?;
         }
     }
-    whole_file::sync_directory(directory)
+    disk.sync_directory(directory)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::tests::Plain;
+    use crate::{disk::SystemDisk, layout::tests::Plain};
 
     #[test]
     fn a_tree_with_records_and_without_their_format_is_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
-        let open = || Tree::open(&path, &Plain::shared());
+        let open = || Tree::open(&SystemDisk::shared(), &path, &Plain::shared());
         let write = |key: &[u8], value: Option<&[u8]>| {
             let tree = open().unwrap();
             tree.apply(&Writes::from([(key.to_vec(), value.map(<[u8]>::to_vec))])).unwrap();

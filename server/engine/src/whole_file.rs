@@ -5,11 +5,14 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
+
+use crate::disk::{Disk, DiskFile, Open, Sequential};
+
+/// A file that is being filled.
+pub(crate) type Filling<'f> = Sequential<&'f dyn DiskFile>;
 
 /// The suffix of a file that is not whole yet. Code that lists a directory passes over it.
 const UNFINISHED: &str = "unfinished";
@@ -20,44 +23,43 @@ const UNFINISHED: &str = "unfinished";
 /// # Errors
 /// Where the file could not be filled or synced, its name does not exist. Where only its name could not be synced, the file
 /// is whole, and a power cut decides whether it is there.
-pub(crate) fn create(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+pub(crate) fn create(
+    disk: &dyn Disk,
+    path: &Path,
+    fill: impl FnOnce(&mut Filling<'_>) -> io::Result<()>,
+) -> io::Result<Box<dyn DiskFile>> {
     let unfinished = beside(path, UNFINISHED);
-    let made = make(&unfinished, fill).and_then(|file| fs::rename(&unfinished, path).map(|()| file));
+    let made = make(disk, &unfinished, fill).and_then(|file| disk.rename(&unfinished, path).map(|()| file));
     if made.is_err() {
         // The disk may be full; the next try truncates it in any case.
-        let _ = fs::remove_file(&unfinished);
+        let _ = disk.remove_file(&unfinished);
     }
     let file = made?;
-    sync_parent(path)?;
+    sync_parent(disk, path)?;
     Ok(file)
 }
 
 /// Makes a file that holds these bytes.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    create(path, |file| io::Write::write_all(file, bytes)).map(drop)
+pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(disk, path, |file| io::Write::write_all(file, bytes)).map(drop)
 }
 
 /// Makes a directory that nobody else may read, unless it is there, and makes its name durable.
-pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    sync_parent(path)
+pub(crate) fn create_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    disk.create_directory(path)?;
+    sync_parent(disk, path)
 }
 
-/// Makes the names in a directory durable (fsync(2): a file's own sync does not cover its name).
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
-}
-
-/// Makes the name of a file or directory durable.
-pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+/// Makes the name of a file or directory durable (fsync(2): a file's own sync does not cover its name).
+pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     // A relative path of one name has no parent.
-    path.canonicalize()?.parent().map_or(Ok(()), sync_directory)
+    disk.canonical(path)?.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }
 
 /// Renames a file or directory, durably.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)?;
-    sync_parent(to)
+pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+    disk.rename(from, to)?;
+    sync_parent(disk, to)
 }
 
 /// The outcome of a call on a path, or `None` if nothing has that path.
@@ -69,8 +71,8 @@ pub(crate) fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// Removes a directory, if it is there.
-pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
-    if_there(fs::remove_dir_all(path)).map(drop)
+pub(crate) fn remove_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    if_there(disk.remove_directory(path)).map(drop)
 }
 
 /// A path with a suffix after its last name: `tree.making` for `tree`.
@@ -81,34 +83,39 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn make(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
-    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
-    fill(&mut file)?;
+fn make(
+    disk: &dyn Disk,
+    path: &Path,
+    fill: impl FnOnce(&mut Filling<'_>) -> io::Result<()>,
+) -> io::Result<Box<dyn DiskFile>> {
+    let file = disk.open(path, Open::Truncate)?;
+    fill(&mut Sequential::new(&*file))?;
     file.sync_all()?;
     Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::{fs, io::Write};
 
     use super::*;
+    use crate::disk::SystemDisk;
 
     #[test]
     fn a_file_that_cannot_be_filled_leaves_its_predecessor_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("list");
-        let full = |file: &mut File| {
+        let full = |file: &mut Filling<'_>| {
             file.write_all(b"half of i")?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         };
-        assert_eq!(create(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(create(&SystemDisk, &path, full).map(drop).unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        write(&path, b"the first").unwrap();
-        create(&path, full).unwrap_err();
+        write(&SystemDisk, &path, b"the first").unwrap();
+        create(&SystemDisk, &path, full).map(drop).unwrap_err();
         assert_eq!(fs::read(&path).unwrap(), b"the first");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-        write(&path, b"the second").unwrap();
+        write(&SystemDisk, &path, b"the second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"the second");
     }
 }

@@ -4,7 +4,6 @@
 //! tenth of the disk that the records take.
 
 use std::{
-    fs::{self, File},
     io::{self, BufWriter, Write as _},
     path::{Path, PathBuf},
     sync::{
@@ -17,6 +16,7 @@ use std::{
 
 use super::{file_list::FileList, files::file_in};
 use crate::{
+    disk::{self, Disk, Open, Sequential},
     error::JournalError,
     whole_file::{self, if_there},
 };
@@ -29,6 +29,7 @@ const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 /// Starts the thread. It compresses the closed files of each list that it is sent, all but the last. When the database is
 /// being closed it ends after the file at hand.
 pub(crate) fn start_archivist(
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     is_closing: Arc<AtomicBool>,
 ) -> io::Result<(mpsc::Sender<FileList>, JoinHandle<()>)> {
@@ -37,7 +38,7 @@ pub(crate) fn start_archivist(
         for list in waiting {
             let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
             let mut wanted = closed.iter().take_while(|_| !is_closing.load(Ordering::Relaxed));
-            if let Err(error) = wanted.try_for_each(|first| compress(&file_in(&directory, *first))) {
+            if let Err(error) = wanted.try_for_each(|first| compress(&*disk, &file_in(&directory, *first))) {
                 tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
             }
         }
@@ -46,16 +47,16 @@ pub(crate) fn start_archivist(
 }
 
 /// Compresses a file, unless it is compressed or was removed because a backup holds its entries.
-fn compress(path: &Path) -> io::Result<()> {
-    let Some(mut source) = if_there(File::open(path))? else { return Ok(()) };
-    whole_file::create(&of(path), |target| {
+fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    let Some(source) = if_there(disk.open(path, Open::Read))? else { return Ok(()) };
+    whole_file::create(disk, &of(path), |target| {
         let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
         target.include_checksum(true)?;
-        io::copy(&mut source, &mut target)?;
+        io::copy(&mut Sequential::new(source), &mut target)?;
         target.finish()?.flush()
     })?;
     // The compressed file has its name, durably: at each moment there is one of the two.
-    fs::remove_file(path)
+    disk.remove_file(path)
 }
 
 /// The path of a journal file when it is compressed.
@@ -64,8 +65,8 @@ pub(super) fn of(journal: &Path) -> PathBuf {
 }
 
 /// Reads and decompresses a compressed file, if it is there.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
-    let Some(file) = if_there(File::open(path))? else { return Ok(None) };
-    let bytes = zstd::stream::decode_all(file);
+pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+    let Some(bytes) = if_there(disk::read(disk, path))? else { return Ok(None) };
+    let bytes = zstd::stream::decode_all(&*bytes);
     bytes.map(Some).map_err(|_| JournalError::Damaged { path: path.to_owned(), offset: 0 })
 }

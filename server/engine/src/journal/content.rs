@@ -1,12 +1,16 @@
 //! What the journal's last file holds: entries, then zeros or what a crash left of one more entry.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::io;
 
 use super::{
     entry::{EMPTY_BYTES, MAGIC, is_blank, is_entry_behind, is_zero_from, read_entries},
     files::JournalFile,
 };
-use crate::{error::JournalError, writes::Writes};
+use crate::{
+    disk::{Disk, Open},
+    error::JournalError,
+    writes::Writes,
+};
 
 /// The content of a file, and where its entries end.
 pub(super) struct Content<'f> {
@@ -19,8 +23,8 @@ pub(super) struct Content<'f> {
 }
 
 impl<'f> Content<'f> {
-    pub(super) fn of(file: &'f JournalFile) -> Result<Self, JournalError> {
-        let mut content = Self { file, bytes: file.read()?, end: EMPTY_BYTES, last: file.first - 1 };
+    pub(super) fn of(disk: &dyn Disk, file: &'f JournalFile) -> Result<Self, JournalError> {
+        let mut content = Self { file, bytes: file.read(disk)?, end: EMPTY_BYTES, last: file.first - 1 };
         if !is_blank(&content.bytes) {
             let Self { bytes, last, .. } = &mut content;
             content.end = read_entries(bytes, &file.path, last, u64::MAX, &mut |_, _| Ok(()))?;
@@ -55,16 +59,16 @@ impl<'f> Content<'f> {
     }
 
     /// Cuts the file after its last entry unless only zeros follow it. Returns the length of the file.
-    pub(super) fn cut(&self) -> io::Result<u64> {
+    pub(super) fn cut(&self, disk: &dyn Disk) -> io::Result<u64> {
         let has_magic = self.bytes.starts_with(MAGIC);
         if has_magic && !self.is_torn() {
             return Ok(self.bytes.len() as u64);
         }
-        let file = File::options().write(true).open(&self.file.path)?;
+        let file = disk.open(&self.file.path, Open::Write)?;
         if !has_magic {
             file.write_all_at(MAGIC, 0)?;
         }
-        file.set_len(self.end)?;
+        file.set_length(self.end)?;
         file.sync_all()?;
         Ok(self.end)
     }

@@ -1,7 +1,6 @@
 //! Journals, and single files in the form of a journal file, that are written once and read whole.
 
 use std::{
-    fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -12,20 +11,25 @@ use super::{
     file_list::FileList,
     files::{JournalFile, file_in},
 };
-use crate::{error::JournalError, writes::Writes};
+use crate::{
+    disk::{Disk, DiskFile, Open, Sequential},
+    error::JournalError,
+    writes::Writes,
+};
 
 /// A journal that is written as a copy of others: files like those of [`Journal`](super::Journal), of about the same length.
-pub(crate) struct JournalCopy {
+pub(crate) struct JournalCopy<'d> {
+    disk: &'d dyn Disk,
     directory: PathBuf,
     list: FileList,
     pieces: Pieces,
 }
 
-impl JournalCopy {
+impl<'d> JournalCopy<'d> {
     /// Begins in an empty directory.
-    pub(crate) fn create(directory: &Path, first: u64) -> io::Result<Self> {
-        let pieces = Pieces::create(&file_in(directory, first), first)?;
-        Ok(Self { directory: directory.to_owned(), list: FileList { files: vec![first] }, pieces })
+    pub(crate) fn create(disk: &'d dyn Disk, directory: &Path, first: u64) -> io::Result<Self> {
+        let pieces = Pieces::create(disk, &file_in(directory, first), first)?;
+        Ok(Self { disk, directory: directory.to_owned(), list: FileList { files: vec![first] }, pieces })
     }
 
     pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {
@@ -41,12 +45,12 @@ impl JournalCopy {
             self.begin_next()?;
         }
         self.pieces.finish()?;
-        self.list.write(&self.directory)
+        self.list.write(self.disk, &self.directory)
     }
 
     fn begin_next(&mut self) -> io::Result<()> {
         let first = self.pieces.last + 1;
-        let next = Pieces::create(&file_in(&self.directory, first), first)?;
+        let next = Pieces::create(self.disk, &file_in(&self.directory, first), first)?;
         self.list.files.push(first);
         std::mem::replace(&mut self.pieces, next).finish().map(drop)
     }
@@ -54,7 +58,7 @@ impl JournalCopy {
 
 /// A file in the form of a journal file that is written once: no zeros ahead, one sync at the end.
 pub(crate) struct Pieces {
-    file: io::BufWriter<File>,
+    file: io::BufWriter<Sequential<Box<dyn DiskFile>>>,
     length: u64,
     last: u64,
     buffer: Vec<u8>,
@@ -62,8 +66,8 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Begins a file whose first entry will have this number.
-    pub(crate) fn create(path: &Path, first: u64) -> io::Result<Self> {
-        let mut file = io::BufWriter::new(File::create_new(path)?);
+    pub(crate) fn create(disk: &dyn Disk, path: &Path, first: u64) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(Sequential::new(disk.open(path, Open::CreateNew)?));
         file.write_all(MAGIC)?;
         Ok(Self { file, length: EMPTY_BYTES, last: first - 1, buffer: Vec::new() })
     }
@@ -79,17 +83,18 @@ impl Pieces {
     /// Syncs the file and returns the number of its last entry.
     pub(crate) fn finish(self) -> io::Result<u64> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        file.file.sync_all()?;
         Ok(self.last)
     }
 }
 
 /// Passes the entries of a file of [`Pieces`] numbered from 1 to `each`. Returns how many there are.
 pub(crate) fn read_pieces(
+    disk: &dyn Disk,
     path: PathBuf,
     mut each: impl FnMut(Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
     let mut last = 0;
-    JournalFile { first: 1, path }.read_closed(&mut last, 0, &mut |_, writes| each(writes))?;
+    JournalFile { first: 1, path }.read_closed(disk, &mut last, 0, &mut |_, writes| each(writes))?;
     Ok(last)
 }

@@ -4,13 +4,14 @@
 //! list stands beside the directory, in `journal.json`, and survives it. A file belongs to the journal while it is listed.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    disk::{self, Disk},
     error::JournalError,
     whole_file::{self, if_there},
 };
@@ -24,9 +25,9 @@ pub(crate) struct FileList {
 
 impl FileList {
     /// Reads the list of the journal in a directory, if it has one.
-    pub(super) fn read(directory: &Path) -> Result<Option<Self>, JournalError> {
+    pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<Option<Self>, JournalError> {
         let path = path_of(directory);
-        let Some(json) = if_there(fs::read(&path))? else { return Ok(None) };
+        let Some(json) = if_there(disk::read(disk, &path))? else { return Ok(None) };
         let list = serde_json::from_slice::<Self>(&json).ok();
         let list = list.filter(|Self { files }| {
             files.is_sorted_by(|one, next| one < next) && files.first().is_some_and(|first| *first > 0)
@@ -35,8 +36,8 @@ impl FileList {
     }
 
     /// Makes it the list of the journal in a directory, durably.
-    pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
-        whole_file::write(&path_of(directory), &serde_json::to_vec(self)?)
+    pub(super) fn write(&self, disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+        whole_file::write(disk, &path_of(directory), &serde_json::to_vec(self)?)
     }
 
     pub(super) fn has(&self, first: u64) -> bool {

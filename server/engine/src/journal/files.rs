@@ -5,8 +5,7 @@
 //! say, hides none that is in use, and a missing file is noticed.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -17,6 +16,7 @@ use super::{
     file_list::FileList,
 };
 use crate::{
+    disk::{self, Disk, DiskFile, Open},
     error::JournalError,
     whole_file::{self, if_there},
     writes::Writes,
@@ -44,28 +44,24 @@ impl JournalFile {
         JournalError::Gone { path: self.path.clone(), first: self.first }
     }
 
-    pub(super) fn is_there(&self) -> bool {
-        self.path.exists() || archive::of(&self.path).exists()
+    pub(super) fn is_there(&self, disk: &dyn Disk) -> io::Result<bool> {
+        Ok(disk.exists(&self.path)? || disk.exists(&archive::of(&self.path))?)
     }
 
     /// Whether nothing was ever written to it: it holds nothing but zeros, after the first bytes of a journal file or a part
     /// of them. A compressed or a missing file is not unused.
-    pub(super) fn is_unused(&self) -> io::Result<bool> {
-        let Some(mut file) = if_there(File::open(&self.path))? else { return Ok(false) };
-        let mut bytes = Vec::new();
-        (&file).take((MAGIC.len() + ENTRY_HEAD_BYTES) as u64).read_to_end(&mut bytes)?;
-        if is_blank(&bytes) {
-            // Its first entry is zeros. Only the whole file tells damage from a file that was never used.
-            file.read_to_end(&mut bytes)?;
-        }
-        Ok(is_blank(&bytes))
+    pub(super) fn is_unused(&self, disk: &dyn Disk) -> io::Result<bool> {
+        let Some(file) = if_there(disk.open(&self.path, Open::Read))? else { return Ok(false) };
+        let first = disk::read_first(&*file, MAGIC.len() + ENTRY_HEAD_BYTES)?;
+        // Where its first entry is zeros, only the whole file tells damage from a file that was never used.
+        Ok(is_blank(&first) && is_blank(&disk::read(disk, &self.path)?))
     }
 
     /// Its bytes, even while it is being compressed.
-    pub(super) fn read(&self) -> Result<Vec<u8>, JournalError> {
-        match if_there(fs::read(&self.path))? {
+    pub(super) fn read(&self, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {
+        match if_there(disk::read(disk, &self.path))? {
             Some(bytes) => Ok(bytes),
-            None => archive::read(&archive::of(&self.path))?.ok_or_else(|| self.gone()),
+            None => archive::read(disk, &archive::of(&self.path))?.ok_or_else(|| self.gone()),
         }
     }
 
@@ -73,11 +69,12 @@ impl JournalFile {
     /// crash.
     pub(super) fn read_closed(
         &self,
+        disk: &dyn Disk,
         last: &mut u64,
         after: u64,
         each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
-        let bytes = self.read()?;
+        let bytes = self.read(disk)?;
         let end = read_entries(&bytes, &self.path, last, after, each)?;
         match is_zero_from(&bytes, end) {
             true => Ok(()),
@@ -86,17 +83,17 @@ impl JournalFile {
     }
 
     /// Removes it, compressed or not.
-    pub(super) fn remove(&self) -> io::Result<()> {
-        if_there(fs::remove_file(&self.path))?;
-        if_there(fs::remove_file(archive::of(&self.path))).map(drop)
+    pub(super) fn remove(&self, disk: &dyn Disk) -> io::Result<()> {
+        if_there(disk.remove_file(&self.path))?;
+        if_there(disk.remove_file(&archive::of(&self.path))).map(drop)
     }
 }
 
 /// The journal files in a directory, oldest first.
-pub(super) fn files_in(directory: &Path) -> io::Result<Vec<JournalFile>> {
+pub(super) fn files_in(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<JournalFile>> {
     let mut firsts = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name().into_string().unwrap_or_default();
+    for listed in disk.list(directory)? {
+        let name = listed.name.into_string().unwrap_or_default();
         let (digits, suffix) = name.split_once('.').unwrap_or_default();
         if SUFFIXES.contains(&suffix) {
             firsts.extend(digits.parse::<u64>());
@@ -110,13 +107,13 @@ pub(super) fn files_in(directory: &Path) -> io::Result<Vec<JournalFile>> {
 
 /// The files that belong to the journal, oldest first: those listed, there or not, and later ones that have entries, which
 /// an earlier version wrote.
-pub(super) fn belonging(directory: &Path) -> Result<Vec<JournalFile>, JournalError> {
-    let list = FileList::read(directory)?;
+pub(super) fn belonging(disk: &dyn Disk, directory: &Path) -> Result<Vec<JournalFile>, JournalError> {
+    let list = FileList::read(disk, directory)?;
     let listed = list.iter().flat_map(|list| &list.files).map(|first| JournalFile::new(directory, *first));
     let mut files: Vec<_> = listed.collect();
-    for file in files_in(directory)? {
+    for file in files_in(disk, directory)? {
         // Without a list the first file belongs even if it is unused.
-        if files.last().is_none_or(|last| last.first < file.first) && (files.is_empty() || !file.is_unused()?) {
+        if files.last().is_none_or(|last| last.first < file.first) && (files.is_empty() || !file.is_unused(disk)?) {
             files.push(file);
         }
     }
@@ -135,20 +132,20 @@ pub(super) struct Files {
 
 impl Files {
     /// The files of a journal of which the entries after number `after` are needed, and none after `until`.
-    pub(super) fn of(directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
-        let mut closed = belonging(directory)?;
+    pub(super) fn of(disk: &dyn Disk, directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
+        let mut closed = belonging(disk, directory)?;
         closed.retain(|file| until.is_none_or(|until| file.first <= until));
         let Some(newest) = closed.last() else {
             return Err(JournalError::Missing { directory: directory.to_owned() });
         };
-        if !newest.is_there() {
+        if !newest.is_there(disk)? {
             return Err(newest.gone());
         }
         let mut current = closed.len() - 1;
-        while current > 0 && closed[current].is_unused()? {
+        while current > 0 && closed[current].is_unused(disk)? {
             current -= 1;
         }
-        if !closed[current].is_there() {
+        if !closed[current].is_there(disk)? {
             // Nothing of it is needed if the next one begins with an entry that is, or before it.
             if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
                 return Err(closed[current].gone());
@@ -162,6 +159,7 @@ impl Files {
     /// Passes the entries after number `after` to `each`, in order. `content` is that of the current file.
     pub(super) fn read(
         &self,
+        disk: &dyn Disk,
         content: &Content<'_>,
         after: u64,
         each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
@@ -175,7 +173,7 @@ impl Files {
         }
         let mut last = first - 1;
         for file in needed {
-            file.read_closed(&mut last, after, each)?;
+            file.read_closed(disk, &mut last, after, each)?;
         }
         content.read(&mut last, after, each)
     }
@@ -187,6 +185,6 @@ pub(crate) fn file_in(directory: &Path, first: u64) -> PathBuf {
 }
 
 /// Begins a file whose first entry will have this number.
-pub(super) fn begin_file(directory: &Path, first: u64) -> io::Result<File> {
-    whole_file::create(&file_in(directory, first), |file| file.write_all(MAGIC))
+pub(super) fn begin_file(disk: &dyn Disk, directory: &Path, first: u64) -> io::Result<Box<dyn DiskFile>> {
+    whole_file::create(disk, &file_in(directory, first), |file| file.write_all(MAGIC))
 }

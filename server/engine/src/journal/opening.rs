@@ -4,7 +4,7 @@
 //! the last journal file has everything, and each start applies all of that file again: a crash can leave a part of a batch
 //! in the tree, and a power cut the number of the last batch without the rest of it.
 
-use std::{fs::File, path::Path};
+use std::{path::Path, sync::Arc};
 
 use super::{
     content::Content,
@@ -13,7 +13,12 @@ use super::{
     files::{Files, begin_file, files_in},
     writer::Journal,
 };
-use crate::{error::JournalError, whole_file::if_there, writes::Writes};
+use crate::{
+    disk::{Disk, Open},
+    error::JournalError,
+    whole_file::if_there,
+    writes::Writes,
+};
 
 impl Journal {
     /// Opens the journal in a directory and passes to `replay`, in order, every entry since the last checkpoint, and any
@@ -23,18 +28,21 @@ impl Journal {
     /// [`JournalError::Gone`] if a file is missing that the tree may need. A missing file that the tree no longer needs is
     /// only logged: the journal alone can then not rebuild the tree.
     pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
         directory: &Path,
         applied: u64,
         mut replay: impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<Self, JournalError> {
-        let files = Files::of(directory, applied, None)?;
+        let shared = disk;
+        let disk = &**shared;
+        let files = Files::of(disk, directory, applied, None)?;
         let current = &files.current;
         // A process that was killed may not have synced its last entry. From here on the entry counts: the tree gets it,
         // readers see it, and others are written behind it. A compressed file is durable.
-        if let Some(file) = if_there(File::open(&current.path))? {
+        if let Some(file) = if_there(disk.open(&current.path, Open::Read))? {
             file.sync_all()?;
         }
-        let content = Content::of(current)?;
+        let content = Content::of(disk, current)?;
         content.refuse_damage()?;
         if content.is_torn() {
             tracing::warn!("a crash cut the last journal entry short; it is dropped, its commits were not answered");
@@ -43,35 +51,37 @@ impl Journal {
         // Begun at a checkpoint and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let synced = begun.unwrap_or(current).first - 1;
-        files.read(&content, applied.min(synced), &mut replay)?;
+        files.read(disk, &content, applied.min(synced), &mut replay)?;
         if last < applied {
             return Err(JournalError::Behind { path: current.path.clone(), last, applied });
         }
-        for missing in files.closed.iter().filter(|file| !file.is_there()) {
-            tracing::error!("{}", JournalError::Superseded { path: missing.path.clone() });
+        for file in &files.closed {
+            if !file.is_there(disk)? {
+                tracing::error!("{}", JournalError::Superseded { path: file.path.clone() });
+            }
         }
 
-        let end = content.cut()?;
-        let open = |path| File::options().read(true).write(true).open(path);
+        let end = content.cut(disk)?;
+        let open = |path| disk.open(path, Open::Write);
         let (first, file, length, allocated) = match begun {
             Some(begun) => (begun.first, open(&begun.path)?, EMPTY_BYTES, EMPTY_BYTES),
-            None if current.path.exists() => (current.first, open(&current.path)?, content.end, end),
+            None if disk.exists(&current.path)? => (current.first, open(&current.path)?, content.end, end),
             // It is compressed.
-            None => (last + 1, begin_file(directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
+            None => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
         let mut list =
             FileList { files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect() };
         list.files.dedup();
-        if FileList::read(directory)?.as_ref() != Some(&list) {
-            list.write(directory)?;
+        if FileList::read(disk, directory)?.as_ref() != Some(&list) {
+            list.write(disk, directory)?;
         }
-        for file in files_in(directory)? {
-            if !list.has(file.first) && file.is_unused()? {
+        for file in files_in(disk, directory)? {
+            if !list.has(file.first) && file.is_unused(disk)? {
                 tracing::warn!(path = %file.path.display(), "removing a journal file that was begun and never used");
-                file.remove()?;
+                file.remove(disk)?;
             }
         }
-        let mut journal = Self::of_file(directory, list, file, last)?;
+        let mut journal = Self::of_file(shared, directory, list, file, last)?;
         (journal.length, journal.allocated) = (length, allocated);
         Ok(journal)
     }

@@ -8,15 +8,23 @@ use super::{
     file_list::FileList,
     files::{Files, JournalFile, belonging, file_in, files_in},
 };
-use crate::{error::JournalError, whole_file::if_there, writes::Writes};
+use crate::{
+    disk::{Disk, SystemDisk},
+    error::JournalError,
+    whole_file::if_there,
+    writes::Writes,
+};
 
 /// Whether entries may have been written to the journal in a directory, which may be missing.
-pub(crate) fn is_begun(directory: &Path) -> Result<bool, JournalError> {
+pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, JournalError> {
     // A journal is listed once its first file is there.
-    let list = FileList::read(directory)?;
-    let mut is_begun = list.is_some_and(|list| list.active() > 1 || !file_in(directory, 1).exists());
-    for file in if_there(files_in(directory))?.unwrap_or_default() {
-        is_begun |= !file.is_unused()?;
+    let list = FileList::read(disk, directory)?;
+    let mut is_begun = match list {
+        Some(list) => list.active() > 1 || !disk.exists(&file_in(directory, 1))?,
+        None => false,
+    };
+    for file in if_there(files_in(disk, directory))?.unwrap_or_default() {
+        is_begun |= !file.is_unused(disk)?;
     }
     Ok(is_begun)
 }
@@ -24,25 +32,27 @@ pub(crate) fn is_begun(directory: &Path) -> Result<bool, JournalError> {
 /// Passes the entries after number `after` to `each`, in order. Another thread may append to the journal meanwhile; entries
 /// that it appends after the call may or may not be read.
 pub(crate) fn read(
+    disk: &dyn Disk,
     directory: &Path,
     after: u64,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<(), JournalError> {
-    let files = Files::of(directory, after, None)?;
-    files.read(&Content::of(&files.current)?, after, &mut each)
+    let files = Files::of(disk, directory, after, None)?;
+    files.read(disk, &Content::of(disk, &files.current)?, after, &mut each)
 }
 
 /// As [`read`], of a journal that nobody appends to. Returns the last entry's number. A journal that is damaged before its end
 /// is refused, and one whose last file is missing, unless only entries up to `until` are wanted.
 pub(crate) fn read_closed(
+    disk: &dyn Disk,
     directory: &Path,
     after: u64,
     until: Option<u64>,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    let files = Files::of(directory, after, until)?;
-    let content = Content::of(&files.current)?;
-    files.read(&content, after, &mut each)?;
+    let files = Files::of(disk, directory, after, until)?;
+    let content = Content::of(disk, &files.current)?;
+    files.read(disk, &content, after, &mut each)?;
     content.refuse_damage()?;
     Ok(content.last)
 }
@@ -53,18 +63,23 @@ pub(crate) fn read_closed(
 /// # Errors
 /// If the journal cannot be read at all.
 pub fn check_journal(database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
+    check_journal_on(&SystemDisk, database)
+}
+
+/// As [`check_journal`], on this disk.
+pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     let directory = database.join(DIRECTORY);
     let mut used = Vec::new();
-    for file in belonging(&directory)? {
-        if !file.is_unused()? {
+    for file in belonging(disk, &directory)? {
+        if !file.is_unused(disk)? {
             used.push(file);
         }
     }
     let mut faults = Vec::new();
     for (nth, file) in used.iter().enumerate() {
         // A file that a backup supersedes may be removed at any moment.
-        if let Err(error) = check(file, used.get(nth + 1))
-            && FileList::read(&directory)?.is_none_or(|list| list.has(file.first))
+        if let Err(error) = check(disk, file, used.get(nth + 1))
+            && FileList::read(disk, &directory)?.is_none_or(|list| list.has(file.first))
         {
             faults.push((file.path.clone(), error));
         }
@@ -73,17 +88,17 @@ pub fn check_journal(database: &Path) -> Result<Vec<(PathBuf, JournalError)>, Jo
 }
 
 /// Whether a file is there and whole. A file that has a next one is closed.
-fn check(file: &JournalFile, next: Option<&JournalFile>) -> Result<(), JournalError> {
-    let ends_well = || Content::of(file)?.refuse_damage();
+fn check(disk: &dyn Disk, file: &JournalFile, next: Option<&JournalFile>) -> Result<(), JournalError> {
+    let ends_well = || Content::of(disk, file)?.refuse_damage();
     let Some(next) = next else {
         // Its last entry may be half written at this moment, and is whole when it is read again.
         return ends_well().or_else(|_| ends_well());
     };
-    if !file.is_there() {
+    if !file.is_there(disk)? {
         return Err(JournalError::Superseded { path: file.path.clone() });
     }
     let mut last = file.first - 1;
-    file.read_closed(&mut last, u64::MAX, &mut |_, _| Ok(()))?;
+    file.read_closed(disk, &mut last, u64::MAX, &mut |_, _| Ok(()))?;
     if last + 1 != next.first {
         return Err(JournalError::Gap { path: file.path.clone(), after: last, found: next.first });
     }

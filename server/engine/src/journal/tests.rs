@@ -14,7 +14,15 @@ use super::{
     reader::{check_journal, read, read_closed},
     writer::Journal,
 };
-use crate::{error::JournalError, writes::Writes};
+use crate::{
+    disk::{Disk, SystemDisk},
+    error::JournalError,
+    writes::Writes,
+};
+
+fn system() -> Arc<dyn Disk> {
+    SystemDisk::shared()
+}
 
 pub(super) fn batch(key: &str, value: Option<&str>) -> Writes {
     Writes::from([(key.as_bytes().to_vec(), value.map(|value| value.as_bytes().to_vec()))])
@@ -24,14 +32,14 @@ pub(super) fn batch(key: &str, value: Option<&str>) -> Writes {
 pub(super) fn new_journal() -> (tempfile::TempDir, PathBuf, Journal) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
-    let journal = Journal::create(&path).unwrap();
+    let journal = Journal::create(&system(), &path).unwrap();
     (directory, path, journal)
 }
 
 /// Opens the journal and returns what a start would apply.
 pub(super) fn entries_after(directory: &Path, applied: u64) -> Result<Vec<(u64, Writes)>, JournalError> {
     let mut entries = Vec::new();
-    Journal::open(directory, applied, |number, writes| {
+    Journal::open(&system(), directory, applied, |number, writes| {
         entries.push((number, writes));
         Ok(())
     })?;
@@ -83,7 +91,7 @@ fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
         fs::write(&path, &whole[..length]).unwrap();
         let entries = entries_after(&directory, 0).unwrap();
         kept.push(entries.len());
-        let mut journal = Journal::open(&directory, 0, |_, _| Ok(())).unwrap();
+        let mut journal = Journal::open(&system(), &directory, 0, |_, _| Ok(())).unwrap();
         journal.append(&batch("new", Some("x"))).unwrap();
         let entries = entries_after(&directory, 0).unwrap();
         assert_eq!(entries.len(), kept[length] + 1);
@@ -139,23 +147,23 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
     for list in [vec![1], vec![1, 2]] {
         for left in [&MAGIC[..], b"", b"PAY", &[0; 9000]] {
             fs::write(&stray, left).unwrap();
-            FileList { files: list.clone() }.write(&directory).unwrap();
+            FileList { files: list.clone() }.write(&SystemDisk, &directory).unwrap();
             assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
             let mut read_again = 0;
-            read(&directory, 0, |_, _| {
+            read(&SystemDisk, &directory, 0, |_, _| {
                 read_again += 1;
                 Ok(())
             })
             .unwrap();
             assert_eq!(read_again, 3);
             assert!(!stray.exists());
-            assert_eq!(FileList::read(&directory).unwrap().unwrap().files, [1]);
+            assert_eq!(FileList::read(&SystemDisk, &directory).unwrap().unwrap().files, [1]);
         }
     }
     // A file that begins after the last entry was begun at a checkpoint, and is continued.
     fs::write(file_in(&directory, 4), MAGIC).unwrap();
-    FileList { files: vec![1, 4] }.write(&directory).unwrap();
-    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    FileList { files: vec![1, 4] }.write(&SystemDisk, &directory).unwrap();
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     assert_eq!(journal.list.files, [1, 4]);
     journal.append(&batch("d", Some("4"))).unwrap();
     assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
@@ -164,7 +172,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
 #[test]
 fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
     let (_held, directory, path) = three_entries();
-    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     let active = file_in(&directory, 4);
@@ -188,7 +196,7 @@ fn a_closed_journal_without_its_last_file_is_refused_unless_only_earlier_entries
     drop(journal);
     let last = file_in(&directory, 2);
     fs::remove_file(&last).unwrap();
-    let read = |until| read_closed(&directory, 0, until, |_, _| Ok(()));
+    let read = |until| read_closed(&SystemDisk, &directory, 0, until, |_, _| Ok(()));
     assert!(matches!(read(None), Err(JournalError::Gone { path, first: 2 }) if path == last));
     assert!(matches!(read(Some(2)), Err(JournalError::Gone { .. })));
     assert_eq!(read(Some(1)).unwrap(), 1);
@@ -224,14 +232,14 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     journal.append(&batch("c", Some("3"))).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
-    let (archivist, _) = start_archivist(directory.clone(), Arc::default()).unwrap();
+    let (archivist, _) = start_archivist(system(), directory.clone(), Arc::default()).unwrap();
     archivist.send(journal.list.clone()).unwrap();
     while file_in(&directory, 1).exists() {
         std::thread::yield_now();
     }
     drop(archivist);
     let mut numbers = Vec::new();
-    let last = read_closed(&directory, 1, None, |number, _| {
+    let last = read_closed(&SystemDisk, &directory, 1, None, |number, _| {
         numbers.push(number);
         Ok(())
     });
@@ -242,11 +250,11 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
 #[test]
 fn a_file_begun_at_a_checkpoint_replaces_a_missing_one_and_is_listed_once() {
     let (_held, directory, path) = three_entries();
-    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     journal.rotate(0).unwrap();
     drop(journal);
     fs::remove_file(path).unwrap();
-    let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     assert_eq!(journal.list.files, [1, 4]);
     assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
     let found = check_journal(directory.parent().unwrap()).unwrap();

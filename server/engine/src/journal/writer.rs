@@ -4,10 +4,9 @@
 //! file's new length as well.
 
 use std::{
-    fs::{self, File},
     io,
-    os::unix::fs::{FileExt as _, MetadataExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -16,8 +15,9 @@ use super::{
     files::{begin_file, file_in, files_in},
 };
 use crate::{
+    disk::{Disk, DiskFile, Identity},
     error::{AppendError, JournalError},
-    whole_file::{self, sync_directory},
+    whole_file,
     writes::Writes,
 };
 
@@ -26,13 +26,14 @@ const AHEAD_BYTES: usize = 1024 * 1024;
 
 /// The journal's last file, open for appending.
 pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     /// The files it consists of: all but the last are closed.
     pub(crate) list: FileList,
     path: PathBuf,
-    file: File,
+    file: Box<dyn DiskFile>,
     /// Identifies the open file, whatever its name.
-    identity: (u64, u64),
+    identity: Identity,
     /// Where the last entry ends.
     pub(crate) length: u64,
     /// Where the zeros after it end, and the file.
@@ -43,19 +44,34 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Begins the journal of a new store.
-    pub(crate) fn create(directory: &Path) -> Result<Self, JournalError> {
-        whole_file::create_directory(directory)?;
-        let file = begin_file(directory, 1)?;
+    pub(crate) fn create(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self, JournalError> {
+        whole_file::create_directory(&**disk, directory)?;
+        let file = begin_file(&**disk, directory, 1)?;
         let list = FileList { files: vec![1] };
-        list.write(directory)?;
-        Ok(Self::of_file(directory, list, file, 0)?)
+        list.write(&**disk, directory)?;
+        Ok(Self::of_file(disk, directory, list, file, 0)?)
     }
 
     /// The journal whose last file is open and has no entries.
-    pub(super) fn of_file(directory: &Path, list: FileList, file: File, last: u64) -> io::Result<Self> {
-        let (directory, path) = (directory.to_owned(), file_in(directory, list.active()));
-        let (identity, buffer) = (identity(&file.metadata()?), Vec::new());
-        Ok(Self { directory, list, path, file, identity, length: EMPTY_BYTES, allocated: EMPTY_BYTES, last, buffer })
+    pub(super) fn of_file(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        list: FileList,
+        file: Box<dyn DiskFile>,
+        last: u64,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            disk: Arc::clone(disk),
+            directory: directory.to_owned(),
+            path: file_in(directory, list.active()),
+            list,
+            identity: file.identity()?,
+            file,
+            length: EMPTY_BYTES,
+            allocated: EMPTY_BYTES,
+            last,
+            buffer: Vec::new(),
+        })
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -84,7 +100,7 @@ impl Journal {
 
     /// Whether the open file is the one that a start would open.
     fn has_its_name(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
+        self.disk.identity(&self.path).is_ok_and(|found| found == self.identity)
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {
@@ -101,22 +117,22 @@ impl Journal {
     /// Cuts the file after its last entry: an entry that failed may have overwritten some of the zeros.
     fn cut(&mut self) -> io::Result<()> {
         self.allocated = self.length;
-        self.file.set_len(self.length)
+        self.file.set_length(self.length)
     }
 
     /// Begins a new file and removes earlier ones without entries after number `needed_after`. Only when everything so far is
     /// durable elsewhere. After an error the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
-        let file = begin_file(&self.directory, first)?;
+        let file = begin_file(&*self.disk, &self.directory, first)?;
         let mut list = self.list.clone();
         list.files.push(first);
         let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
         list.files.drain(..superseded);
-        let next = Self::of_file(&self.directory, list, file, self.last)?;
-        if let Err(error) = next.list.write(&self.directory) {
-            if FileList::read(&self.directory)?.as_ref() != Some(&next.list) {
-                let _ = fs::remove_file(&next.path);
+        let next = Self::of_file(&self.disk, &self.directory, list, file, self.last)?;
+        if let Err(error) = next.list.write(&*self.disk, &self.directory) {
+            if FileList::read(&*self.disk, &self.directory)?.as_ref() != Some(&next.list) {
+                let _ = self.disk.remove_file(&next.path);
                 return Err(error.into());
             }
             // The list has its name, and only a power cut decides which list a start finds. With either list it continues the
@@ -135,28 +151,27 @@ impl Journal {
     /// Removes the files before the first one of the list.
     fn remove_superseded(&self) -> io::Result<()> {
         let oldest = self.list.files.first().copied().unwrap_or(0);
-        for file in files_in(&self.directory)?.iter().filter(|file| file.first < oldest) {
-            file.remove()?;
+        for file in files_in(&*self.disk, &self.directory)?.iter().filter(|file| file.first < oldest) {
+            file.remove(&*self.disk)?;
         }
-        sync_directory(&self.directory)
+        self.disk.sync_directory(&self.directory)
     }
-}
-
-fn identity(metadata: &fs::Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::{
         super::tests::{batch, entries_after, new_journal, three_entries},
         *,
     };
+    use crate::disk::SystemDisk;
 
     #[test]
     fn zeros_are_not_read_as_an_entry_and_a_torn_entry_among_them_is_dropped() {
         let (_held, directory, mut journal) = new_journal();
-        let open = || Journal::open(&directory, 0, |_, _| Ok(())).unwrap();
+        let open = || Journal::open(&SystemDisk::shared(), &directory, 0, |_, _| Ok(())).unwrap();
         journal.append(&batch("a", Some("1"))).unwrap();
         let (length, allocated) = (journal.length, journal.allocated);
         let path = file_in(&directory, 1);
@@ -191,11 +206,11 @@ mod tests {
     #[test]
     fn after_a_rotation_numbers_go_on_and_the_old_files_are_gone() {
         let (_held, directory, _) = three_entries();
-        let mut journal = Journal::open(&directory, 3, |_, _| Ok(())).unwrap();
+        let mut journal = Journal::open(&SystemDisk::shared(), &directory, 3, |_, _| Ok(())).unwrap();
         journal.rotate(u64::MAX).unwrap();
         assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
         drop(journal);
-        assert_eq!(files_in(&directory).unwrap().len(), 1);
+        assert_eq!(files_in(&SystemDisk, &directory).unwrap().len(), 1);
         assert_eq!(entries_after(&directory, 3).unwrap(), [(4, batch("d", Some("4")))]);
     }
 

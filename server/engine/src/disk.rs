@@ -1,0 +1,244 @@
+//! The seam between the engine and its file system.
+//!
+//! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] hands each to the
+//! operating system. Only sled opens its files by itself.
+
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, Read, Write},
+    ops::Deref,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    process,
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
+};
+
+/// The calls on paths. Each call without a remark does what the system call of its name does.
+pub(crate) trait Disk: Send + Sync + 'static {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// The identity of the file that a path names. It follows no symbolic link.
+    fn identity(&self, path: &Path) -> io::Result<Identity>;
+    /// The absolute path without symbolic links.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+    fn list(&self, directory: &Path) -> io::Result<Vec<Listed>>;
+    /// Makes a directory that nobody else may read, and those above it, unless they are there.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory with everything in it.
+    fn remove_directory(&self, path: &Path) -> io::Result<()>;
+    /// The id of the process that uses the disk.
+    fn process_id(&self) -> u32;
+}
+
+/// The calls on an open file.
+pub(crate) trait DiskFile: Send + Sync {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of the bytes; after an error a part of them may be written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Allocates blocks and leaves the length. Some file systems cannot: there it does nothing.
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    fn length(&self) -> io::Result<u64>;
+    fn identity(&self) -> io::Result<Identity>;
+    fn sync_data(&self) -> io::Result<()>;
+    fn sync_all(&self) -> io::Result<()>;
+    /// Takes the lock of the file, for as long as it is open.
+    fn try_lock(&self) -> Result<(), TryLockError>;
+}
+
+/// How a file is opened. Each way can read and write, but for `Read`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    Read,
+    /// The file must be there.
+    Write,
+    /// The file is made unless it is there.
+    Create,
+    /// The file must not be there.
+    CreateNew,
+    /// The file is made, or emptied.
+    Truncate,
+}
+
+/// Tells whether two names are of the same file: its device and its number there.
+pub(crate) type Identity = (u64, u64);
+
+/// A name in a directory.
+pub(crate) struct Listed {
+    pub(crate) name: OsString,
+    pub(crate) is_file: bool,
+}
+
+/// The operating system's disk.
+pub(crate) struct SystemDisk;
+
+impl SystemDisk {
+    pub(crate) fn shared() -> Arc<dyn Disk> {
+        Arc::new(Self)
+    }
+}
+
+impl Disk for SystemDisk {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = File::options();
+        options.read(true).write(how != Open::Read);
+        match how {
+            Open::Read | Open::Write => &mut options,
+            Open::Create => options.create(true),
+            Open::CreateNew => options.create_new(true),
+            Open::Truncate => options.create(true).truncate(true),
+        };
+        Ok(Box::new(options.open(path)?))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        fs::symlink_metadata(path).map(|found| identity(&found))
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<Listed>> {
+        let listed =
+            |entry: fs::DirEntry| Ok(Listed { name: entry.file_name(), is_file: entry.file_type()?.is_file() });
+        fs::read_dir(directory)?.map(|entry| listed(entry?)).collect()
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn process_id(&self) -> u32 {
+        process::id()
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        match fallocate(self, FallocateFlags::KEEP_SIZE, offset, length) {
+            Err(error) if error != Errno::OPNOTSUPP => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(identity(&self.metadata()?))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        File::sync_all(self)
+    }
+
+    fn try_lock(&self) -> Result<(), TryLockError> {
+        File::try_lock(self)
+    }
+}
+
+fn identity(metadata: &fs::Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+/// A file that is read or written from its beginning on.
+pub(crate) struct Sequential<F> {
+    pub(crate) file: F,
+    offset: u64,
+}
+
+impl<F> Sequential<F> {
+    pub(crate) fn new(file: F) -> Self {
+        Self { file, offset: 0 }
+    }
+}
+
+impl<F: Deref<Target: DiskFile>> Read for Sequential<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl<F: Deref<Target: DiskFile>> Write for Sequential<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_all_at(bytes, self.offset)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads a whole file. Bytes that somebody appends meanwhile may be missing.
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    let file = disk.open(path, Open::Read)?;
+    let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
+    read_first(&*file, length)
+}
+
+/// Reads the first bytes of a file, at most `length`.
+pub(crate) fn read_first(file: &dyn DiskFile, length: usize) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut filled) = (vec![0; length], 0);
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
