@@ -1,18 +1,19 @@
 //! The applier: applies batches to the tree that are durable, shown and answered.
 //!
-//! It has a thread of its own, so that the next batch becomes durable while the tree takes this one.
+//! It is a worker of its own, so that the next batch becomes durable while the tree takes this one.
 
 use std::{
     error::Error,
     io,
     sync::{Arc, mpsc},
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 use crate::{
     overlay::{Batch, Overlay},
     stop::Stop,
     tree::TreeFile,
+    worker::Worker,
     writes::bytes_of,
 };
 
@@ -22,8 +23,8 @@ const WAITING: usize = 1;
 /// next syncs wait for the disk.
 const FLUSHED_AT_BYTES: usize = 64 * 1024;
 
-/// Sends work to the applier's thread. The thread ends, with all batches applied, when this is dropped.
-pub(crate) struct Applier(mpsc::SyncSender<Work>);
+/// Sends work to the applier. The applier ends, with all batches applied, when this is dropped.
+pub(crate) struct Applier(Worker<Work>);
 
 enum Work {
     Apply(Arc<Batch>),
@@ -32,22 +33,29 @@ enum Work {
 }
 
 impl Applier {
-    /// Starts the thread.
-    pub(crate) fn start(overlay: Overlay, file: Arc<TreeFile>, stop: Arc<Stop>) -> io::Result<(Self, JoinHandle<()>)> {
-        let (work, waiting) = mpsc::sync_channel(WAITING);
-        let work_on = move || {
-            let outcome = stop.on_panic(|| run(&overlay, &file, waiting));
-            if let Some(Err((what, error))) = outcome {
+    /// Starts the applier.
+    pub(crate) fn start(
+        overlay: Overlay,
+        file: Arc<TreeFile>,
+        stop: Arc<Stop>,
+        has_threads: bool,
+    ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
+        let mut unflushed = 0;
+        let work = move |work| match stop.on_panic(|| apply(&overlay, &file, &mut unflushed, work)) {
+            Some(Ok(())) => true,
+            Some(Err((what, error))) => {
                 stop.stop(what, &*error);
+                false
             }
+            None => false,
         };
-        let thread = thread::Builder::new().name("applier".into()).spawn(work_on)?;
-        Ok((Self(work), thread))
+        let (worker, thread) = Worker::start("applier", WAITING, has_threads, Box::new(work))?;
+        Ok((Self(worker), thread))
     }
 
     /// Has a batch applied after those before it. Waits while too many of them wait.
     pub(crate) fn apply(&self, batch: Arc<Batch>) {
-        // The thread ends early only if the engine has stopped.
+        // The applier ends early only if the engine has stopped.
         let _ = self.0.send(Work::Apply(batch));
     }
 
@@ -55,36 +63,41 @@ impl Applier {
     #[must_use]
     pub(crate) fn sync(&self) -> bool {
         let (done, synced) = mpsc::sync_channel(1);
-        self.0.send(Work::Sync(done)).is_ok() && synced.recv().is_ok()
+        let is_sent = self.0.send(Work::Sync(done));
+        self.0.finish();
+        is_sent && synced.recv().is_ok()
+    }
+
+    /// Where there are no threads, does a piece of work. False if none waits.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn step(&self) -> bool {
+        self.0.step()
     }
 }
 
 /// What failed, and why.
 type Failure = (&'static str, Box<dyn Error>);
 
-/// The thread: works until nobody can send work any more.
-fn run(overlay: &Overlay, file: &TreeFile, waiting: mpsc::Receiver<Work>) -> Result<(), Failure> {
+/// Does a piece of work.
+fn apply(overlay: &Overlay, file: &TreeFile, unflushed: &mut usize, work: Work) -> Result<(), Failure> {
     let flush = || overlay.tree.flush().map_err(|error| ("the tree could not be flushed", error.into()));
-    let mut unflushed = 0;
-    for work in waiting {
-        match work {
-            Work::Apply(batch) => {
-                let applied = overlay.tree.apply(&batch.writes);
-                applied.map_err(|error| ("a batch could not be applied to the tree", error.into()))?;
-                overlay.applied(batch.number);
-                unflushed += bytes_of(&batch.writes);
-                if unflushed > FLUSHED_AT_BYTES {
-                    flush()?;
-                    unflushed = 0;
-                }
-            }
-            Work::Sync(done) => {
+    match work {
+        Work::Apply(batch) => {
+            let applied = overlay.tree.apply(&batch.writes);
+            applied.map_err(|error| ("a batch could not be applied to the tree", error.into()))?;
+            overlay.applied(batch.number);
+            *unflushed += bytes_of(&batch.writes);
+            if *unflushed > FLUSHED_AT_BYTES {
                 flush()?;
-                file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
-                unflushed = 0;
-                // The other end waits, or its thread has panicked.
-                let _ = done.send(());
+                *unflushed = 0;
             }
+        }
+        Work::Sync(done) => {
+            flush()?;
+            file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
+            *unflushed = 0;
+            // The other end waits, or its thread has panicked.
+            let _ = done.send(());
         }
     }
     Ok(())

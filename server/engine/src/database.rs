@@ -31,7 +31,7 @@ impl Database {
     /// Counts the keys. It may miss the last batch.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.overlay.tree.db.len()
+        self.overlay.tree.len()
     }
 
     /// The version of the layout that the database has. If it is less than that of the layout it was opened with, an earlier
@@ -81,8 +81,8 @@ impl Drop for Database {
 /// Waits for a database to be closed. While this lives, no other process opens the directory.
 #[must_use = "a database that is not closed in order has to be recovered at the next start"]
 pub struct Closing {
-    /// The committer, and the applier and the archivist, which end after it.
-    pub(crate) threads: [thread::JoinHandle<()>; 3],
+    /// Of the committer, and of the applier and the archivist, which end after it.
+    pub(crate) threads: Vec<thread::JoinHandle<()>>,
     pub(crate) tree: PathBuf,
     pub(crate) mark: PathBuf,
     pub(crate) stop: Arc<Stop>,

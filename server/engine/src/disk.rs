@@ -1,7 +1,8 @@
 //! The seam between the engine and its file system.
 //!
 //! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] hands each to the
-//! operating system. Only sled opens its files by itself.
+//! operating system. Only sled opens its files by itself;
+//! so a disk also says what keeps the records of a tree.
 
 use std::{
     ffi::OsString,
@@ -18,6 +19,8 @@ use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
 };
+
+use crate::{error::OpenError, tree::Store};
 
 /// The calls on paths. Each call without a remark does what the system call of its name does.
 pub(crate) trait Disk: Send + Sync + 'static {
@@ -38,6 +41,10 @@ pub(crate) trait Disk: Send + Sync + 'static {
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
     /// The id of the process that uses the disk.
     fn process_id(&self) -> u32;
+    /// Opens the tree in a directory as it is, or makes an empty one.
+    fn open_tree(&self, directory: &Path) -> Result<Store, OpenError>;
+    /// Whether the engine starts threads; in a simulation it does not.
+    fn has_threads(&self) -> bool;
 }
 
 /// The calls on an open file.
@@ -141,6 +148,14 @@ impl Disk for SystemDisk {
 
     fn process_id(&self) -> u32 {
         process::id()
+    }
+
+    fn open_tree(&self, directory: &Path) -> Result<Store, OpenError> {
+        Store::open(directory)
+    }
+
+    fn has_threads(&self) -> bool {
+        true
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as std_mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -28,6 +28,7 @@ use crate::{
     reserve::Reserve,
     stop::Stop,
     view::View,
+    worker::Worker,
     writes::{APPLIED, COMMITTED_AT, Writes, set_number},
 };
 
@@ -46,6 +47,9 @@ type Job = Option<Change>;
 /// Commits changes, on the caller's thread or on the committer's.
 pub(crate) struct GroupCommit {
     writer: Arc<Mutex<Writer>>,
+    /// Where there are no threads.
+    #[cfg(feature = "simulation")]
+    stepped: Option<Mutex<Committer>>,
     /// The last field, so that it is dropped last: the thread then has the writer to itself, and drops it before it ends.
     queue: mpsc::Sender<Job>,
 }
@@ -89,12 +93,23 @@ impl Database {
 
 impl GroupCommit {
     /// Starts the committer's thread. It ends, with everything in the tree, when this is dropped.
-    pub(crate) fn start(writer: Writer) -> io::Result<(Self, thread::JoinHandle<()>)> {
+    pub(crate) fn start(writer: Writer, has_threads: bool) -> io::Result<(Self, Option<thread::JoinHandle<()>>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let writer = Arc::new(Mutex::new(writer));
-        let of_thread = Arc::clone(&writer);
-        let thread = thread::Builder::new().name("committer".into()).spawn(move || run(&of_thread, waiting))?;
-        Ok((Self { writer, queue }, thread))
+        let committer = Committer { writer: Arc::clone(&writer), waiting, jobs: Vec::with_capacity(MAX_BATCH) };
+        #[cfg(feature = "simulation")]
+        if !has_threads {
+            return Ok((Self { writer, stepped: Some(Mutex::new(committer)), queue }, None));
+        }
+        debug_assert!(has_threads, "only a simulation has no threads");
+        let thread = thread::Builder::new().name("committer".into()).spawn(move || committer.run())?;
+        let group_commit = Self {
+            writer,
+            #[cfg(feature = "simulation")]
+            stepped: None,
+            queue,
+        };
+        Ok((group_commit, Some(thread)))
     }
 
     /// The writer, if nobody else uses it or waits for it, nor did lately.
@@ -133,18 +148,71 @@ fn change<T: Send + 'static, E: Send + 'static>(
     (change, outcome)
 }
 
-/// The committer's thread.
-fn run(writer: &Mutex<Writer>, mut waiting: mpsc::Receiver<Job>) {
-    let mut jobs = Vec::with_capacity(MAX_BATCH);
-    while waiting.blocking_recv_many(&mut jobs, MAX_BATCH) > 0 {
-        let mut writer = lock(writer);
-        writer.commit(jobs.drain(..).flatten().collect());
+/// Commits the changes that wait.
+struct Committer {
+    writer: Arc<Mutex<Writer>>,
+    waiting: mpsc::Receiver<Job>,
+    jobs: Vec<Job>,
+}
+
+impl Committer {
+    /// The committer's thread.
+    fn run(mut self) {
+        while self.waiting.blocking_recv_many(&mut self.jobs, MAX_BATCH) > 0 {
+            self.commit();
+        }
+        // If the engine has stopped there is nothing to wait for.
+        let _ = lock(&self.writer).applier.sync();
+    }
+
+    /// Commits the changes that it has received as one batch.
+    fn commit(&mut self) {
+        let mut writer = lock(&self.writer);
+        writer.commit(self.jobs.drain(..).flatten().collect());
         if writer.is_checkpoint_due() {
             writer.checkpoint();
         }
     }
-    // If the engine has stopped there is nothing to wait for.
-    let _ = lock(writer).applier.sync();
+
+    /// Where there are no threads, commits the changes that wait. False if none does.
+    #[cfg(feature = "simulation")]
+    fn step(&mut self) -> bool {
+        while self.jobs.len() < MAX_BATCH
+            && let Ok(job) = self.waiting.try_recv()
+        {
+            self.jobs.push(job);
+        }
+        let has_any = !self.jobs.is_empty();
+        if has_any {
+            self.commit();
+        }
+        has_any
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl GroupCommit {
+    /// Where there are no threads, does a piece of a worker's work. False if none waits.
+    pub(crate) fn step(&self, worker: crate::simulation::Worker) -> bool {
+        use crate::simulation::Worker::{Applier, Archivist, Committer};
+        match (worker, &self.stepped) {
+            (_, None) => false,
+            (Committer, Some(committer)) => committer.lock().unwrap_or_else(PoisonError::into_inner).step(),
+            (Applier, _) => lock(&self.writer).applier.step(),
+            (Archivist, _) => lock(&self.writer).archivist.step(),
+        }
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl Drop for GroupCommit {
+    /// Does what the committer's thread does at its end.
+    fn drop(&mut self) {
+        if self.stepped.is_some() {
+            while self.step(crate::simulation::Worker::Committer) {}
+            let _ = lock(&self.writer).applier.sync();
+        }
+    }
 }
 
 /// A panic while the writer is locked stops the engine, and a stopped writer does nothing.
@@ -157,7 +225,7 @@ pub(crate) struct Writer {
     pub(crate) overlay: Overlay,
     pub(crate) journal: Journal,
     /// Where closed files are compressed.
-    pub(crate) archivist: std_mpsc::Sender<FileList>,
+    pub(crate) archivist: Worker<FileList>,
     /// The usual length of a journal file.
     pub(crate) file_bytes: u64,
     /// The length of the journal file at which a checkpoint is due.
@@ -237,7 +305,7 @@ impl Writer {
     /// Makes the tree durable and begins a new journal file, so that a start need not apply the old ones again. If that
     /// fails, the next try is due when the file has grown by its usual length.
     fn checkpoint(&mut self) {
-        if !self.applier.sync() {
+        if !planted!(CheckpointWithoutTree) && !self.applier.sync() {
             return;
         }
         self.checkpoint_at = self.journal.length + self.file_bytes;

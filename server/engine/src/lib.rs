@@ -87,6 +87,9 @@
 //! a start:  applies again what comes after the last checkpoint: all of the last file
 //! ```
 //!
+//! All calls on files go through one trait, which the operating system implements. With the feature `simulation` a disk in
+//! memory implements it too: it crashes, fails and fills up as its seed says, for tests.
+//!
 //! # What it promises
 //!
 //! - When [`Database::commit`] returns `Ok`, the change is durable as a whole: `fdatasync` of the journal has returned. When it
@@ -111,6 +114,20 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+/// Whether a test has planted this fault in the engine ([`simulation::plant`]).
+#[cfg(feature = "simulation")]
+macro_rules! planted {
+    ($fault:ident) => {
+        crate::simulation::is_planted(crate::simulation::Planted::$fault)
+    };
+}
+#[cfg(not(feature = "simulation"))]
+macro_rules! planted {
+    ($fault:ident) => {
+        false
+    };
+}
+
 mod applier;
 mod backup;
 mod compression;
@@ -126,10 +143,13 @@ mod read;
 mod replay;
 mod reserve;
 mod restore;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod stop;
 mod tree;
 mod view;
 mod whole_file;
+mod worker;
 mod writes;
 
 pub use backup::{Manifest, needs_journal_after};

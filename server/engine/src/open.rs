@@ -37,7 +37,7 @@ const DAMAGED: &str = "damaged";
 /// How a database is opened.
 #[must_use]
 pub struct Options {
-    disk: Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
     directory: PathBuf,
     layout: Arc<dyn Layout>,
     clock: Box<dyn Fn() -> i64 + Send>,
@@ -114,7 +114,8 @@ impl Options {
             journal::start_archivist(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
         let _ = archivist.send(journal.list.clone());
-        let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop))?;
+        let has_threads = disk.has_threads();
+        let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop), has_threads)?;
         let writer = Writer {
             archivist,
             applier,
@@ -130,10 +131,17 @@ impl Options {
             on_sync: self.on_sync,
             last_batch: 0,
         };
-        let (group_commit, committing) = GroupCommit::start(writer)?;
+        let (group_commit, committing) = GroupCommit::start(writer, has_threads)?;
         let (of_copier, copied) = (Arc::clone(&disk), overlay.clone());
         let copier = Copier { disk: of_copier, overlay: copied, journal: journal_directory, retention, is_closing };
-        let closing = Closing { threads: [committing, applying, archiving], tree, mark, stop, disk, _lock: lock };
+        let closing = Closing {
+            threads: [committing, applying, archiving].into_iter().flatten().collect(),
+            tree,
+            mark,
+            stop,
+            disk,
+            _lock: lock,
+        };
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 
@@ -163,7 +171,7 @@ impl Options {
         }?;
         OpenError::refuse_later_format(tree.number(FORMAT)?, self.layout.format())?;
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        let mut journal = if is_new && tree.db.is_empty() {
+        let mut journal = if is_new && tree.is_empty() {
             Journal::create(&self.disk, journal_directory)
         } else if has_journal {
             Journal::open(&self.disk, journal_directory, tree.number(APPLIED)?, |number, writes| {
@@ -174,6 +182,7 @@ impl Options {
             return Err(OpenError::Incomplete { missing: journal_directory.clone() });
         }?;
         replay.finish()?;
+        journal.set_file_bytes(self.journal_file_bytes);
         if after_crash {
             tracing::warn!(
                 replayed,
@@ -185,7 +194,7 @@ impl Options {
         for made in [tree_directory, journal_directory, &self.directory] {
             disk.sync_directory(made)?;
         }
-        if tree.db.is_empty() {
+        if tree.is_empty() {
             // Through the journal, so that it is as durable as any change.
             let mut writes = Writes::new();
             set_number(&mut writes, FORMAT, self.layout.format());
@@ -200,18 +209,18 @@ impl Options {
     fn rebuild(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
         use JournalError::{Gap, Gone, Missing};
         tracing::warn!(%damaged, "the tree is damaged; the journal rebuilds it");
+        let disk = &*self.disk;
         let (made, ()) = tree::prepare(&self.disk, directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
-            match journal::read_closed(&*self.disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?))
-            {
+            match journal::read_closed(disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
                 Ok(_) => Ok(replay.finish()?),
                 // Backups hold the beginning, and only the operator knows where they are.
                 Err(Gap { .. } | Gone { .. } | Missing { .. }) => Err(damaged),
                 Err(error) => Err(error.into()),
             }
         })?;
-        let kept = put_aside(&*self.disk, directory)?;
-        whole_file::rename(&*self.disk, &made, directory)?;
+        let kept = put_aside(disk, directory)?;
+        whole_file::rename(disk, &made, directory)?;
         tracing::warn!(damaged = %kept.display(), "the tree was rebuilt from the journal, which had everything");
         Tree::open(&self.disk, directory, &self.layout)
     }

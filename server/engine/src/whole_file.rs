@@ -30,6 +30,11 @@ pub(crate) fn create(
 ) -> io::Result<Box<dyn DiskFile>> {
     let unfinished = beside(path, UNFINISHED);
     let made = make(disk, &unfinished, fill).and_then(|file| disk.rename(&unfinished, path).map(|()| file));
+    if planted!(NameBeforeContent)
+        && let Ok(file) = &made
+    {
+        file.sync_all()?;
+    }
     if made.is_err() {
         // The disk may be full; the next try truncates it in any case.
         let _ = disk.remove_file(&unfinished);
@@ -52,6 +57,9 @@ pub(crate) fn create_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 
 /// Makes the name of a file or directory durable (fsync(2): a file's own sync does not cover its name).
 pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    if planted!(NameNotSynced) {
+        return Ok(());
+    }
     // A relative path of one name has no parent.
     disk.canonical(path)?.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }
@@ -90,7 +98,9 @@ fn make(
 ) -> io::Result<Box<dyn DiskFile>> {
     let file = disk.open(path, Open::Truncate)?;
     fill(&mut Sequential::new(&*file))?;
-    file.sync_all()?;
+    if !planted!(NameBeforeContent) {
+        file.sync_all()?;
+    }
     Ok(file)
 }
 

@@ -1,4 +1,4 @@
-//! Closed journal files, compressed to about a tenth in a thread of their own.
+//! Closed journal files, compressed to about a tenth by a worker.
 //!
 //! They hold every change there ever was. So they can rebuild a broken tree, and the database as it was at any moment, for a
 //! tenth of the disk that the records take.
@@ -9,9 +9,8 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 use super::{file_list::FileList, files::file_in};
@@ -19,36 +18,41 @@ use crate::{
     disk::{self, Disk, Open, Sequential},
     error::JournalError,
     whole_file::{self, if_there},
+    worker::Worker,
 };
 
 /// The quickest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
+/// How many lists may wait.
+const WAITING: usize = 64;
 /// How much is written at a time.
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
-/// Starts the thread. It compresses the closed files of each list that it is sent, all but the last. When the database is
+/// Starts the archivist. It compresses the closed files of each list that it is sent, all but the last. When the database is
 /// being closed it ends after the file at hand.
 pub(crate) fn start_archivist(
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     is_closing: Arc<AtomicBool>,
-) -> io::Result<(mpsc::Sender<FileList>, JoinHandle<()>)> {
-    let (lists, waiting) = mpsc::channel::<FileList>();
-    let work = move || {
-        for list in waiting {
-            let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
-            let mut wanted = closed.iter().take_while(|_| !is_closing.load(Ordering::Relaxed));
-            if let Err(error) = wanted.try_for_each(|first| compress(&*disk, &file_in(&directory, *first))) {
-                tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
-            }
+) -> io::Result<(Worker<FileList>, Option<JoinHandle<()>>)> {
+    let has_threads = disk.has_threads();
+    let work = move |list: FileList| {
+        let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
+        let mut wanted = closed.iter().take_while(|_| !is_closing.load(Ordering::Relaxed));
+        if let Err(error) = wanted.try_for_each(|first| compress(&*disk, &file_in(&directory, *first))) {
+            tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
         }
+        true
     };
-    Ok((lists, thread::Builder::new().name("archivist".into()).spawn(work)?))
+    Worker::start("archivist", WAITING, has_threads, Box::new(work))
 }
 
 /// Compresses a file, unless it is compressed or was removed because a backup holds its entries.
 fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     let Some(source) = if_there(disk.open(path, Open::Read))? else { return Ok(()) };
+    if planted!(RemovedBeforeCompressed) {
+        disk.remove_file(path)?;
+    }
     whole_file::create(disk, &of(path), |target| {
         let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
         target.include_checksum(true)?;
@@ -56,7 +60,7 @@ fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
         target.finish()?.flush()
     })?;
     // The compressed file has its name, durably: at each moment there is one of the two.
-    disk.remove_file(path)
+    if planted!(RemovedBeforeCompressed) { Ok(()) } else { disk.remove_file(path) }
 }
 
 /// The path of a journal file when it is compressed.

@@ -48,7 +48,7 @@ fn decode(bytes: &[u8]) -> Option<(u64, Writes, &[u8])> {
     let (length, rest) = take_u32(bytes)?;
     let (checksum, rest) = take_u32(rest)?;
     let (entry, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-    if crc32fast::hash(entry) != checksum {
+    if crc32fast::hash(entry) != checksum && !planted!(ChecksumIgnored) {
         return None;
     }
     let (number, mut rest) = entry.split_first_chunk::<8>()?;

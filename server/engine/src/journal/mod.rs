@@ -22,6 +22,8 @@ mod tests;
 mod writer;
 
 pub use self::reader::check_journal;
+#[cfg(feature = "simulation")]
+pub(crate) use self::reader::check_journal_on;
 pub(crate) use self::{
     archive::start_archivist,
     copy::{JournalCopy, Pieces, read_pieces},

@@ -233,7 +233,7 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     let (archivist, _) = start_archivist(system(), directory.clone(), Arc::default()).unwrap();
-    archivist.send(journal.list.clone()).unwrap();
+    assert!(archivist.send(journal.list.clone()));
     while file_in(&directory, 1).exists() {
         std::thread::yield_now();
     }

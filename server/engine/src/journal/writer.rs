@@ -21,7 +21,7 @@ use crate::{
     writes::Writes,
 };
 
-/// How many zeros are written at a time ahead of the entries.
+/// How many zeros are written at a time ahead of the entries, at most.
 const AHEAD_BYTES: usize = 1024 * 1024;
 
 /// The journal's last file, open for appending.
@@ -39,6 +39,8 @@ pub(crate) struct Journal {
     /// Where the zeros after it end, and the file.
     pub(super) allocated: u64,
     last: u64,
+    /// How many zeros are written at a time ahead of the entries.
+    pub(super) ahead: usize,
     buffer: Vec<u8>,
 }
 
@@ -70,8 +72,14 @@ impl Journal {
             length: EMPTY_BYTES,
             allocated: EMPTY_BYTES,
             last,
+            ahead: AHEAD_BYTES,
             buffer: Vec::new(),
         })
+    }
+
+    /// Sets the usual length of a file: no more zeros than that are written at a time.
+    pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
+        self.ahead = usize::try_from(bytes).unwrap_or(AHEAD_BYTES).min(AHEAD_BYTES);
     }
 
     /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
@@ -83,11 +91,20 @@ impl Journal {
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
-        if let Err(error) = self.write_buffer() {
+        if let Err(error) = self.write_buffer()
+            && !planted!(FailedWriteCounts)
+        {
             self.cut().map_err(AppendError::NotSynced)?;
             return Err(AppendError::NotWritten(error));
         }
-        self.file.sync_data().map_err(AppendError::NotSynced)?;
+        if !planted!(AnswerBeforeSync)
+            && let Err(error) = self.file.sync_data()
+        {
+            return Err(match planted!(FailedSyncGoesOn) {
+                true => AppendError::NotWritten(error),
+                false => AppendError::NotSynced(error),
+            });
+        }
         if !self.has_its_name() {
             // The entry is not acknowledged, and its number goes to another: the file may be put back.
             let _ = self.cut().and_then(|()| self.file.sync_all());
@@ -107,9 +124,9 @@ impl Journal {
         let end = self.length + self.buffer.len() as u64;
         if end > self.allocated {
             let needed = usize::try_from(end - self.allocated).unwrap_or(usize::MAX);
-            self.file.write_all_at(&vec![0; needed.saturating_add(AHEAD_BYTES)], self.allocated)?;
+            self.file.write_all_at(&vec![0; needed.saturating_add(self.ahead)], self.allocated)?;
             self.file.sync_all()?;
-            self.allocated = end + AHEAD_BYTES as u64;
+            self.allocated = end + self.ahead as u64;
         }
         self.file.write_all_at(&self.buffer, self.length)
     }
@@ -124,12 +141,19 @@ impl Journal {
     /// durable elsewhere. After an error the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
+        if planted!(ListedBeforeBegun) {
+            let files = self.list.files.iter().copied().chain([first]).collect();
+            FileList { files }.write(&*self.disk, &self.directory)?;
+        }
         let file = begin_file(&*self.disk, &self.directory, first)?;
         let mut list = self.list.clone();
         list.files.push(first);
         let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
         list.files.drain(..superseded);
-        let next = Self::of_file(&self.disk, &self.directory, list, file, self.last)?;
+        if planted!(RemovedBeforeListed) {
+            remove_before(&*self.disk, &self.directory, &list)?;
+        }
+        let next = self.go_on_in(list, file)?;
         if let Err(error) = next.list.write(&*self.disk, &self.directory) {
             if FileList::read(&*self.disk, &self.directory)?.as_ref() != Some(&next.list) {
                 let _ = self.disk.remove_file(&next.path);
@@ -142,20 +166,25 @@ impl Journal {
             return Ok(());
         }
         *self = next;
-        if let Err(error) = self.remove_superseded() {
+        if let Err(error) = remove_before(&*self.disk, &self.directory, &self.list) {
             tracing::warn!(%error, "old journal files could not be removed; trying again when the next file begins");
         }
         Ok(())
     }
 
-    /// Removes the files before the first one of the list.
-    fn remove_superseded(&self) -> io::Result<()> {
-        let oldest = self.list.files.first().copied().unwrap_or(0);
-        for file in files_in(&*self.disk, &self.directory)?.iter().filter(|file| file.first < oldest) {
-            file.remove(&*self.disk)?;
-        }
-        self.disk.sync_directory(&self.directory)
+    /// The same journal, with a last file that has no entries yet.
+    fn go_on_in(&self, list: FileList, file: Box<dyn DiskFile>) -> io::Result<Self> {
+        Ok(Self { ahead: self.ahead, ..Self::of_file(&self.disk, &self.directory, list, file, self.last)? })
     }
+}
+
+/// Removes the files before the first one of the list.
+fn remove_before(disk: &dyn Disk, directory: &Path, list: &FileList) -> io::Result<()> {
+    let oldest = list.files.first().copied().unwrap_or(0);
+    for file in files_in(disk, directory)?.iter().filter(|file| file.first < oldest) {
+        file.remove(disk)?;
+    }
+    disk.sync_directory(directory)
 }
 
 #[cfg(test)]

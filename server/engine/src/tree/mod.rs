@@ -1,13 +1,15 @@
-//! The tree: ordered bytes on the disk, by sled. No other file names it.
+//! The tree: ordered bytes on the disk, by sled.
 //!
 //! sled 0.34.7 does not sync when it flushes (`sync_file_range` neither waits for the drive nor covers the file's metadata).
 //! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start tidies
 //! up before it, a checkpoint syncs sled's files beside it, and durability rests on the journal.
 
+mod store;
+
 use std::{
     fs::TryLockError,
     io,
-    panic::{self, AssertUnwindSafe},
+    ops::Bound,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -15,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use self::store::Store;
 use crate::{
     compression,
     disk::{Disk, DiskFile, Open},
@@ -28,20 +31,16 @@ use crate::{
 /// The name of the tree's directory in a database's. A directory without it holds no database.
 pub const DIRECTORY: &str = "sled";
 /// The file in the tree's directory that holds the values.
-const FILE: &str = "db";
+pub(crate) const FILE: &str = "db";
 /// Pages too large for [`FILE`] have files of their own in here.
 const LARGE_PAGES: &str = "blobs";
-/// sled keeps pages in memory up to about this much; its default of 1 GiB is more than a small machine has.
-const CACHE_BYTES: u64 = 128 * 1024 * 1024;
-/// A page of more than a quarter of a segment has a file of its own.
-const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// How long to wait for the lock of a tree that this process has just closed: sled's own threads hold it a moment longer.
 const LOCK_WAIT: Duration = Duration::from_secs(4);
 
 /// An open tree.
 #[derive(Clone)]
 pub(crate) struct Tree {
-    pub(crate) db: sled::Db,
+    store: Store,
     pub(crate) layout: Arc<dyn Layout>,
 }
 
@@ -53,29 +52,37 @@ impl Tree {
             whole_file::rename(&**disk, &making, directory)?;
         }
         remove_unfinished_snapshots(&**disk, directory)?;
-        let tree = Self::open_when_unlocked(directory, layout)?;
+        let tree = Self::open_when_unlocked(&**disk, directory, layout)?;
         sync_files(&**disk, directory)?;
         // A power cut can drop the first writes and leave later ones.
-        if !tree.db.is_empty() && tree.get(FORMAT)?.is_none() {
+        if !tree.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));
         }
         Ok(tree)
     }
 
-    fn open_when_unlocked(directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+    fn open_when_unlocked(disk: &dyn Disk, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         let begun = Instant::now();
-        let db = loop {
-            match open_once(directory) {
+        let store = loop {
+            match disk.open_tree(directory) {
                 Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
                 opened => break opened?,
             }
         };
-        Ok(Self { db, layout: Arc::clone(layout) })
+        Ok(Self { store, layout: Arc::clone(layout) })
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
-        let stored = self.db.get(key).map_err(TreeError::failed)?;
-        stored.map(|stored| self.value(key, &stored)).transpose()
+        self.store.get(key, |stored| value(&*self.layout, key, stored))?.transpose()
+    }
+
+    /// Counts the keys.
+    pub(crate) fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.store.is_empty()
     }
 
     /// One of the engine's own numbers; 0 if the tree is empty.
@@ -85,26 +92,20 @@ impl Tree {
 
     /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the tree as it is then.
     pub(crate) fn range(&self, keys: KeyRange) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + use<> {
-        let tree = self.clone();
-        self.db.range(keys).map(move |entry| {
-            let (key, stored) = entry.map_err(TreeError::failed)?;
-            Ok((key.to_vec(), tree.value(&key, &stored)?))
-        })
+        let layout = Arc::clone(&self.layout);
+        self.store.range(keys, move |key, stored| Ok((key.to_vec(), value(&*layout, key, stored)?)))
     }
 
     /// All entries as they are stored: some values are compressed.
     pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> + use<> {
-        self.db.iter().map(|entry| {
-            let (key, stored) = entry.map_err(TreeError::failed)?;
-            Ok((key.to_vec(), stored.to_vec()))
-        })
+        self.store.range((Bound::Unbounded, Bound::Unbounded), |key, stored| Ok((key.to_vec(), stored.to_vec())))
     }
 
     /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout or an earlier version of it.
     pub(crate) fn apply_stored(&self, mut writes: Writes) -> Result<(), TreeError> {
         for (key, stored) in &mut writes {
             if let Some(stored) = stored {
-                *stored = self.value(key, stored)?;
+                *stored = value(&*self.layout, key, stored)?;
             }
         }
         self.apply(&writes)
@@ -115,28 +116,30 @@ impl Tree {
     pub(crate) fn apply(&self, writes: &Writes) -> Result<(), TreeError> {
         let mut writes: Vec<_> = writes.iter().collect();
         // The number of the batch comes last.
-        writes.sort_by_key(|(key, value)| (*key == APPLIED, self.layout.apply_order(key, value.is_some())));
+        let is_first = planted!(NumberBeforeBatch);
+        writes
+            .sort_by_key(|(key, value)| ((*key == APPLIED) != is_first, self.layout.apply_order(key, value.is_some())));
         for (key, value) in writes {
             match value {
-                Some(value) if self.layout.compresses(key) => self.db.insert(key, compression::compress(value)),
-                Some(value) => self.db.insert(key, &**value),
-                None => self.db.remove(key),
-            }
-            .map_err(TreeError::failed)?;
+                Some(value) if self.layout.compresses(key) => self.store.put(key, &compression::compress(value)),
+                Some(value) => self.store.put(key, value),
+                None => self.store.remove(key),
+            }?;
         }
         Ok(())
     }
 
     /// Makes sled write the batches that it still holds in memory. A crash of the process no longer undoes them; a power cut may.
     pub(crate) fn flush(&self) -> Result<(), TreeError> {
-        self.db.flush().map(drop).map_err(TreeError::failed)
+        self.store.flush()
     }
+}
 
-    fn value(&self, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, TreeError> {
-        match self.layout.compresses(key) {
-            true => compression::decompress(stored).map_err(|what| TreeError::damaged(key, what)),
-            false => Ok(stored.to_vec()),
-        }
+/// The value that was stored under a key.
+fn value(layout: &dyn Layout, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, TreeError> {
+    match layout.compresses(key) {
+        true => compression::decompress(stored).map_err(|what| TreeError::damaged(key, what)),
+        false => Ok(stored.to_vec()),
     }
 }
 
@@ -184,7 +187,7 @@ pub(crate) fn prepare<T, E: From<OpenError>>(
 ) -> Result<(PathBuf, T), E> {
     let making = whole_file::beside(directory, "making");
     whole_file::remove_directory(&**disk, &making).map_err(OpenError::Io)?;
-    let tree = Tree::open_when_unlocked(&making, layout)?;
+    let tree = Tree::open_when_unlocked(&**disk, &making, layout)?;
     let filled = fill(&tree)?;
     tree.flush().map_err(OpenError::Tree)?;
     drop(tree);
@@ -198,24 +201,6 @@ pub(crate) fn sync_closed(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<
     file.wait_until_unlocked()?;
     file.sync()?;
     sync_files(&**disk, directory)
-}
-
-/// Opens it as it is. On some kinds of damage sled panics instead of returning an error.
-fn open_once(directory: &Path) -> Result<sled::Db, OpenError> {
-    // What sled has not written is in the journal, so it need not write it twice a second.
-    let config = sled::Config::new()
-        .path(directory)
-        .cache_capacity(CACHE_BYTES)
-        .segment_size(SEGMENT_BYTES)
-        .flush_every_ms(None);
-    match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
-        Ok(Ok(db)) => Ok(db),
-        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
-            Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
-        }
-        Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
-        Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
-    }
 }
 
 /// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,

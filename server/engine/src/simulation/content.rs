@@ -1,0 +1,126 @@
+//! What a file holds: for the process that runs, and for a start after a power cut.
+
+use fastrand::Rng;
+
+use super::cut::{Cut, Unsynced};
+
+/// The bytes that a disk writes as a whole.
+const SECTOR: usize = 512;
+
+/// The content of a file.
+#[derive(Default)]
+pub(super) struct Content {
+    /// What the process reads.
+    pub(super) now: Vec<u8>,
+    /// What is on the disk for certain.
+    durable: Vec<u8>,
+    /// What the process did since the last sync.
+    unsynced: Vec<Unsynced<Edit>>,
+}
+
+enum Edit {
+    Write { at: usize, bytes: Vec<u8> },
+    SetLength(usize),
+}
+
+impl Content {
+    pub(super) fn write(&mut self, call: u64, at: usize, bytes: &[u8]) {
+        self.edit(call, Edit::Write { at, bytes: bytes.to_vec() });
+    }
+
+    pub(super) fn set_length(&mut self, call: u64, length: usize) {
+        if self.now.len() != length {
+            self.edit(call, Edit::SetLength(length));
+        }
+    }
+
+    fn edit(&mut self, call: u64, change: Edit) {
+        change.apply(&mut self.now);
+        self.unsynced.push(Unsynced { call, change });
+    }
+
+    pub(super) fn sync(&mut self) {
+        for Unsynced { change, .. } in self.unsynced.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// A sync that fails. Some writes reach the disk. The kernel takes the others for written: the process goes on to read
+    /// them, and no later sync writes them.
+    pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
+        for Unsynced { change, .. } in self.unsynced.drain(..) {
+            if rng.bool() {
+                change.apply(&mut self.durable);
+            }
+        }
+    }
+
+    /// A power cut.
+    pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
+        for Unsynced { call, change } in self.unsynced.drain(..) {
+            match cut.keeps(rng, call) {
+                true if cut.tears(rng) => change.apply_torn(&mut self.durable, rng),
+                true => change.apply(&mut self.durable),
+                // A length can reach the disk before the bytes.
+                false if cut.tears(rng) => grow(&mut self.durable, change.end()),
+                false => {}
+            }
+        }
+        self.now.clone_from(&self.durable);
+    }
+
+    /// Changes a bit on the disk.
+    pub(super) fn flip_bit(&mut self, bit: usize) {
+        for bytes in [&mut self.now, &mut self.durable] {
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+}
+
+impl Edit {
+    /// The length that the file has after it at least.
+    fn end(&self) -> usize {
+        match self {
+            Self::Write { at, bytes } => at + bytes.len(),
+            Self::SetLength(_) => 0,
+        }
+    }
+
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Self::Write { at, bytes } => {
+                grow(content, self.end());
+                content[*at..self.end()].copy_from_slice(bytes);
+            }
+            Self::SetLength(length) => content.resize(*length, 0),
+        }
+    }
+
+    /// Applies some sectors of a write.
+    fn apply_torn(&self, content: &mut Vec<u8>, rng: &mut Rng) {
+        let Self::Write { at, .. } = self else { return self.apply(content) };
+        let mut start = *at;
+        while start < self.end() {
+            let end = self.end().min((start / SECTOR + 1) * SECTOR);
+            if rng.bool() {
+                self.apply_part(content, start, end);
+            }
+            start = end;
+        }
+    }
+
+    fn apply_part(&self, content: &mut Vec<u8>, start: usize, end: usize) {
+        if let Self::Write { at, bytes } = self {
+            grow(content, end);
+            content[start..end].copy_from_slice(&bytes[start - at..end - at]);
+        }
+    }
+}
+
+fn grow(content: &mut Vec<u8>, length: usize) {
+    if content.len() < length {
+        content.resize(length, 0);
+    }
+}

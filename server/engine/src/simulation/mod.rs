@@ -1,0 +1,157 @@
+//! A disk in memory that crashes, fails, fills up and loses what was not synced, as its seed says.
+//!
+//! An engine on a [`SimulatedDisk`] starts no threads: [`Database::step`](crate::Database::step) does the work of one of its
+//! [`Worker`]s. It reads no clock but the one it is given. So a run depends on its seed alone, and a process makes thousands
+//! of runs in a few seconds.
+//!
+//! The disk keeps what is synced apart from what is not. A killed process leaves both ([`Crash::Kill`]); a power cut keeps
+//! any part of the writes that nobody synced, in sectors of 512 bytes, and any of the names ([`Crash::PowerCut`]). After a
+//! sync that failed, the writes before it may never reach the disk although the process goes on to read them.
+//!
+//! sled cannot run on such a disk. A simulated tree takes its place; it promises only what the engine needs of sled.
+
+mod content;
+mod cut;
+mod disk;
+mod names;
+mod planted;
+mod records;
+mod state;
+mod steps;
+mod trace;
+mod tree;
+
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+pub(crate) use self::planted::is_planted;
+use self::state::State;
+pub(crate) use self::tree::{SimulatedRange, SimulatedTree};
+pub use self::{
+    planted::{Planted, plant},
+    steps::{Worker, check_journal, needs_journal_after, restore},
+};
+
+/// How a process ends before it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// The disk loses nothing.
+    Kill,
+    /// The disk keeps any part of what was not synced.
+    PowerCut,
+}
+
+/// A disk in memory. Clones are the same disk.
+#[derive(Clone)]
+pub struct SimulatedDisk(Arc<Mutex<State>>);
+
+impl SimulatedDisk {
+    /// An empty disk. Its seed decides everything that is left to chance.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State::new(seed))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Crashes the process in the call after this many. From then on all of its calls fail and have no effect.
+    pub fn crash_after(&self, calls: u64) {
+        let mut state = self.lock();
+        state.crash_at = Some(state.trace.calls + 1 + calls);
+    }
+
+    /// Crashes the process now.
+    pub fn crash(&self) {
+        self.lock().is_off = true;
+    }
+
+    /// Whether the process has crashed.
+    #[must_use]
+    pub fn has_crashed(&self) -> bool {
+        self.lock().is_off
+    }
+
+    /// Starts the machine again after a crash. Nothing of the process may be left.
+    pub fn restart(&self, crash: Crash) {
+        self.lock().restart(crash);
+    }
+
+    /// From now on, of the calls of these numbers, each fails with one chance in `one_in`. The next call has the number 0.
+    pub fn fail(&self, calls: Range<u64>, one_in: u64) {
+        let mut state = self.lock();
+        let next = state.trace.calls + 1;
+        state.failing = (next + calls.start..next + calls.end, one_in.max(1));
+    }
+
+    /// No call fails any more, and there is room.
+    pub fn mend(&self) {
+        let mut state = self.lock();
+        (state.failing, state.room) = ((0..0, 1), None);
+    }
+
+    /// How many bytes the files may have besides those that they have now.
+    pub fn leave_room(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.room = None;
+        state.room = Some(state.used_in_all() + bytes);
+    }
+
+    /// How many calls there were.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.lock().trace.calls
+    }
+
+    /// How many calls failed that had no other reason.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.lock().failed
+    }
+
+    /// Of all calls and their outcomes, and of all notes: two runs that differ differ in it.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.lock().trace.hash
+    }
+
+    /// Adds a line to the story.
+    pub fn note(&self, note: impl Into<String>) {
+        self.lock().trace.note(note.into());
+    }
+
+    /// The last calls and notes, one a line.
+    #[must_use]
+    pub fn story(&self) -> String {
+        self.lock().trace.to_string()
+    }
+
+    /// Whether there is a file or directory of this path.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        self.lock().exists(path)
+    }
+
+    /// The files in a directory, and their lengths.
+    #[must_use]
+    pub fn files(&self, directory: &Path) -> Vec<(PathBuf, u64)> {
+        let state = self.lock();
+        let Ok(names) = state.find(directory).and_then(|node| state.names(node)) else { return Vec::new() };
+        let file = |node: &usize| state.file(*node).map(|file| file.length()).ok();
+        names.now.iter().filter_map(|(name, node)| Some((directory.join(name), file(node)?))).collect()
+    }
+
+    /// Changes a bit of a file at rest. A second time it changes it back.
+    pub fn flip_bit(&self, path: &Path, bit: usize) {
+        let mut state = self.lock();
+        if let Ok(node) = state.find(path)
+            && let Ok(file) = state.file_mut(node)
+        {
+            file.content.flip_bit(bit);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Faults of the engine that a test plants, to see that the simulation finds them.
+
+use std::cell::Cell;
+
+/// A fault of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// A commit is answered before the journal is synced.
+    AnswerBeforeSync,
+    /// A failed write of an entry counts as written.
+    FailedWriteCounts,
+    /// After a failed sync of an entry the engine goes on.
+    FailedSyncGoesOn,
+    /// A file gets its name before its content is synced.
+    NameBeforeContent,
+    /// The directory is not synced when a file gets its name.
+    NameNotSynced,
+    /// An entry's checksum is not compared.
+    ChecksumIgnored,
+    /// A start does not sync what a killed process wrote last.
+    LastEntryNotSynced,
+    /// A journal file is begun without a sync of the tree.
+    CheckpointWithoutTree,
+    /// Old journal files are removed before the list lacks them.
+    RemovedBeforeListed,
+    /// The list names a journal file before there is one.
+    ListedBeforeBegun,
+    /// A closed journal file is removed before its compressed form is there.
+    RemovedBeforeCompressed,
+    /// The number of a batch comes before the batch, and a start trusts it.
+    NumberBeforeBatch,
+    /// No room is reserved for the tree.
+    NoReserve,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
+}
+
+/// From now on the engine has this fault on this thread, or none.
+pub fn plant(fault: Option<Planted>) {
+    PLANTED.set(fault);
+}
+
+/// Whether the engine has this fault on this thread.
+pub(crate) fn is_planted(fault: Planted) -> bool {
+    PLANTED.get() == Some(fault)
+}

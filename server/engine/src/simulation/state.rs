@@ -1,0 +1,265 @@
+//! A simulated disk's files and directories, and the fate of each call.
+
+use std::{
+    ffi::OsStr,
+    io,
+    ops::Range,
+    path::{Component, Path},
+};
+
+use fastrand::Rng;
+use rustix::io::Errno;
+
+use super::{
+    Crash,
+    content::Content,
+    cut::Cut,
+    names::Names,
+    records::Records,
+    trace::{Call, Trace},
+};
+
+/// The number of the root directory.
+const ROOT: usize = 0;
+
+/// Everything that a simulated disk knows.
+pub(super) struct State {
+    pub(super) rng: Rng,
+    nodes: Vec<Node>,
+    pub(super) trace: Trace,
+    /// The process has crashed: nothing that it still calls has an effect.
+    pub(super) is_off: bool,
+    /// The number of the call in which the process crashes.
+    pub(super) crash_at: Option<u64>,
+    /// In calls of these numbers each fails with one chance in so many.
+    pub(super) failing: (Range<u64>, u64),
+    /// How many calls have failed.
+    pub(super) failed: u64,
+    /// How many bytes all files may have.
+    pub(super) room: Option<u64>,
+}
+
+/// A file or a directory.
+pub(super) enum Node {
+    File(File),
+    Directory(Names),
+}
+
+#[derive(Default)]
+pub(super) struct File {
+    pub(super) content: Content,
+    /// Where its allocated blocks end.
+    pub(super) allocated: u64,
+    pub(super) is_locked: bool,
+    /// In a tree's file.
+    pub(super) records: Option<Records>,
+}
+
+/// What a call does, which says how it can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Open,
+    Read,
+    Write,
+    Sync,
+    /// Of a name.
+    Change,
+}
+
+/// What becomes of a call.
+pub(super) enum Fate {
+    Done,
+    Failed(io::Error),
+    /// Done, and the process crashes before it learns so.
+    InVain(io::Error),
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::with_seed(seed),
+            nodes: vec![Node::Directory(Names::default())],
+            trace: Trace::new(),
+            is_off: false,
+            crash_at: None,
+            failing: (0..0, 1),
+            failed: 0,
+            room: None,
+        }
+    }
+
+    /// Makes a call: decides its fate, has its effect if it has one, and records it.
+    pub(super) fn call<T>(
+        &mut self,
+        kind: Kind,
+        call: Call,
+        effect: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let outcome = match self.fate(kind) {
+            Fate::Done => effect(self),
+            Fate::Failed(error) => Err(error),
+            Fate::InVain(error) => effect(self).and(Err(error)),
+        };
+        self.trace.add(call, &outcome);
+        outcome
+    }
+
+    pub(super) fn fate(&mut self, kind: Kind) -> Fate {
+        if self.is_off {
+            return Fate::Failed(ended());
+        }
+        self.trace.calls += 1;
+        let number = self.trace.calls;
+        if self.crash_at.is_some_and(|at| number >= at) {
+            self.is_off = true;
+            return if self.rng.bool() { Fate::InVain(ended()) } else { Fate::Failed(ended()) };
+        }
+        let (range, one_in) = &self.failing;
+        if range.contains(&number) && self.rng.u64(..*one_in) == 0 {
+            self.failed += 1;
+            return Fate::Failed(self.error(kind));
+        }
+        Fate::Done
+    }
+
+    /// An error that the call can fail with.
+    fn error(&mut self, kind: Kind) -> io::Error {
+        let errors: &[Errno] = match kind {
+            Kind::Open => &[Errno::MFILE, Errno::IO, Errno::NOSPC],
+            Kind::Write | Kind::Change => &[Errno::NOSPC, Errno::IO],
+            Kind::Read | Kind::Sync => &[Errno::IO],
+        };
+        errors[self.rng.usize(..errors.len())].into()
+    }
+
+    /// The number of the file or directory that a path names.
+    pub(super) fn find(&self, path: &Path) -> io::Result<usize> {
+        let names = path.components().filter(|part| matches!(part, Component::Normal(_)));
+        let step = |at, name: Component<'_>| self.names(at)?.now.get(name.as_os_str()).copied().ok_or(not_there());
+        names.into_iter().try_fold(ROOT, step)
+    }
+
+    pub(super) fn exists(&self, path: &Path) -> bool {
+        self.find(path).is_ok()
+    }
+
+    /// The directory that a path's last name is in, and that name.
+    pub(super) fn parent<'p>(&self, path: &'p Path) -> io::Result<(usize, &'p OsStr)> {
+        let parent = path.parent().ok_or(Errno::INVAL)?;
+        Ok((self.find(parent)?, path.file_name().ok_or(Errno::INVAL)?))
+    }
+
+    pub(super) fn names(&self, node: usize) -> io::Result<&Names> {
+        match &self.nodes[node] {
+            Node::Directory(names) => Ok(names),
+            Node::File(_) => Err(Errno::NOTDIR.into()),
+        }
+    }
+
+    pub(super) fn names_mut(&mut self, node: usize) -> io::Result<&mut Names> {
+        match &mut self.nodes[node] {
+            Node::Directory(names) => Ok(names),
+            Node::File(_) => Err(Errno::NOTDIR.into()),
+        }
+    }
+
+    pub(super) fn file(&self, node: usize) -> io::Result<&File> {
+        match &self.nodes[node] {
+            Node::File(file) => Ok(file),
+            Node::Directory(_) => Err(Errno::ISDIR.into()),
+        }
+    }
+
+    pub(super) fn file_mut(&mut self, node: usize) -> io::Result<&mut File> {
+        match &mut self.nodes[node] {
+            Node::File(file) => Ok(file),
+            Node::Directory(_) => Err(Errno::ISDIR.into()),
+        }
+    }
+
+    pub(super) fn is_file(&self, node: usize) -> bool {
+        self.file(node).is_ok()
+    }
+
+    /// Makes a file or a directory of this name.
+    pub(super) fn make(&mut self, path: &Path, node: Node) -> io::Result<usize> {
+        let (parent, name) = self.parent(path)?;
+        let number = self.nodes.len();
+        self.nodes.push(node);
+        self.set_name(parent, vec![(name.to_owned(), Some(number))])?;
+        Ok(number)
+    }
+
+    pub(super) fn set_name(
+        &mut self,
+        parent: usize,
+        change: Vec<(std::ffi::OsString, Option<usize>)>,
+    ) -> io::Result<()> {
+        let call = self.trace.calls;
+        self.names_mut(parent)?.change(call, change);
+        Ok(())
+    }
+
+    /// How many bytes more fit.
+    pub(super) fn room_left(&self) -> u64 {
+        self.room.map_or(u64::MAX, |room| room.saturating_sub(self.used_in_all()))
+    }
+
+    pub(super) fn used_in_all(&self) -> u64 {
+        self.used(ROOT)
+    }
+
+    fn used(&self, node: usize) -> u64 {
+        match &self.nodes[node] {
+            Node::File(file) => file.used(),
+            Node::Directory(names) => names.now.values().map(|node| self.used(*node)).sum(),
+        }
+    }
+
+    /// Starts again after a crash.
+    pub(super) fn restart(&mut self, crash: Crash) {
+        let cut = Cut::random(&mut self.rng, self.trace.calls);
+        match crash {
+            Crash::Kill => self.trace.note("the process was killed".into()),
+            Crash::PowerCut => self.trace.note(format!("a power cut: {cut:?}")),
+        }
+        for node in &mut self.nodes {
+            match (node, crash) {
+                (Node::File(file), _) => file.restart(crash, cut, &mut self.rng),
+                (Node::Directory(names), Crash::PowerCut) => names.cut(cut, &mut self.rng),
+                (Node::Directory(_), Crash::Kill) => {}
+            }
+        }
+        (self.is_off, self.crash_at) = (false, None);
+    }
+}
+
+impl File {
+    pub(super) fn length(&self) -> u64 {
+        self.records.as_ref().map_or(self.content.now.len() as u64, |records| records.length)
+    }
+
+    fn used(&self) -> u64 {
+        self.length().max(self.allocated)
+    }
+
+    fn restart(&mut self, crash: Crash, cut: Cut, rng: &mut Rng) {
+        self.is_locked = false;
+        match crash {
+            Crash::Kill => self.records.iter_mut().for_each(|records| records.kill(rng)),
+            Crash::PowerCut => {
+                self.content.cut(cut, rng);
+                self.records.iter_mut().for_each(|records| records.cut(cut, rng));
+            }
+        }
+    }
+}
+
+/// The error of a call of a process that has crashed.
+fn ended() -> io::Error {
+    io::Error::other("the process has crashed")
+}
+
+fn not_there() -> io::Error {
+    Errno::NOENT.into()
+}

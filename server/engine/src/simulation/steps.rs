@@ -1,0 +1,86 @@
+//! What a simulation does with an engine and its files.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::SimulatedDisk;
+use crate::{
+    backup::Manifest,
+    database::Database,
+    disk::Disk,
+    error::{BackupError, JournalError},
+    journal,
+    layout::Layout,
+    open::Options,
+    restore::{Restored, Sources, restore_on},
+};
+
+/// What runs on a thread of its own unless the disk is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worker {
+    /// Commits the changes that wait.
+    Committer,
+    /// Applies the next batch to the tree.
+    Applier,
+    /// Compresses closed journal files.
+    Archivist,
+}
+
+impl SimulatedDisk {
+    fn shared(&self) -> Arc<dyn Disk> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Options {
+    /// Uses a simulated disk. The database then starts no threads: see [`Database::step`].
+    pub fn simulated(mut self, disk: &SimulatedDisk) -> Self {
+        self.disk = disk.shared();
+        self
+    }
+}
+
+impl Database {
+    /// Does the next piece of a worker's work, on a simulated disk. False if there is none.
+    pub fn step(&self, worker: Worker) -> bool {
+        self.group_commit.step(worker)
+    }
+
+    /// As [`back_up`](Self::back_up), on this thread.
+    ///
+    /// # Errors
+    /// As [`back_up`](Self::back_up).
+    pub fn back_up_blocking(&self, directory: &Path) -> Result<Manifest, BackupError> {
+        self.copier.copy_to(directory)
+    }
+}
+
+/// As [`restore`](crate::restore()), on a simulated disk.
+///
+/// # Errors
+/// As [`restore`](crate::restore()).
+pub fn restore(
+    disk: &SimulatedDisk,
+    sources: &Sources<'_>,
+    directory: &Path,
+    layout: impl Layout,
+) -> Result<Restored, BackupError> {
+    let layout: Arc<dyn Layout> = Arc::new(layout);
+    restore_on(&disk.shared(), sources, directory, &layout)
+}
+
+/// As [`check_journal`](crate::check_journal), on a simulated disk.
+///
+/// # Errors
+/// As [`check_journal`](crate::check_journal).
+pub fn check_journal(disk: &SimulatedDisk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
+    journal::check_journal_on(disk, database)
+}
+
+/// As [`needs_journal_after`](crate::needs_journal_after), on a simulated disk.
+#[must_use]
+pub fn needs_journal_after(disk: &SimulatedDisk, backup: &Path) -> Option<u64> {
+    Manifest::read(disk, backup).ok().map(|manifest| manifest.from)
+}

@@ -1,0 +1,152 @@
+//! A tree on a simulated disk, in the place of sled.
+
+use std::{
+    io,
+    ops::{Bound, RangeBounds as _},
+    path::Path,
+    sync::Arc,
+};
+
+use rustix::io::Errno;
+
+use super::{
+    SimulatedDisk,
+    names::Names,
+    records::Records,
+    state::{File, Kind, Node, State},
+    trace::Call,
+};
+use crate::{
+    error::TreeError,
+    read::{Entry, KeyRange},
+    tree,
+};
+
+/// The records in a file of a simulated disk.
+#[derive(Clone)]
+pub(crate) struct SimulatedTree {
+    disk: SimulatedDisk,
+    node: usize,
+    path: Arc<Path>,
+}
+
+impl SimulatedTree {
+    /// Opens the tree in a directory, or makes an empty one.
+    pub(super) fn open(disk: &SimulatedDisk, directory: &Path) -> io::Result<Self> {
+        let path: Arc<Path> = directory.join(tree::FILE).into();
+        let call = Call { name: "open tree", path: Arc::clone(&path), numbers: [0, 0] };
+        let node = disk.lock().call(Kind::Open, call, |state| {
+            if !state.exists(directory) {
+                state.make(directory, Node::Directory(Names::default()))?;
+            }
+            match state.find(&path) {
+                Ok(node) => Ok(node),
+                Err(_) => state.make(&path, Node::File(File { records: Some(Records::default()), ..File::default() })),
+            }
+        })?;
+        let tree = Self { disk: disk.clone(), node, path };
+        match tree.with(|records| records.is_damaged)? {
+            true => Err(io::Error::other("a power cut damaged it")),
+            false => Ok(tree),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>, TreeError> {
+        self.with(|records| records.now.get(key).cloned()).map_err(TreeError::failed)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.with(|records| records.now.len()).unwrap_or_default()
+    }
+
+    /// Puts a value under a key, or removes the key.
+    pub(crate) fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
+        let call = self.call("write record", [key.len() as u64, value.map_or(0, <[u8]>::len) as u64]);
+        let written = self.disk.lock().call(Kind::Read, call, |state| {
+            let number = state.trace.calls;
+            records_of(state, self.node)?.write(number, key, value.map(Arc::from));
+            Ok(())
+        });
+        written.map_err(TreeError::failed)
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), TreeError> {
+        let call = self.call("flush", [0, 0]);
+        let flushed = self.disk.lock().call(Kind::Write, call, |state| {
+            let left = state.room_left();
+            let file = state.file_mut(self.node)?;
+            let (length, allocated) = (file.length(), file.allocated);
+            let records = file.records.as_mut().ok_or(Errno::INVAL)?;
+            let needed = (length + records.unflushed_bytes()).saturating_sub(allocated.max(length));
+            if needed > left {
+                return Err(Errno::NOSPC.into());
+            }
+            records.flush();
+            Ok(())
+        });
+        flushed.map_err(TreeError::failed)
+    }
+
+    /// The entries of a range, each as it is when it is reached.
+    pub(crate) fn range(&self, keys: KeyRange) -> SimulatedRange {
+        SimulatedRange { tree: self.clone(), keys }
+    }
+
+    fn call(&self, name: &'static str, numbers: [u64; 2]) -> Call {
+        Call { name, path: Arc::clone(&self.path), numbers }
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&Records) -> T) -> io::Result<T> {
+        records_of(&mut self.disk.lock(), self.node).map(|records| read(records))
+    }
+}
+
+fn records_of(state: &mut State, node: usize) -> io::Result<&mut Records> {
+    state.file_mut(node)?.records.as_mut().ok_or_else(|| Errno::INVAL.into())
+}
+
+/// The entries of a range.
+pub(crate) struct SimulatedRange {
+    tree: SimulatedTree,
+    keys: KeyRange,
+}
+
+impl SimulatedRange {
+    fn step(&mut self, is_reversed: bool) -> Option<Result<Entry, TreeError>> {
+        let (start, end) = &self.keys;
+        if let (Bound::Included(first) | Bound::Excluded(first), Bound::Included(last) | Bound::Excluded(last)) =
+            (start, end)
+            && (first > last || !self.keys.contains(first) && !self.keys.contains(last) && first == last)
+        {
+            return None;
+        }
+        let found = self.tree.with(|records| {
+            let mut range = records.now.range::<Vec<u8>, _>((start.as_ref(), end.as_ref()));
+            let next = if is_reversed { range.next_back() } else { range.next() };
+            next.map(|(key, value)| (key.clone(), value.to_vec()))
+        });
+        match found {
+            Ok(Some((key, value))) => {
+                let bound = if is_reversed { &mut self.keys.1 } else { &mut self.keys.0 };
+                *bound = Bound::Excluded(key.clone());
+                Some(Ok((key, value)))
+            }
+            Ok(None) => None,
+            Err(error) => Some(Err(TreeError::failed(error))),
+        }
+    }
+}
+
+impl Iterator for SimulatedRange {
+    type Item = Result<Entry, TreeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(false)
+    }
+}
+
+impl DoubleEndedIterator for SimulatedRange {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(true)
+    }
+}
