@@ -146,6 +146,11 @@ impl Journal {
             FileList { files }.write(&*self.disk, &self.directory)?;
         }
         let file = begin_file(&*self.disk, &self.directory, first)?;
+        if self.list.active() == first {
+            // The present file has no entries: the new one takes its name, which is listed.
+            *self = self.go_on_in(self.list.clone(), file)?;
+            return Ok(());
+        }
         let mut list = self.list.clone();
         list.files.push(first);
         let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
@@ -282,6 +287,19 @@ mod tests {
             journal.append(&batch("c", Some("3"))).unwrap();
             assert_eq!(entries_after(&directory, 0).unwrap().len(), 3, "{in_the_way}");
         }
+    }
+
+    #[test]
+    fn a_rotation_of_a_file_without_entries_lists_the_file_once() {
+        let (_held, directory, mut journal) = new_journal();
+        journal.append(&batch("a", Some("1"))).unwrap();
+        journal.rotate(0).unwrap();
+        fs::remove_file(&journal.path).unwrap();
+        assert!(matches!(journal.append(&batch("b", Some("2"))), Err(AppendError::Gone { .. })));
+        journal.rotate(0).unwrap();
+        assert_eq!(journal.list.files, [1, 2]);
+        assert_eq!(journal.append(&batch("b", Some("2"))).unwrap(), 2);
+        assert_eq!(entries_after(&directory, 0).unwrap().len(), 2);
     }
 
     #[test]
