@@ -9,6 +9,7 @@ use super::{
 use crate::{
     disk::{Disk, Open},
     error::JournalError,
+    whole_file::if_there,
     writes::Writes,
 };
 
@@ -16,7 +17,8 @@ use crate::{
 pub(super) struct Content<'f> {
     file: &'f JournalFile,
     bytes: Vec<u8>,
-    /// Where the last whole entry ends.
+    /// Where the last whole entry begins, and ends.
+    start: u64,
     pub(super) end: u64,
     /// The number of the last entry, or of the one before the file if it has none.
     pub(super) last: u64,
@@ -24,10 +26,12 @@ pub(super) struct Content<'f> {
 
 impl<'f> Content<'f> {
     pub(super) fn of(disk: &dyn Disk, file: &'f JournalFile) -> Result<Self, JournalError> {
-        let mut content = Self { file, bytes: file.read(disk)?, end: EMPTY_BYTES, last: file.first - 1 };
+        let mut content =
+            Self { file, bytes: file.read(disk)?, start: EMPTY_BYTES, end: EMPTY_BYTES, last: file.first - 1 };
         if !is_blank(&content.bytes) {
             let Self { bytes, last, .. } = &mut content;
-            content.end = read_entries(bytes, &file.path, last, u64::MAX, &mut |_, _| Ok(()))?;
+            let found = read_entries(bytes, &file.path, last, u64::MAX, &mut |_, _| Ok(()))?;
+            (content.start, content.end) = (found.start, found.end);
         }
         Ok(content)
     }
@@ -56,6 +60,21 @@ impl<'f> Content<'f> {
             true => Err(JournalError::Damaged { path: self.file.path.clone(), offset: self.end }),
             false => Ok(()),
         }
+    }
+
+    /// Makes the last entry durable, if the file is not compressed. A process that was killed may not have synced it. If its
+    /// sync failed, the kernel may have taken it for written, and it is read here although no later sync would write it. So
+    /// it is written again.
+    pub(super) fn write_last_again(&self, disk: &dyn Disk) -> io::Result<()> {
+        if planted!(LastEntryNotSynced) {
+            return Ok(());
+        }
+        let Some(file) = if_there(disk.open(&self.file.path, Open::Write))? else { return Ok(()) };
+        let range = usize::try_from(self.start).ok().zip(usize::try_from(self.end).ok());
+        if let Some(entry) = range.and_then(|(start, end)| self.bytes.get(start..end)) {
+            file.write_all_at(entry, self.start)?;
+        }
+        file.sync_all()
     }
 
     /// Cuts the file after its last entry unless only zeros follow it. Returns the length of the file.

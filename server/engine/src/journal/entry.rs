@@ -7,7 +7,7 @@
 //! when the one before is synced, so no entry follows one that was cut short. If a whole entry follows an unreadable one, the
 //! unreadable one was whole once and is damaged, and the journal is refused.
 
-use std::{io, path::Path};
+use std::{io, ops::Range, path::Path};
 
 use crate::{error::JournalError, writes::Writes};
 
@@ -75,17 +75,18 @@ fn take_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
-/// Reads a file's entries and passes those after number `after` to `each`. Returns where the last whole entry ends.
+/// Reads a file's entries and passes those after number `after` to `each`. Returns where the last whole entry is.
 pub(super) fn read_entries(
     bytes: &[u8],
     path: &Path,
     last: &mut u64,
     after: u64,
     each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
-) -> Result<u64, JournalError> {
+) -> Result<Range<u64>, JournalError> {
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });
     };
+    let mut start = EMPTY_BYTES;
     while let Some((number, writes, tail)) = decode(rest) {
         if number != *last + 1 {
             return Err(JournalError::Gap { path: path.to_owned(), after: *last, found: number });
@@ -94,9 +95,10 @@ pub(super) fn read_entries(
             each(number, writes)?;
         }
         *last = number;
+        start = (bytes.len() - rest.len()) as u64;
         rest = tail;
     }
-    Ok((bytes.len() - rest.len()) as u64)
+    Ok(start..(bytes.len() - rest.len()) as u64)
 }
 
 /// Whether a whole entry follows somewhere after `end`. Entry `last`, the last readable one, ends there.

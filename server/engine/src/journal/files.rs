@@ -75,7 +75,7 @@ impl JournalFile {
         each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let bytes = self.read(disk)?;
-        let end = read_entries(&bytes, &self.path, last, after, each)?;
+        let end = read_entries(&bytes, &self.path, last, after, each)?.end;
         match is_zero_from(&bytes, end) {
             true => Ok(()),
             false => Err(JournalError::Damaged { path: self.path.clone(), offset: end }),

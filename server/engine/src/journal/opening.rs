@@ -16,7 +16,6 @@ use super::{
 use crate::{
     disk::{Disk, Open},
     error::JournalError,
-    whole_file::if_there,
     writes::Writes,
 };
 
@@ -37,15 +36,10 @@ impl Journal {
         let disk = &**shared;
         let files = Files::of(disk, directory, applied, None)?;
         let current = &files.current;
-        // A process that was killed may not have synced its last entry. From here on the entry counts: the tree gets it,
-        // readers see it, and others are written behind it. A compressed file is durable.
-        if !planted!(LastEntryNotSynced)
-            && let Some(file) = if_there(disk.open(&current.path, Open::Read))?
-        {
-            file.sync_all()?;
-        }
         let content = Content::of(disk, current)?;
         content.refuse_damage()?;
+        // From here on the last entry counts: the tree gets it, readers see it, and others are written behind it.
+        content.write_last_again(disk)?;
         if content.is_torn() {
             tracing::warn!("a crash cut the last journal entry short; it is dropped, its commits were not answered");
         }
