@@ -212,7 +212,12 @@ impl Options {
         let disk = &*self.disk;
         let (made, ()) = tree::prepare(&self.disk, directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
-            match journal::read_closed(disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?)) {
+            // What is not durable may be lost after the tree has it.
+            let durable = journal::write_last_again(disk, journal);
+            let read = durable.and_then(|()| {
+                journal::read_closed(disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?))
+            });
+            match read {
                 Ok(_) => Ok(replay.finish()?),
                 // Backups hold the beginning, and only the operator knows where they are.
                 Err(Gap { .. } | Gone { .. } | Missing { .. }) => Err(damaged),

@@ -29,7 +29,7 @@ pub(crate) use self::{
     copy::{JournalCopy, Pieces, read_pieces},
     file_list::FileList,
     files::file_in,
-    reader::{is_begun, read, read_closed},
+    reader::{is_begun, read, read_closed, write_last_again},
     retention::Retention,
     writer::Journal,
 };

@@ -41,6 +41,12 @@ pub(crate) fn read(
     files.read(disk, &Content::of(disk, &files.current)?, after, &mut each)
 }
 
+/// Makes the last entry of a journal durable that nobody appends to: a process that was killed may not have synced it.
+pub(crate) fn write_last_again(disk: &dyn Disk, directory: &Path) -> Result<(), JournalError> {
+    let files = Files::of(disk, directory, 0, None)?;
+    Ok(Content::of(disk, &files.current)?.write_last_again(disk)?)
+}
+
 /// As [`read`], of a journal that nobody appends to. Returns the last entry's number. A journal that is damaged before its end
 /// is refused, and one whose last file is missing, unless only entries up to `until` are wanted.
 pub(crate) fn read_closed(
