@@ -62,6 +62,17 @@ impl<'f> Content<'f> {
         }
     }
 
+    /// Returns an error if a file was begun after entries that this one lacks, the last one with entries. A file is begun only
+    /// when everything before it is durable, so the last entry here is damaged and not cut short.
+    pub(super) fn refuse_gap(&self, begun: &[JournalFile]) -> Result<(), JournalError> {
+        match begun.iter().find(|next| next.first > self.last + 1) {
+            Some(JournalFile { first, path }) => {
+                Err(JournalError::Gap { path: path.clone(), after: self.last, found: *first })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Makes the last entry durable, if the file is not compressed. A process that was killed may not have synced it. If its
     /// sync failed, the kernel may have taken it for written, and it is read here although no later sync would write it. So
     /// it is written again.

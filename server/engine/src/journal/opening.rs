@@ -52,6 +52,7 @@ impl Journal {
         if last < applied {
             return Err(JournalError::Behind { path: current.path.clone(), last, applied });
         }
+        content.refuse_gap(&files.unused)?;
         for file in &files.closed {
             if !file.is_there(disk)? {
                 tracing::error!("{}", JournalError::Superseded { path: file.path.clone() });

@@ -60,6 +60,7 @@ pub(crate) fn read_closed(
     let content = Content::of(disk, &files.current)?;
     files.read(disk, &content, after, &mut each)?;
     content.refuse_damage()?;
+    content.refuse_gap(&files.unused)?;
     Ok(content.last)
 }
 
@@ -75,16 +76,14 @@ pub fn check_journal(database: &Path) -> Result<Vec<(PathBuf, JournalError)>, Jo
 /// As [`check_journal`], on this disk.
 pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     let directory = database.join(DIRECTORY);
-    let mut used = Vec::new();
+    let (mut used, mut unused) = (Vec::new(), Vec::new());
     for file in belonging(disk, &directory)? {
-        if !file.is_unused(disk)? {
-            used.push(file);
-        }
+        if file.is_unused(disk)? { &mut unused } else { &mut used }.push(file);
     }
     let mut faults = Vec::new();
     for (nth, file) in used.iter().enumerate() {
         // A file that a backup supersedes may be removed at any moment.
-        if let Err(error) = check(disk, file, used.get(nth + 1))
+        if let Err(error) = check(disk, file, used.get(nth + 1), &unused)
             && FileList::read(disk, &directory)?.is_none_or(|list| list.has(file.first))
         {
             faults.push((file.path.clone(), error));
@@ -94,8 +93,16 @@ pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(
 }
 
 /// Whether a file is there and whole. A file that has a next one is closed.
-fn check(disk: &dyn Disk, file: &JournalFile, next: Option<&JournalFile>) -> Result<(), JournalError> {
-    let ends_well = || Content::of(disk, file)?.refuse_damage();
+fn check(
+    disk: &dyn Disk,
+    file: &JournalFile,
+    next: Option<&JournalFile>,
+    unused: &[JournalFile],
+) -> Result<(), JournalError> {
+    let ends_well = || {
+        let content = Content::of(disk, file)?;
+        content.refuse_damage().and_then(|()| content.refuse_gap(unused))
+    };
     let Some(next) = next else {
         // Its last entry may be half written at this moment, and is whole when it is read again.
         return ends_well().or_else(|_| ends_well());

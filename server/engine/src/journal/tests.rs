@@ -218,6 +218,22 @@ fn damage_in_the_last_file_is_a_fault_and_a_torn_last_entry_is_not() {
 }
 
 #[test]
+fn a_damaged_last_entry_is_found_if_a_file_was_begun_after_it() {
+    let (_held, directory, path) = three_entries();
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
+    journal.rotate(0).unwrap();
+    drop(journal);
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let is_gap = |error: JournalError| matches!(error, JournalError::Gap { after: 2, found: 4, .. });
+    assert!(is_gap(entries_after(&directory, 0).unwrap_err()));
+    assert!(is_gap(read_closed(&SystemDisk, &directory, 0, None, |_, _| Ok(())).unwrap_err()));
+    let mut faults = check_journal(directory.parent().unwrap()).unwrap();
+    assert!(is_gap(faults.pop().unwrap().1));
+}
+
+#[test]
 fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     let (held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
