@@ -169,7 +169,8 @@ impl Committer {
     fn commit(&mut self) {
         let mut writer = lock(&self.writer);
         writer.commit(self.jobs.drain(..).flatten().collect());
-        if writer.is_checkpoint_due() {
+        // On a full disk the tree could not be written, which would stop the engine.
+        if writer.is_checkpoint_due() && writer.reserve.keep().is_ok() {
             writer.checkpoint();
         }
     }
