@@ -9,6 +9,7 @@ mod kills;
 mod open;
 mod power_cuts;
 mod readers;
+mod simulated;
 #[path = "../../../tests/it/small_disk.rs"]
 mod small_disk;
 #[path = "../../../tests/it/trace.rs"]

@@ -13,7 +13,9 @@ use std::{
 };
 
 use fastrand::Rng;
-use journaled_tree::{APPLIED, COMMITTED_AT, Closing, CommitError, Database, FORMAT, Layout, OpenError, Options, Read};
+use journaled_tree::{
+    APPLIED, COMMITTED_AT, Closing, CommitError, Database, FORMAT, Layout, OpenError, Options, Read, TreeError, View,
+};
 
 /// The key that counts commits.
 const COUNT: &[u8] = b"count";
@@ -86,20 +88,26 @@ fn writes_of(number: u64) -> Vec<Write> {
 }
 
 /// Commits once more; returns the number of the commit.
-pub(crate) async fn commit(database: &Database) -> Result<u64, CommitError<journaled_tree::TreeError>> {
-    database
-        .commit(|view| {
-            let number = view.get(COUNT)?.map_or(0, |count| u64_of(&count)) + 1;
-            view.put(COUNT, number.to_string());
-            for (key, value) in writes(number) {
-                match value {
-                    Some(value) => view.put(key, value),
-                    None => view.remove(key),
-                }
-            }
-            Ok(number)
-        })
-        .await
+pub(crate) async fn commit(database: &Database) -> Result<u64, CommitError<TreeError>> {
+    database.commit(change).await
+}
+
+/// Counts up and writes what follows from the number, which it returns.
+pub(crate) fn change(view: &mut View<'_>) -> Result<u64, TreeError> {
+    let number = view.get(COUNT)?.map_or(0, |count| u64_of(&count)) + 1;
+    view.put(COUNT, number.to_string());
+    for (key, value) in writes(number) {
+        match value {
+            Some(value) => view.put(key, value),
+            None => view.remove(key),
+        }
+    }
+    Ok(number)
+}
+
+/// How many commits a database has.
+pub(crate) fn count(database: &Database) -> u64 {
+    database.get(COUNT).unwrap().map_or(0, |count| u64_of(&count))
 }
 
 fn u64_of(text: &[u8]) -> u64 {
@@ -130,7 +138,7 @@ impl Model {
 
     /// Fails unless a database holds exactly what it must after as many commits as it has; returns how many.
     pub(crate) fn check(&mut self, database: &Database, what: &str) -> u64 {
-        let count = database.get(COUNT).unwrap().map_or(0, |count| u64_of(&count));
+        let count = count(database);
         if count < self.commits {
             *self = Self::default();
         }

@@ -1,0 +1,142 @@
+//! Runs on a simulated disk, thousands of them in one process: commits, crashes, failing calls, full disks, backups and
+//! restores, all decided by a seed. After each crash the database must open and hold exactly what some number of commits
+//! left, and no fewer than were acknowledged.
+//!
+//! `SIMULATED_SEEDS` says how many seeds are tried, `SIMULATED_SEED` which is the first.
+
+mod at_rest;
+mod run;
+
+use std::{
+    ops::AddAssign,
+    panic::{self, AssertUnwindSafe},
+    time::Instant,
+};
+
+use journaled_tree::simulation::{Planted, SimulatedDisk, plant};
+
+use self::run::Run;
+use crate::workload::Model;
+
+/// How many seeds are tried unless given.
+const SEEDS: u64 = 2_000;
+
+/// What was done in some runs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    openings: u64,
+    checks: u64,
+    commits: u64,
+    not_written: u64,
+    stops: u64,
+    closes: u64,
+    kills: u64,
+    power_cuts: u64,
+    failed_calls: u64,
+    backups: u64,
+    restores: u64,
+    flips: u64,
+    calls: u64,
+    paths: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.openings += other.openings;
+        self.checks += other.checks;
+        self.commits += other.commits;
+        self.not_written += other.not_written;
+        self.stops += other.stops;
+        self.closes += other.closes;
+        self.kills += other.kills;
+        self.power_cuts += other.power_cuts;
+        self.failed_calls += other.failed_calls;
+        self.backups += other.backups;
+        self.restores += other.restores;
+        self.flips += other.flips;
+        self.calls += other.calls;
+        self.paths += other.paths;
+    }
+}
+
+/// The outcome of a run that found nothing: the hash of all its calls, and what was done.
+type Sound = (u64, Counts);
+
+/// Makes the run of a seed. An error says what is wrong, and the last that happened.
+fn run(seed: u64, model: &mut Model) -> Result<Sound, String> {
+    let disk = SimulatedDisk::new(seed);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(seed, disk.clone(), model);
+        run.run();
+        run.counts
+    }));
+    match outcome {
+        Ok(counts) => Ok((disk.trace_hash(), Counts { calls: disk.calls(), ..counts })),
+        Err(panic) => {
+            *model = Model::default();
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let what = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            Err(format!("SIMULATED_SEEDS=1 SIMULATED_SEED={seed}\n{}{what}", disk.story()))
+        }
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn whatever_a_simulated_disk_does_every_acknowledged_commit_is_there() {
+    let seeds = number("SIMULATED_SEEDS").unwrap_or(SEEDS);
+    let first = number("SIMULATED_SEED").unwrap_or_else(|| fastrand::u64(..) / 2);
+    println!("SIMULATED_SEED={first}");
+    let (begun, mut model, mut counts) = (Instant::now(), Model::default(), Counts::default());
+    for seed in first..first + seeds {
+        match run(seed, &mut model) {
+            Ok((_, of_run)) => counts += of_run,
+            Err(story) => panic!("{story}"),
+        }
+    }
+    println!("{seeds} seeds in {:?}: {counts:?}", begun.elapsed());
+}
+
+#[test]
+fn a_seed_makes_the_same_calls_each_time() {
+    let hash = |seed| run(seed, &mut Model::default()).unwrap();
+    let hashes: Vec<_> = (1..50).map(hash).collect();
+    assert_eq!(hashes, (1..50).map(hash).collect::<Vec<_>>());
+    assert!(hashes.windows(2).all(|two| two[0].0 != two[1].0));
+}
+
+/// Faults that are planted in the engine, and within how many seeds they must be found.
+const FOUND_WITHIN: [(Planted, u64); 13] = [
+    (Planted::AnswerBeforeSync, 50),
+    (Planted::FailedWriteCounts, 50),
+    (Planted::FailedSyncGoesOn, 500),
+    (Planted::NameBeforeContent, 3_000),
+    (Planted::NameNotSynced, 50),
+    (Planted::ChecksumIgnored, 500),
+    (Planted::LastEntryNotSynced, 500),
+    (Planted::CheckpointWithoutTree, 200),
+    (Planted::RemovedBeforeListed, 4_000),
+    (Planted::ListedBeforeBegun, 200),
+    (Planted::RemovedBeforeCompressed, 500),
+    (Planted::NumberBeforeBatch, 100),
+    (Planted::NoReserve, 5_000),
+];
+
+#[test]
+fn each_planted_fault_is_found() {
+    let mut model = Model::default();
+    let mut missed = Vec::new();
+    for (fault, within) in FOUND_WITHIN {
+        plant(Some(fault));
+        let found = (1..=within).find_map(|seed| Some((seed, run(seed, &mut model).err()?)));
+        plant(None);
+        match found {
+            Some((seed, story)) => println!("{fault:?} is found after {seed} seeds: {}", story.lines().last().unwrap()),
+            None => missed.push(fault),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
