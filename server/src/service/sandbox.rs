@@ -6,6 +6,7 @@ use payments_core::Environment;
 use super::{
     Refused, Service,
     keys::{Caller, SANDBOX_KEY},
+    retry_on_conflict,
 };
 use crate::domain::{KeyHash, Workspace};
 use crate::store::{Change, Write};
@@ -30,13 +31,17 @@ impl Service {
         if !self.settings.has_sandbox {
             return Ok(None);
         }
-        if let Some(key) = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
-            return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
-        }
-        let workspace = self.new_workspace("Sandbox", "sandbox");
-        let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
-        let writes = vec![Write::Workspace(workspace.clone()), key];
-        self.commit(Change { writes, ..Change::default() }).await?;
-        Ok(Some(workspace))
+        // Servers that start together conflict: one makes the sandbox, and the others find it.
+        retry_on_conflict(|| async {
+            if let Some(key) = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
+                return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
+            }
+            let workspace = self.new_workspace("Sandbox", "sandbox");
+            let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
+            let writes = vec![Write::Workspace(workspace.clone()), key];
+            self.commit(Change { writes, ..Change::default() }).await?;
+            Ok(Some(workspace))
+        })
+        .await
     }
 }
