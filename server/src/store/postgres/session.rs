@@ -20,10 +20,10 @@ use tokio_postgres::{
 use super::target::Target;
 
 /// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
-/// cancelled while it waits for a standby is reported as done. A transaction that stands still has not begun to commit, and a
-/// server that is frozen in one must not hold its locks.
-const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = '10s'; \
-                        SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
+/// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
+/// locks for a few seconds only. That timeout hits no commit: a transaction that commits is not idle.
+const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
+                        SET idle_in_transaction_session_timeout = '5s'; SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
                        UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
