@@ -7,7 +7,10 @@
 use std::{
     collections::HashMap,
     future::poll_fn,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::watch;
@@ -41,11 +44,18 @@ impl Session {
     pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
         let (client, mut connection) = target.config.connect(target.tls.clone()).await?;
         let (open, closed) = watch::channel(());
+        // A warning at the start, as of another version of the collations, is about the database and not about a commit.
+        let is_set_up = Arc::new(AtomicBool::new(false));
+        let has_begun = Arc::clone(&is_set_up);
         tokio::spawn(async move {
             let _open = open;
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
                     Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
+                        if !has_begun.load(Ordering::Relaxed) {
+                            tracing::warn!(notice = notice.message(), "the database warns");
+                            continue;
+                        }
                         // A commit that no longer waits for a standby is reported as done, with a warning. Nothing that
                         // this connection says afterwards is certain, so it is dropped before it says it.
                         tracing::warn!(notice = notice.message(), "the database warns; its connection is dropped");
@@ -64,6 +74,7 @@ impl Session {
                               current_setting('synchronous_commit') IN ('off', 'local')";
         client.batch_execute(standbys).await?;
         client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
+        is_set_up.store(true, Ordering::Relaxed);
         Ok(Self { client, closed, statements: Mutex::default() })
     }
 
