@@ -44,21 +44,30 @@ impl Session {
     pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
         let (client, mut connection) = target.config.connect(target.tls.clone()).await?;
         let (open, closed) = watch::channel(());
+        let (doubts, mut doubted) = (Arc::clone(&target.doubts), target.doubts.subscribe());
         // A warning at the start, as of another version of the collations, is about the database and not about a commit.
         let is_set_up = Arc::new(AtomicBool::new(false));
         let has_begun = Arc::clone(&is_set_up);
         tokio::spawn(async move {
             let _open = open;
-            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    _ = doubted.changed() => return,
+                    message = poll_fn(|context| connection.poll_message(context)) => message,
+                };
+                let Some(message) = message else { return };
                 match message {
                     Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
                         if !has_begun.load(Ordering::Relaxed) {
                             tracing::warn!(notice = notice.message(), "the database warns");
                             continue;
                         }
-                        // A commit that no longer waits for a standby is reported as done, with a warning. Nothing that
-                        // this connection says afterwards is certain, so it is dropped before it says it.
-                        tracing::warn!(notice = notice.message(), "the database warns; its connection is dropped");
+                        // A commit that no longer waits for a standby is reported as done, with a warning, and every
+                        // connection reads it. So nothing that any connection says is certain, before it passes the
+                        // barrier again.
+                        tracing::warn!(notice = notice.message(), "the database warns; its connections are dropped");
+                        doubts.send_replace(());
                         return;
                     }
                     Ok(_) => {}

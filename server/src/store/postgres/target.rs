@@ -5,6 +5,7 @@ use std::{fs, io, path::Path, sync::Arc};
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer, pki_types::pem::PemObject};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::watch;
 use tokio_postgres::{
     Config,
     config::{SslMode, TargetSessionAttrs},
@@ -23,6 +24,8 @@ pub(crate) struct Target {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) schema: String,
+    /// A change ends every connection: what they read may be lost.
+    pub(super) doubts: Arc<watch::Sender<()>>,
 }
 
 /// A database URL cannot be used. No message quotes the URL, which may hold a password.
@@ -70,7 +73,8 @@ impl Target {
             config.password(password.expose_secret().trim_end_matches(['\r', '\n']));
         }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("payments-server");
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls(roots.as_deref())?), schema: SCHEMA.to_owned() })
+        let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
+        Ok(Self { config, tls, schema: SCHEMA.to_owned(), doubts: Arc::default() })
     }
 
     /// Whether a URL holds a password.
