@@ -107,10 +107,12 @@ impl Session {
         Ok(Backend(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?))
     }
 
-    /// Ends the process of an earlier connection, which may wait for us with a transaction under way.
+    /// Ends the process of an earlier connection, which may wait for us with a transaction under way. One that waits for a
+    /// standby is left alone: its end would show everyone a commit that no standby has.
     pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<(), Error> {
         let Some((pid, begun)) = backend else { return Ok(()) };
-        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 AND \
+                   wait_event = 'ClientRead'";
         self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await.map(drop)
     }
 
