@@ -6,7 +6,8 @@ use tokio_postgres::Row;
 use super::{PostgresStore, names, read::field};
 use crate::store::{Claim, Lease, Queue, Result, StoreError, Work};
 
-/// Inserts leases for what `due` finds, oldest first. Parameters: now, server, end, epoch, limit.
+/// Inserts leases for what `due` finds, oldest first. Parameters: now, server, end, epoch, limit. A statement whose answer was
+/// lost is sent again with the same epoch, and claims the same work again.
 macro_rules! claim {
     ($due:literal, $queue:literal, $order:literal) => {
         concat!(
@@ -16,7 +17,7 @@ macro_rules! claim {
             $due,
             " AND NOT EXISTS (SELECT FROM lease l WHERE l.queue = '",
             $queue,
-            "' AND l.work = d.work AND l.until > $1) ORDER BY ",
+            "' AND l.work = d.work AND l.until > $1 AND NOT l.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5) ORDER BY ",
             $order,
             " LIMIT $5), numbered AS (SELECT work, row_number() OVER (ORDER BY ",
             $order,
@@ -24,7 +25,8 @@ macro_rules! claim {
             $queue,
             "', work, $4::bigint + number, $2::bytea, $3::bigint FROM numbered ORDER BY work \
              ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
-             until = excluded.until WHERE lease.until <= $1 RETURNING work, epoch"
+             until = excluded.until WHERE lease.until <= $1 OR lease.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 \
+             RETURNING work, epoch"
         )
     };
 }
@@ -59,7 +61,8 @@ const OVERTAKEN: &str = "SELECT d.id FROM pending_event d WHERE d.id = ANY($1) A
 const CLAIM_LANE: &str = "INSERT INTO lease (queue, work, epoch, server, until) SELECT 'lane', $5, $4, $2, $3 \
                           WHERE EXISTS (SELECT FROM delivery WHERE endpoint = $5 AND is_pending) \
                           ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
-                          until = excluded.until WHERE lease.until <= $1 RETURNING work, epoch";
+                          until = excluded.until WHERE lease.until <= $1 OR lease.epoch = $4 RETURNING work, \
+                          epoch";
 const RENEW: &str = "UPDATE lease SET until = $4 WHERE queue = $1 AND work = $2 AND epoch = $3 RETURNING work";
 const RELEASE: &str = "DELETE FROM lease WHERE queue = $1 AND work = $2 AND epoch = $3";
 
