@@ -1,6 +1,6 @@
 //! Which database, and how to reach it.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer, pki_types::pem::PemObject};
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -17,6 +17,8 @@ const SCHEMA: &str = "payments";
 
 /// Where Debian's packages put the sockets of a database on this machine, for a URL without a host.
 const SOCKETS: &str = "/run/postgresql";
+/// How long a host may be silent on the network.
+const HOST_LOST: Duration = Duration::from_secs(5);
 
 /// A database and the way to it.
 #[derive(Clone)]
@@ -73,6 +75,7 @@ impl Target {
             config.password(password.expose_secret().trim_end_matches(['\r', '\n']));
         }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("payments-server");
+        notice_a_lost_host(&mut config);
         let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
         Ok(Self { config, tls, schema: SCHEMA.to_owned(), doubts: Arc::default() })
     }
@@ -86,6 +89,20 @@ impl Target {
     #[cfg(test)]
     pub(crate) fn with_schema(self, schema: &str) -> Self {
         Self { schema: schema.to_owned(), ..self }
+    }
+}
+
+/// Bounds the time after which a host that is gone without a word counts as gone, where the URL does not: by default TCP
+/// waits for a quarter of an hour, or for two hours.
+fn notice_a_lost_host(config: &mut Config) {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(HOST_LOST);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(HOST_LOST);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_idle(HOST_LOST).keepalives_interval(HOST_LOST / 5).keepalives_retries(5);
     }
 }
 
