@@ -147,6 +147,7 @@ impl Session {
     }
 }
 
+#[derive(Clone)]
 /// The process of the database that serves a connection, told from later ones with the same number by its begin.
 pub(super) struct Backend(Option<(i32, String)>);
 

@@ -11,6 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 use tokio_postgres::{Error, error::SqlState, types::ToSql};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     batch::Batch,
@@ -58,6 +59,9 @@ pub(super) struct Writer {
     /// The number of the last batch.
     number: i64,
     connection: Option<Connected>,
+    /// The connection that is being made. It may wait for a standby for longer than a batch waits for it; a second one would
+    /// only wait behind it.
+    connecting: Option<AbortOnDropHandle<Result<(Connected, i64, Backend), Error>>>,
     /// The backend of the last connection, which may still have a transaction under way.
     last_backend: Option<Backend>,
 }
@@ -83,7 +87,7 @@ enum Failed {
 
 impl Writer {
     pub(super) fn new(target: Target, id: [u8; 16], commits: Commits) -> Self {
-        Self { target, id, commits, number: 0, connection: None, last_backend: None }
+        Self { target, id, commits, number: 0, connection: None, connecting: None, last_backend: None }
     }
 
     /// Commits what waits, until nobody can send any more.
@@ -221,9 +225,22 @@ impl Writer {
     /// Connects, passes the barrier and prepares the statements. Returns the number of the last committed batch too.
     async fn connect(&mut self, until: Instant, is_unknown: bool) -> Result<(Connected, i64), StoreError> {
         loop {
-            let error = match timeout_at(until, self.connect_once()).await {
-                Ok(Ok(connected)) => return Ok(connected),
-                Ok(Err(error)) => describe(&error),
+            let connecting = self.connecting.get_or_insert_with(|| {
+                let connecting = connect_once(self.target.clone(), self.id, self.last_backend.clone());
+                AbortOnDropHandle::new(tokio::spawn(connecting))
+            });
+            let error = match timeout_at(until, connecting).await {
+                Ok(ended) => {
+                    self.connecting = None;
+                    match ended {
+                        Ok(Ok((connected, last, backend))) => {
+                            self.last_backend = Some(backend);
+                            return Ok((connected, last));
+                        }
+                        Ok(Err(error)) => describe(&error),
+                        Err(error) => error.to_string(),
+                    }
+                }
                 Err(_) => "it does not answer".to_owned(),
             };
             if Instant::now() + RECONNECT >= until {
@@ -236,17 +253,21 @@ impl Writer {
             sleep(RECONNECT).await;
         }
     }
+}
 
-    async fn connect_once(&mut self) -> Result<(Connected, i64), Error> {
-        let session = Session::connect(&self.target).await?;
-        if let Some(backend) = &self.last_backend {
-            session.end_backend(backend).await?;
-        }
-        let last = session.pass_barrier(&self.id).await?;
-        self.last_backend = Some(session.backend().await?);
-        let statements = Statements::prepare(session.client()).await?;
-        Ok((Connected { session, statements }, last))
+async fn connect_once(
+    target: Target,
+    id: [u8; 16],
+    last_backend: Option<Backend>,
+) -> Result<(Connected, i64, Backend), Error> {
+    let session = Session::connect(&target).await?;
+    if let Some(backend) = &last_backend {
+        session.end_backend(backend).await?;
     }
+    let last = session.pass_barrier(&id).await?;
+    let backend = session.backend().await?;
+    let statements = Statements::prepare(session.client()).await?;
+    Ok((Connected { session, statements }, last, backend))
 }
 
 /// Whether a change was refused by one of its writes. Those are the last of its conditions.
