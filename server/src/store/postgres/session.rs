@@ -26,7 +26,8 @@ use super::target::Target;
 /// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
 /// locks for a few seconds only. That timeout hits no commit: a transaction that commits is not idle.
 const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
-                        SET idle_in_transaction_session_timeout = '5s'; SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
+                        SET idle_in_transaction_session_timeout = '5s'; \
+                        SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
                        UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
@@ -147,8 +148,8 @@ impl Session {
     }
 }
 
-#[derive(Clone)]
 /// The process of the database that serves a connection, told from later ones with the same number by its begin.
+#[derive(Clone)]
 pub(super) struct Backend(Option<(i32, String)>);
 
 /// An error with what the database said: its own text is only a kind.
