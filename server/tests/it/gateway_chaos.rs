@@ -13,11 +13,12 @@ use payments_core::Amount;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::live::Live;
+use crate::{engine::Engine, live::Live};
 
 /// Payments per gateway. `PAYMENTS_CHAOS` overrides it.
-fn payments() -> usize {
-    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000)
+fn payments(engine: Engine) -> usize {
+    let usual = if engine == Engine::Postgres { 200 } else { 1_000 };
+    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 const KILLS: u32 = 10;
@@ -54,6 +55,7 @@ const CUSTOMERS: [Customer; 10] = {
 
 /// A merchant's shop and its customers, who retry while the server is down.
 struct Shop<'s> {
+    payments: usize,
     http: Client,
     url: String,
     key: String,
@@ -119,7 +121,7 @@ impl Shop<'_> {
     }
 
     async fn play_all(&self) {
-        let both = stream::iter((0..payments()).flat_map(|number| [(number, "BDT"), (number, "USD")]));
+        let both = stream::iter((0..self.payments).flat_map(|number| [(number, "BDT"), (number, "USD")]));
         both.for_each_concurrent(48, async |(number, currency)| {
             self.play_customer(number, currency).await;
         })
@@ -129,14 +131,25 @@ impl Shop<'_> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
-    let mut live = Live::start("gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0").await;
+    play(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes on a busy machine, and was not yet seen to end"]
+async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes_on_postgresql() {
+    play(Engine::Postgres).await;
+}
+
+async fn play(engine: Engine) {
+    let settings = "gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0";
+    let mut live = Live::start_on(engine, settings, &[]).await;
     // bKash grants two tokens per hour, so token calls never fail here.
     live.bkash.faults().at_random(20, 1.0 / 3.0, &FAULTS, &["token"]);
     live.stripe.faults().at_random(21, 1.0 / 3.0, &FAULTS, &[]);
     let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
     let http = http.timeout(Duration::from_secs(30)).build().unwrap();
     let Live { server, bkash, stripe, key, .. } = &mut live;
-    let shop = Shop { http, url: server.url.clone(), key: key.clone(), bkash, stripe };
+    let shop = Shop { payments: payments(engine), http, url: server.url.clone(), key: key.clone(), bkash, stripe };
     let kills = async {
         for _ in 0..KILLS {
             tokio::time::sleep(Duration::from_millis(1_700)).await;
@@ -178,7 +191,7 @@ fn log_of(page: &Value, log: &str) -> String {
 async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Value) {
     let taken: Vec<&Entry> = books.iter().filter(|entry| entry.taken > 0).collect();
     assert!(taken.iter().all(|entry| entry.taken == 1), "money was taken twice");
-    assert!(taken.len() * 2 > payments(), "only {} of {} were paid in {currency}", taken.len(), payments());
+    assert!(taken.len() * 2 > shop.payments, "only {} of {} were paid in {currency}", taken.len(), shop.payments);
     // The reference is the payment's id. bKash's has a suffix for the gateway attempt.
     let mut theirs: Vec<(&str, u64)> =
         taken.iter().map(|entry| (entry.reference.split('-').next().unwrap(), entry.amount_minor)).collect();

@@ -11,7 +11,10 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::{Server, eventually};
+use crate::{
+    engine::Engine,
+    server::{Server, eventually},
+};
 
 pub(crate) struct Live {
     pub(crate) server: Server,
@@ -27,6 +30,10 @@ impl Live {
     }
 
     pub(crate) async fn start_with(settings: &str, arguments: &[&str]) -> Self {
+        Self::start_on(Engine::Directory, settings, arguments).await
+    }
+
+    pub(crate) async fn start_on(engine: Engine, settings: &str, arguments: &[&str]) -> Self {
         let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
         let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
         let directory = TempDir::new().unwrap();
@@ -44,7 +51,7 @@ impl Live {
             stripe::WEBHOOK_SECRET
         );
         std::fs::write(&file, config).unwrap();
-        let server = Server::start_with(&[&["--config", file.to_str().unwrap()], arguments].concat());
+        let server = Server::start_on(engine, &[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
         let key = server.new_key("Rahim & Sons", "live");
         Self { server, bkash, stripe, key, _config: directory }

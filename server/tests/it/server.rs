@@ -16,8 +16,11 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::engine::{Engine, inconsistencies, run_sql};
+
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_payments-server");
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
+const DATABASE: &str = "--database-url";
 
 /// A server process with its own data directory. Its log is `server.log` beside the store.
 pub(crate) struct Server {
@@ -30,6 +33,12 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
+    }
+
+    /// Starts a server on an engine, with more arguments of `serve`.
+    pub(crate) fn start_on(engine: Engine, arguments: &[&str]) -> Self {
+        let chosen = engine.arguments();
+        Self::start_with(&[&chosen.iter().map(|argument| &**argument).collect::<Vec<_>>(), arguments].concat())
     }
 
     /// Starts a server with more arguments of `serve`.
@@ -93,7 +102,11 @@ impl Server {
         self.process.wait().unwrap();
     }
 
+    /// Starts again on the same data and port. On a database the leases of the killed server end now instead of after a minute.
     pub(crate) fn restart(&mut self) {
+        if let Some(url) = self.database() {
+            run_sql(url, "UPDATE payments.lease SET until = 0");
+        }
         let address = self.address();
         (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);
     }
@@ -190,9 +203,21 @@ impl Server {
         self.keyless(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
     }
 
-    /// Runs a command on this server's data directory.
+    /// Runs a command on this server's store.
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
-        Command::new(BINARY).args(arguments).arg("--data-dir").arg(self.data()).output().unwrap()
+        let mut command = Command::new(BINARY);
+        command.args(arguments);
+        match self.database() {
+            Some(url) => command.args([DATABASE, url]),
+            None => command.arg("--data-dir").arg(self.data()),
+        };
+        command.output().unwrap()
+    }
+
+    /// The URL of the server's database, if it is not on a directory.
+    pub(crate) fn database(&self) -> Option<&str> {
+        let flag = self.arguments.iter().position(|argument| argument == DATABASE)?;
+        self.arguments.get(flag + 1).map(|url| &**url)
     }
 
     /// Runs a command that must succeed. Returns its standard output without the last line break.
@@ -216,7 +241,7 @@ impl Server {
     }
 }
 
-/// Runs `check` after each test. `check` refuses a store that a test damaged on purpose; a refusal passes.
+/// Runs `check` after each test, or its like in SQL on a database. `check` refuses a store that a test damaged on purpose; a refusal passes.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -224,6 +249,11 @@ impl Drop for Server {
         if !std::thread::panicking() && self.data().join("sled").exists() {
             let stderr = String::from_utf8_lossy(&self.try_run(&["check"]).stderr).into_owned();
             assert!(!stderr.contains("records are invalid"), "{stderr}");
+        }
+        if !std::thread::panicking()
+            && let Some(url) = self.database()
+        {
+            assert_eq!(inconsistencies(url), "");
         }
     }
 }
@@ -248,14 +278,11 @@ pub(crate) fn try_launch(
     if !arguments.iter().any(|argument| argument.contains("rate-limit")) {
         command.envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")]);
     }
-    let mut process = command
-        .args(["serve", "--listen", address, "--data-dir"])
-        .arg(directory.join("data"))
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    command.args(["serve", "--listen", address]);
+    if !arguments.iter().any(|argument| argument == DATABASE) {
+        command.arg("--data-dir").arg(directory.join("data"));
+    }
+    let mut process = command.args(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
     match first.trim().strip_prefix("listening on ") {

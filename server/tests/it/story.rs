@@ -7,6 +7,7 @@ use payments_client::{
 use reqwest::{Method, StatusCode};
 
 use crate::{
+    engine::Engine,
     receiver::{Receiver, Reply},
     server::{Server, eventually},
 };
@@ -16,18 +17,30 @@ const STEPS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_payment_works_end_to_end() {
-    play(None).await;
+    play(Engine::Directory, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_payment_works_end_to_end_on_postgresql() {
+    play(Engine::Postgres, None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_payment_survives_a_crash_after_each_step() {
     for step in 1..=STEPS {
-        play(Some(step)).await;
+        play(Engine::Directory, Some(step)).await;
     }
 }
 
-async fn play(crash_after: Option<usize>) {
-    let mut server = Server::start();
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_payment_survives_a_crash_after_each_step_on_postgresql() {
+    for step in 1..=STEPS {
+        play(Engine::Postgres, Some(step)).await;
+    }
+}
+
+async fn play(engine: Engine, crash_after: Option<usize>) {
+    let mut server = Server::start_on(engine, &[]);
     let client = server.client();
     let receiver = Receiver::start(Reply::Status(StatusCode::OK, "thanks".into())).await;
     let mut step = 0;

@@ -8,12 +8,23 @@ mod webhooks;
 mod world;
 
 use self::{report::Report, world::World};
+use crate::engine::Engine;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_meets_every_row_of_the_specification() {
-    let world = World::new().await;
+    run(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_meets_every_row_of_the_specification_on_postgresql() {
+    run(Engine::Postgres).await;
+}
+
+async fn run(engine: Engine) {
+    let world = World::new(engine).await;
     let mut report = Report::default();
-    let slow = tokio::join!(webhooks::a_hanging_endpoint(), requests::a_body_that_does_not_arrive(world.server()));
+    let slow =
+        tokio::join!(webhooks::a_hanging_endpoint(engine), requests::a_body_that_does_not_arrive(world.server()));
     payments::payments(&world, &mut report).await;
     payments::transitions(&world, &mut report).await;
     webhooks::account_and_webhooks(&world, &mut report).await;

@@ -82,7 +82,7 @@ pub(super) async fn errors_and_limits(world: &World, report: &mut Report) {
     let outside = server.keyless(Method::GET, "/payments").send().await.unwrap().status();
     report.row("Limits", "prefix /api/v1", outside == 404, &outside);
 
-    let limited = Server::start_with(&["--keyless-rate-limit", "3", "--rate-limit", "120"]);
+    let limited = Server::start_on(world.engine, &["--keyless-rate-limit", "3", "--rate-limit", "120"]);
     let ask = |path: &str| limited.keyless(Method::GET, path).bearer_auth(SANDBOX_KEY).send();
     let first = ask("/api/v1/account").await.unwrap();
     let count = |answer: &reqwest::Response, name: &str| -> Option<u64> {

@@ -15,6 +15,7 @@ use super::{
     world::{World, has},
 };
 use crate::{
+    engine::Engine,
     receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
@@ -159,8 +160,8 @@ pub(super) async fn events(world: &World, report: &mut Report) {
 }
 
 /// Delivers to an endpoint that never replies. Returns how long the attempt took and the delivery.
-pub(super) async fn a_hanging_endpoint() -> (Duration, Value) {
-    let server = Server::start();
+pub(super) async fn a_hanging_endpoint(engine: Engine) -> (Duration, Value) {
+    let server = Server::start_on(engine, &[]);
     let receiver = Receiver::start(Reply::Never).await;
     receiver.subscribe(&server.client()).await;
     server.create(&payment_of(&json!(5))).await;

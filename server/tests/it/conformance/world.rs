@@ -4,20 +4,23 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    engine::Engine,
     live::Live,
     receiver::{Receiver, Reply},
     server::{SANDBOX_KEY, Server, eventually},
 };
 
 pub(super) struct World {
+    pub(super) engine: Engine,
     pub(super) live: Live,
     pub(super) receiver: Receiver,
     pub(super) secret: String,
 }
 
 impl World {
-    pub(super) async fn new() -> Self {
-        let live = Live::start_with("gateway-timeout = 1", &["--rate-limit", "0", "--keyless-rate-limit", "0"]).await;
+    pub(super) async fn new(engine: Engine) -> Self {
+        let unlimited = ["--rate-limit", "0", "--keyless-rate-limit", "0"];
+        let live = Live::start_on(engine, "gateway-timeout = 1", &unlimited).await;
         let receiver = Receiver::start(Reply::Status(StatusCode::OK, "x".repeat(3000))).await;
         let body = json!({"url": receiver.url(), "events": "*"});
         let mut secret = String::new();
@@ -27,7 +30,7 @@ impl World {
             // Signatures are checked with the live endpoint's secret, which is the last one.
             secret = endpoint["secret"].as_str().unwrap().to_owned();
         }
-        Self { live, receiver, secret }
+        Self { engine, live, receiver, secret }
     }
 
     pub(super) fn server(&self) -> &Server {

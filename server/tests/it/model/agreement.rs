@@ -38,6 +38,10 @@ impl World {
         self.money_moved_once();
         // Without a server the command reads the store itself. `check` runs when the server is dropped.
         assert!(self.live.server.terminate().success());
+        if self.live.server.database().is_some() {
+            // A database has tools of its own.
+            return;
+        }
         let exported = self.live.server.run(&["export", "payments"]);
         let payments = self.merchants.iter().flat_map(|merchant| &merchant.payments);
         let expected: BTreeMap<_, _> = payments.map(|payment| (&*payment.id, &*payment.text)).collect();

@@ -28,6 +28,7 @@ use self::{
     steps::{Operation, Step, Steps, Who, steps},
     world::{MARGIN, World},
 };
+use crate::engine::Engine;
 
 /// What a server logs after a crash.
 const UNCLEAN: &str = "the server did not shut down cleanly";
@@ -89,12 +90,12 @@ impl World {
 }
 
 /// Runs random sequences on servers with this session lifetime.
-fn run(cases: u32, session_ttl: Duration, steps: impl Strategy<Value = Steps>) {
+fn run(engine: Engine, cases: u32, session_ttl: Duration, steps: impl Strategy<Value = Steps>) {
     let runtime = Runtime::new().unwrap();
     let config = Config { cases, max_shrink_time: 180_000, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&steps, |steps| {
         runtime.block_on(async {
-            let mut world = World::new(session_ttl).await;
+            let mut world = World::new(engine, session_ttl).await;
             for step in &steps.0 {
                 world.step(step).await;
             }
@@ -113,11 +114,21 @@ fn cases() -> u32 {
 
 #[test]
 fn random_operations_match_the_model() {
-    run(cases(), Duration::from_secs(3600), steps(false));
+    run(Engine::Directory, cases(), Duration::from_secs(3600), steps(false));
+}
+
+#[test]
+fn random_operations_match_the_model_on_postgresql() {
+    run(Engine::Postgres, cases().div_ceil(4), Duration::from_secs(3600), steps(false));
 }
 
 #[test]
 fn random_operations_match_the_model_when_sessions_expire() {
     // Fewer, because each one waits.
-    run(cases().div_ceil(8), Duration::from_secs(4), steps(true));
+    run(Engine::Directory, cases().div_ceil(8), Duration::from_secs(4), steps(true));
+}
+
+#[test]
+fn random_operations_match_the_model_when_sessions_expire_on_postgresql() {
+    run(Engine::Postgres, cases().div_ceil(8), Duration::from_secs(4), steps(true));
 }

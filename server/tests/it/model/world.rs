@@ -9,7 +9,7 @@ use super::{
     merchant::{Answer, Delivery, Merchant, Stored},
     steps::Who,
 };
-use crate::{live::Live, receiver::Receiver, server::SANDBOX_KEY};
+use crate::{engine::Engine, live::Live, receiver::Receiver, server::SANDBOX_KEY};
 
 /// Steps wait for sessions that expire within this time, so that none expires during a request.
 pub(super) const MARGIN: Duration = Duration::from_secs(2);
@@ -25,8 +25,8 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn new(session_ttl: Duration) -> Self {
-        let live = Live::start_with("", &["--session-ttl", &session_ttl.as_secs().to_string()]).await;
+    pub(super) async fn new(engine: Engine, session_ttl: Duration) -> Self {
+        let live = Live::start_on(engine, "", &["--session-ttl", &session_ttl.as_secs().to_string()]).await;
         let merchant = |key: &str| Merchant {
             key: key.to_owned(),
             payments: Vec::new(),

@@ -1,0 +1,47 @@
+-- The rows of a database that do not follow from its payments, deliveries and endpoints. A sound one has none.
+WITH entry AS (
+    SELECT p.developer, p.environment, p.body::json #>> '{session,payment,currency}' AS currency,
+        replace(e ->> 'account', '_', '-') AS account, (e ->> 'minor')::numeric AS minor
+    FROM payments.posting o JOIN payments.payment p ON p.id = o.payment, json_array_elements(o.body::json) e
+), derived (developer, environment, name, value) AS (
+    SELECT developer, environment, 'payments', count(*)::numeric FROM payments.payment GROUP BY 1, 2
+    UNION ALL
+    SELECT developer, environment, 'payments/' || status, count(*) FROM payments.payment GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT developer, environment, 'deliveries', count(*) FROM payments.delivery GROUP BY 1, 2
+    UNION ALL
+    SELECT developer, environment, 'deliveries/' || endpoint, count(*) FROM payments.delivery GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT developer, environment, 'balance/' || currency || '/' || account, sum(minor) FROM entry GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT developer, environment, 'volume/' || currency, sum(-minor) FROM entry
+    WHERE account = 'gateway-clearing' AND minor < 0 GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT developer, environment, 'paid/' || currency, count(*) FROM entry
+    WHERE account = 'gateway-clearing' AND minor < 0 GROUP BY 1, 2, 3
+), stored AS (
+    SELECT developer, environment, name, sum(value) AS value FROM payments.total GROUP BY 1, 2, 3
+), state AS (
+    SELECT id, body::json #>> '{session,payment,rawStatus}' AS raw, json_array_length(body::json -> 'events') AS events,
+        (SELECT count(*)::int FROM payments.posting o WHERE o.payment = p.id) AS postings
+    FROM payments.payment p
+)
+SELECT 'sum ' || name || ' is ' || coalesce(s.value, 0) || ', not ' || coalesce(d.value, 0)
+FROM derived d FULL JOIN stored s USING (developer, environment, name)
+WHERE coalesce(s.value, 0) <> coalesce(d.value, 0)
+UNION ALL
+SELECT id || ' is ' || raw || ' with ' || postings || ' postings and ' || events || ' events' FROM state
+WHERE (postings, events) IS DISTINCT FROM
+    (CASE raw WHEN 'paid' THEN (1, 2) WHEN 'refunded' THEN (2, 3) ELSE (0, 1) END)
+UNION ALL
+SELECT min(id) || ' is one of ' || count(*) || ' deliveries of one event to one endpoint' FROM payments.delivery
+WHERE body::json ->> 'event' IS NOT NULL GROUP BY endpoint, body::json ->> 'event' HAVING count(*) > 1
+UNION ALL
+SELECT id || ' is a pending event without a payment' FROM payments.pending_event e
+WHERE NOT EXISTS (SELECT FROM payments.payment p WHERE p.id = e.payment)
+UNION ALL
+SELECT developer || ' has ' || endpoints || ' endpoints by count, not ' || found FROM (
+    SELECT developer, environment, endpoints, (SELECT count(*) FROM payments.record r
+        WHERE r.kind = 'endpoint' AND r.parent = c.developer || '/' || c.environment) AS found
+    FROM payments.endpoint_count c) c
+WHERE endpoints <> found
