@@ -294,14 +294,14 @@ impl PostgresStore {
     }
 
     pub(super) async fn outbox_head(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
-        let limit = i64::try_from(at_most.saturating_add(1)).unwrap_or(i64::MAX);
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
         let rows = self.readers.query(OUTBOX, &[&endpoint.as_str(), &limit]).await?;
-        let is_all = rows.len() <= at_most;
+        let is_all = rows.len() < at_most;
         let id = |row: &Row| {
             let id: &str = field(row, 0)?;
             id.parse().map_err(|error| StoreError::corrupt(id.as_bytes(), error))
         };
-        Ok(OutboxHead { ids: rows.iter().take(at_most).map(id).collect::<Result<_>>()?, is_all })
+        Ok(OutboxHead { ids: rows.iter().map(id).collect::<Result<_>>()?, is_all })
     }
 
     pub(super) async fn oldest_pending(&self) -> Result<Option<Timestamp>> {

@@ -56,10 +56,11 @@ impl Readers {
         let mut is_second = false;
         loop {
             let session = self.session().await?;
-            match session.query(sql, parameters).await {
-                Ok(rows) => return Ok(rows),
-                Err(_) if session.is_closed() && !is_second => is_second = true,
-                Err(error) => return Err(StoreError::unavailable(describe(&error))),
+            match session.in_time(session.query(sql, parameters)).await {
+                Some(Ok(rows)) => return Ok(rows),
+                None | Some(Err(_)) if session.is_closed() && !is_second => is_second = true,
+                None => return Err(StoreError::unavailable("the database does not answer")),
+                Some(Err(error)) => return Err(StoreError::unavailable(describe(&error))),
             }
         }
     }

@@ -11,14 +11,17 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 use tokio_postgres::{
     AsyncMessage, Client, Error, Row, Statement,
     error::Severity,
     types::{ToSql, Type},
 };
+
+use tokio_util::task::AbortOnDropHandle;
 
 use super::target::Target;
 
@@ -29,6 +32,8 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
                         SET idle_in_transaction_session_timeout = '5s'; \
                         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
+/// How long an answer of the database may take.
+const ANSWER: Duration = Duration::from_secs(10);
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
                        UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
 
@@ -37,6 +42,8 @@ pub(super) struct Session {
     client: Client,
     /// Ends with the connection.
     closed: watch::Receiver<()>,
+    /// Carries the connection, and closes it when it is dropped.
+    task: AbortOnDropHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
 }
 
@@ -49,7 +56,7 @@ impl Session {
         // A warning at the start, as of another version of the collations, is about the database and not about a commit.
         let is_set_up = Arc::new(AtomicBool::new(false));
         let has_begun = Arc::clone(&is_set_up);
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let _open = open;
             loop {
                 let message = tokio::select! {
@@ -79,13 +86,14 @@ impl Session {
                 }
             }
         });
+        let task = AbortOnDropHandle::new(task);
         client.batch_execute(SETTINGS).await?;
         let standbys: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE \
                               current_setting('synchronous_commit') IN ('off', 'local')";
         client.batch_execute(standbys).await?;
         client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
         is_set_up.store(true, Ordering::Relaxed);
-        Ok(Self { client, closed, statements: Mutex::default() })
+        Ok(Self { client, closed, task, statements: Mutex::default() })
     }
 
     /// Passes the barrier: afterwards everything that this connection reads is durable. Returns the number of the last batch
@@ -115,6 +123,17 @@ impl Session {
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 AND \
                    wait_event = 'ClientRead'";
         self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await.map(drop)
+    }
+
+    /// The outcome of calls whose answers come in time. If they do not, the connection is closed: the database or the way to it
+    /// is gone. The database is not told to stop, so a commit may still happen.
+    pub(super) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
+        let outcome = timeout(ANSWER, calls).await.ok();
+        if outcome.is_none() {
+            tracing::warn!("the database does not answer; a connection to it is closed");
+            self.task.abort();
+        }
+        outcome
     }
 
     pub(super) fn is_closed(&self) -> bool {

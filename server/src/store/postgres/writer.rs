@@ -175,11 +175,14 @@ impl Writer {
         let keys = Keys::of(changes, is_first);
         let (id, number) = (&self.id[..], self.number);
         let mark: [&(dyn ToSql + Sync); 2] = [&id, &number];
-        let (begun, marked, loaded) = tokio::join!(
-            session.client().batch_execute("BEGIN"),
-            session.client().execute(&statements.mark, &mark),
-            keys.load(session, statements),
-        );
+        let read = async {
+            tokio::join!(
+                session.client().batch_execute("BEGIN"),
+                session.client().execute(&statements.mark, &mark),
+                keys.load(session, statements),
+            )
+        };
+        let Some((begun, marked, loaded)) = session.in_time(read).await else { return Err(Failed::Broken) };
         let loaded = match begun.and(marked).map_err(LoadError::from) {
             // Somebody removed the row as old. The next connection makes it again.
             Ok(0) => return Err(Failed::Broken),
@@ -189,10 +192,10 @@ impl Writer {
         let mut batch: Batch = match loaded {
             Ok(batch) => batch,
             Err(error) => {
-                let rolled_back = session.client().batch_execute("ROLLBACK").await;
+                let is_over = roll_back(session).await;
                 return Err(match error {
                     LoadError::Store(error) => Failed::Refused(error),
-                    LoadError::Database(_) if rolled_back.is_err() || session.is_closed() => Failed::Broken,
+                    LoadError::Database(_) if !is_over => Failed::Broken,
                     LoadError::Database(error) => refused(error),
                 });
             }
@@ -200,19 +203,19 @@ impl Writer {
         let outcomes: Outcomes = changes.iter().map(|change| batch.decide(change.clone())).collect();
         if is_first && outcomes.iter().any(depends_on_writes) {
             // An earlier write of the same change may be stale because of a row that was not read.
-            return Err(match session.client().batch_execute("ROLLBACK").await {
-                Ok(()) => Failed::ReadAll,
-                Err(_) => Failed::Broken,
-            });
+            return Err(if roll_back(session).await { Failed::ReadAll } else { Failed::Broken });
         }
         let steps = match save::steps(batch, i16::from(self.id[0] % SLOTS), statements) {
             Ok(steps) => steps,
             Err(error) => {
-                let _ = session.client().batch_execute("ROLLBACK").await;
+                roll_back(session).await;
                 return Err(Failed::Refused(error));
             }
         };
-        match save::commit(session, &steps).await {
+        let Some(committed) = session.in_time(save::commit(session, &steps)).await else {
+            return Err(Failed::Unknown(outcomes));
+        };
+        match committed {
             Ok(()) => Ok(outcomes),
             Err(error) if error.as_db_error().is_some() && !session.is_closed() => Err(refused(error)),
             Err(error) => {
@@ -253,6 +256,12 @@ impl Writer {
             sleep(RECONNECT).await;
         }
     }
+}
+
+/// Ends a transaction without a commit. Returns whether the connection still works.
+async fn roll_back(session: &Session) -> bool {
+    let rolled_back = session.in_time(session.client().batch_execute("ROLLBACK")).await;
+    rolled_back.is_some_and(|outcome| outcome.is_ok()) && !session.is_closed()
 }
 
 async fn connect_once(
