@@ -2,29 +2,32 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, open::with_store, progress};
+use super::{Failure, open::with_snapshot, progress};
 use crate::{
-    cli::AdminArgs,
-    store::{Checked, Maintenance, embedded},
+    cli::{AdminArgs, Location},
+    store::{Checked, Snapshot, embedded},
 };
 
-/// What stands in for this command on a database.
-const NOT_YET: &str = "a database is not checked by this version";
-
 /// Checks every record of a store.
-pub(super) fn check_records(store: &dyn Maintenance) -> Result<Checked, Failure> {
-    let bar = progress::bar("checking", || store.records());
+pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, Failure> {
+    let bar = progress::bar("checking", store)?;
     let checked = store.check(&mut |done| bar.set_position(done))?;
     bar.finish_and_clear();
     Ok(checked)
 }
 
-/// Checks the whole store and its journal files, and prints one violation per line.
+/// Checks the whole store and the journal files of a directory, and prints one violation per line.
 pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
-    let mut checked = with_store(args.data.directory(NOT_YET)?, check_records).await?;
-    let directory = args.data.data_dir.clone();
+    let location = args.data.location()?;
+    let mut checked = with_snapshot(location.clone(), check_records).await?;
     let in_records = checked.findings.len();
-    checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);
+    let what_to_do = match location {
+        Location::Directory(directory) => {
+            checked.findings.extend(tokio::task::spawn_blocking(move || embedded::check_journal(&directory)).await??);
+            "stop the server, keep a copy of the data directory, and restore the last backup"
+        }
+        Location::Database(_) => "stop the servers, keep a copy of the database, and restore its last backup",
+    };
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&checked)?)?;
@@ -42,10 +45,6 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
         )
         .into()),
         0 => Ok(writeln!(out, "{records} records, {payments} of them payments: no violations")?),
-        found => Err(format!(
-            "{found} of {records} records are invalid; stop the server, keep a copy of the data directory, and restore \
-             the last backup"
-        )
-        .into()),
+        found => Err(format!("{found} of {records} records are invalid; {what_to_do}").into()),
     }
 }

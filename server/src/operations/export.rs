@@ -10,10 +10,11 @@ use payments_core::{Amount, Delivery, Payment, Posting, Refund, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Failure, open::with_store, progress};
+use super::{Failure, open::with_snapshot, progress};
 use crate::{
     cli::{ExportArgs, ExportFormat, ExportedRecords},
-    store::Maintenance,
+    domain::Session,
+    store::Snapshot,
 };
 
 /// The exported period, with its beginning and without its end.
@@ -23,8 +24,7 @@ type Period = (Bound<Timestamp>, Bound<Timestamp>);
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let ExportArgs { records, format, since, until, data } = args;
     let period = (since.map_or(Bound::Unbounded, Bound::Included), until.map_or(Bound::Unbounded, Bound::Excluded));
-    let directory = data.directory("a database is not exported by this version")?;
-    let written = with_store(directory, move |store| {
+    let written = with_snapshot(data.location()?, move |store| {
         let out = BufWriter::new(io::stdout().lock());
         let rows = match format {
             ExportFormat::Jsonl => Rows::JsonLines(out),
@@ -88,13 +88,12 @@ impl<W: Write> Rows<W> {
 }
 
 fn write_records(
-    store: &dyn Maintenance,
+    store: &dyn Snapshot,
     records: ExportedRecords,
     period: Period,
     mut rows: Rows<impl Write>,
 ) -> Result<(), Failure> {
-    let bar = progress::bar("exporting", || store.records());
-    let sessions = bar.wrap_iter(store.each_session());
+    let bar = progress::bar("exporting", store)?;
     match records {
         ExportedRecords::Deliveries => {
             for outgoing in bar.wrap_iter(store.each_delivery()) {
@@ -105,7 +104,7 @@ fn write_records(
             }
         }
         ExportedRecords::Payments => {
-            for session in sessions {
+            for session in bar.wrap_iter(store.each_session()) {
                 let payment = session?.payment;
                 if period.contains(&payment.created_at) {
                     rows.write(&payment, || payment_row(&payment))?;
@@ -113,7 +112,7 @@ fn write_records(
             }
         }
         ExportedRecords::Refunds => {
-            for session in sessions {
+            for session in bar.wrap_iter(store.each_session()) {
                 let payment = session?.payment;
                 if let Some(refund) = payment.refund.as_ref().filter(|refund| period.contains(&refund.created_at)) {
                     let record = RefundOfPayment { payment: payment.id.as_str(), refund };
@@ -122,12 +121,12 @@ fn write_records(
             }
         }
         ExportedRecords::Postings => {
-            for session in sessions {
-                let payment = session?.payment;
+            for posted in bar.wrap_iter(store.each_session_with_postings()) {
+                let (Session { payment, .. }, changes) = posted?;
                 // The first group of postings is the completion, the second the refund.
                 let refunded_at = payment.refund.as_ref().map(|refund| refund.created_at);
                 let times = std::iter::once(payment.paid_at).chain(std::iter::repeat(refunded_at));
-                for (postings, at) in store.postings_of(&payment.id)?.iter().zip(times) {
+                for (postings, at) in changes.iter().zip(times) {
                     let at = at.unwrap_or(payment.updated_at);
                     for posting in postings.iter().filter(|_| period.contains(&at)) {
                         let row = posting_row(&payment, posting, at);

@@ -1,4 +1,4 @@
-//! Opens a store, or a copy of a running server's store, to read all of it.
+//! Opens a store as of one moment, to read all of it: a directory, a copy of a running server's, or a database.
 
 use std::{
     fs::{self, File},
@@ -15,22 +15,41 @@ use super::Failure;
 use crate::{
     admin_socket,
     ambient::OperatingSystem,
+    cli::Location,
     metrics::Metrics,
     service::{AdminReply, AdminRequest},
     store::{
-        Maintenance,
+        Snapshot,
         embedded::{self, Closing, EmbeddedStore, OpenError},
+        postgres::PostgresSnapshot,
     },
 };
 
 /// How long to wait for the store's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Passes a store to `read`, as of one moment. Returns an error if there is none.
+pub(super) async fn with_snapshot<T: Send + 'static>(
+    location: Location,
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match location {
+        Location::Directory(directory) => with_store(&directory, read).await,
+        Location::Database(target) => {
+            let work = async {
+                let snapshot = PostgresSnapshot::open(&target).await?;
+                tokio::task::spawn_blocking(move || read(&snapshot)).await?
+            };
+            unless_interrupted(work).await
+        }
+    }
+}
+
 /// Opens the store of a directory, passes it to `read`, and closes it. A running server makes a copy as of one moment
-/// instead, which is removed afterwards. Returns an error if the directory has no store.
-pub(super) async fn with_store<T: Send + 'static>(
+/// instead, which is removed afterwards.
+async fn with_store<T: Send + 'static>(
     directory: &Path,
-    read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     if !embedded::is_there(directory) {
         return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
@@ -38,10 +57,13 @@ pub(super) async fn with_store<T: Send + 'static>(
     remove_abandoned_copies(directory)?;
     // In the data directory, which has room for it and the right permissions.
     let copy = StoreCopy::create(directory)?;
-    let work = with_copy(directory, copy.path.clone(), read);
+    // An interruption drops `copy`, which removes it.
+    unless_interrupted(with_copy(directory, copy.path.clone(), read)).await
+}
+
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         outcome = work => outcome,
-        // Dropping `copy` removes it.
         interrupted = interrupted() => interrupted.and(Err("interrupted; nothing was changed".into())),
     }
 }
@@ -59,7 +81,7 @@ async fn interrupted() -> Result<(), Failure> {
 async fn with_copy<T: Send + 'static>(
     directory: &Path,
     copy: PathBuf,
-    read: impl FnOnce(&dyn Maintenance) -> Result<T, Failure> + Send + 'static,
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let request = AdminRequest::BackUp { directory: copy.join("backup") };
     let copied = match admin_socket::ask(directory, &request).await? {

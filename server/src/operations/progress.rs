@@ -4,14 +4,16 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows a bar on the standard error stream if that is a terminal. Calls `total` only then.
-pub(super) fn bar(what: &'static str, total: impl FnOnce() -> u64) -> ProgressBar {
+use crate::store::{Snapshot, StoreError};
+
+/// Shows a bar on the standard error stream if that is a terminal. Counts the records only then.
+pub(super) fn bar(what: &'static str, store: &dyn Snapshot) -> Result<ProgressBar, StoreError> {
     if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+        return Ok(ProgressBar::hidden());
     }
-    let bar = ProgressBar::new(total()).with_message(what);
-    match ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
+    let bar = ProgressBar::new(store.records()?).with_message(what);
+    Ok(match ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
-    }
+    })
 }

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use payments_core::Timestamp;
 
-use super::{Failure, check::check_records, open::with_store};
+use super::{Failure, check::check_records, open::with_snapshot};
 use crate::{
-    cli::RestoreArgs,
+    cli::{Location, RestoreArgs},
     store::embedded::{self, BackupError, JournalError, LeftOut, Restored, Sources, Until},
 };
 
@@ -33,7 +33,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
         eprintln!("change {wanted} does not exist; the last change is {last}");
     }
-    let checked = with_store(&directory, check_records).await?;
+    let checked = with_snapshot(Location::Directory(directory.clone()), check_records).await?;
     let mut out = io::stdout().lock();
     if admin.json {
         let left_out = left_out.map(|LeftOut { first, last, since, until }| {

@@ -29,7 +29,7 @@ pub(crate) struct Schedule {
 /// Makes backups forever, the first immediately. The store keeps its journal since the oldest backup, so that `restore`
 /// recovers every acknowledged change, and the state of any moment since then.
 pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>, schedule: Schedule) {
-    let Some(store) = store.maintenance() else {
+    let Some(store) = store.backups() else {
         tracing::error!("this store does not support backups; start without --backup-dir");
         return;
     };

@@ -125,8 +125,8 @@ impl Service {
                 AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {
-                let maintenance = self.store.maintenance().ok_or("this store does not support backups")?;
-                AdminReply::BackedUp(maintenance.back_up(directory).await?)
+                let backups = self.store.backups().ok_or("this store does not support backups")?;
+                AdminReply::BackedUp(backups.back_up(directory).await?)
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url).await?

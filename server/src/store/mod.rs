@@ -62,6 +62,7 @@
 //! 22. A pending delivery keeps its payload. If it ends after deliveries with its id or later ones were redacted, it is
 //!     stored redacted.
 
+mod backups;
 mod change;
 mod claim;
 #[cfg(test)]
@@ -69,12 +70,13 @@ mod contract;
 pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
+mod invariants;
 mod leases;
-mod maintenance;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod postgres;
 pub(crate) mod sandboxed;
+mod snapshot;
 mod stored_event;
 
 use async_trait::async_trait;
@@ -88,11 +90,12 @@ use crate::domain::{
     StoredToken, Totals, Workspace,
 };
 
+pub(crate) use backups::{BackUpError, BackedUp, Backups};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
-pub(crate) use maintenance::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError};
+pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 pub(crate) use stored_event::StoredEvent;
 
 /// The records of the server, and the work that waits.
@@ -112,8 +115,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize>;
 
-    /// The maintenance that the engine offers, if any.
-    fn maintenance(&self) -> Option<&dyn Maintenance> {
+    /// The backups that the engine makes, if it does.
+    fn backups(&self) -> Option<&dyn Backups> {
         None
     }
 

@@ -11,7 +11,7 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, CommitError, Committed, Lease, Maintenance, OutboxHead, Prunable, Queue, Result, Store, Write,
+    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, Write,
     disposable::Disposable,
 };
 use crate::domain::{
@@ -167,8 +167,8 @@ impl Store for Sandboxed {
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
         self.lasting.prune(what, before, at_most).await
     }
-    fn maintenance(&self) -> Option<&dyn Maintenance> {
-        self.lasting.maintenance()
+    fn backups(&self) -> Option<&dyn Backups> {
+        self.lasting.backups()
     }
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
         self.lasting.api_key(hash).await

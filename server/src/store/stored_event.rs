@@ -48,3 +48,14 @@ impl StoredEvent {
         Ok(())
     }
 }
+
+/// The id of the payment that an event's data is about.
+pub(super) fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<String>,
+        payment: Option<Box<Head>>,
+    }
+    let Head { id, payment } = serde_json::from_str(data.as_str())?;
+    Ok(id.or_else(|| payment?.id))
+}

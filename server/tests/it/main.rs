@@ -11,6 +11,7 @@ mod checkout;
 mod cluster;
 mod conformance;
 mod connections;
+mod database;
 mod delivery;
 mod disk;
 mod durability;

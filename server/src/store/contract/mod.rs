@@ -6,6 +6,7 @@
 mod changes;
 #[path = "../../../tests/it/cluster.rs"]
 mod cluster;
+mod damaged_rows;
 mod keys;
 mod lists;
 mod pruning;
@@ -23,10 +24,10 @@ use tokio::task::spawn_blocking;
 
 use self::cluster::Cluster;
 use super::{
-    Store, Write,
+    Finding, Snapshot, Store, Write,
     embedded::{Closing, EmbeddedStore},
     memory::MemoryStore,
-    postgres::{Closing as PostgresClosing, PostgresStore, Target},
+    postgres::{Closing as PostgresClosing, PostgresSnapshot, PostgresStore, Target},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
 
@@ -37,6 +38,8 @@ trait Engine {
     fn store(&self) -> Arc<dyn Store>;
     /// The same store after an orderly end and a start.
     async fn restarted(self) -> Self;
+    /// Checks the store, if the engine can.
+    async fn findings(&self) -> Vec<Finding>;
     /// An orderly end. An engine that is still closing fails when the directory of its test is removed.
     async fn end(self);
 }
@@ -55,6 +58,10 @@ impl Engine for Memory {
 
     async fn restarted(self) -> Self {
         self
+    }
+
+    async fn findings(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     async fn end(self) {}
@@ -91,6 +98,10 @@ impl Engine for Embedded {
 
     async fn restarted(self) -> Self {
         Self::open(self.close())
+    }
+
+    async fn findings(&self) -> Vec<Finding> {
+        self.store.check(&mut |_| ()).unwrap().findings
     }
 
     async fn end(self) {
@@ -139,6 +150,11 @@ impl Engine for Postgres {
         Self::open(self.close().await).await
     }
 
+    async fn findings(&self) -> Vec<Finding> {
+        let snapshot = PostgresSnapshot::open(&self.target).await.unwrap();
+        spawn_blocking(move || snapshot.check(&mut |_| ()).unwrap().findings).await.unwrap()
+    }
+
     async fn end(self) {
         self.close().await;
     }
@@ -150,10 +166,8 @@ async fn check(engine: impl Engine) -> impl Engine {
         samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();
     }
     let engine = engine.restarted().await;
-    if let Some(maintenance) = engine.store().maintenance() {
-        let findings = maintenance.check(&mut |_| ()).unwrap().findings;
-        assert!(findings.is_empty(), "{findings:?}");
-    }
+    let findings = engine.findings().await;
+    assert!(findings.is_empty(), "{findings:?}");
     engine
 }
 

@@ -36,7 +36,7 @@ async fn claimed(store: &Arc<dyn Store>, texts: &str, millis: i64) -> String {
     let mut claimed = String::new();
     for text in texts.chars() {
         let name = text.to_string();
-        let refused = commit(store, vec![claiming(&name, 99, at(millis), at(millis))]).await.is_err();
+        let refused = commit(store, vec![claiming(&name, 99, at(millis), at(millis + 1))]).await.is_err();
         claimed += if refused { &name } else { "" };
     }
     claimed

@@ -4,44 +4,51 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use journaled_tree::{BackupError, JournalError, Read, Restored, Sources};
-use payments_core::{PaymentId, Posting};
+use payments_core::Posting;
 
 use super::{EmbeddedStore, check, deliveries, keys, layout::Layout, stored::Stored};
 use crate::{
     domain::{Outgoing, Session},
-    store::{BackedUp, Checked, Each, Finding, Maintenance, MaintenanceError, StoreError},
+    store::{BackUpError, BackedUp, Backups, Checked, Each, Finding, Snapshot, StoreError},
 };
 
 #[async_trait]
-impl Maintenance for EmbeddedStore {
-    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, MaintenanceError> {
+impl Backups for EmbeddedStore {
+    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, BackUpError> {
         let made = self.database.back_up(directory.clone()).await;
-        let made = made.map_err(|error| MaintenanceError(error.to_string()))?;
+        let made = made.map_err(|error| BackUpError(error.to_string()))?;
         Ok(BackedUp { directory, records: made.records, from: made.from, to: made.to })
     }
 
     fn keep_journal_after(&self, number: u64) {
         self.database.keep_journal_after(number);
     }
+}
+
+/// A store that nobody writes to.
+impl Snapshot for EmbeddedStore {
+    fn records(&self) -> Result<u64, StoreError> {
+        Ok(self.database.count() as u64)
+    }
 
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
         check::check(&self.database, progress)
-    }
-
-    fn records(&self) -> u64 {
-        self.database.count() as u64
     }
 
     fn each_session(&self) -> Each<'_, Session> {
         Box::new(self.each::<Stored>(keys::SESSIONS).map(|stored| Ok(stored?.session)))
     }
 
-    fn each_delivery(&self) -> Each<'_, Outgoing> {
-        Box::new(self.database.prefix(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.database, entry)))
+    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)> {
+        Box::new(self.each_session().map(|session| {
+            let session = session?;
+            let postings = self.each(&keys::postings_of(&session.payment.id)).collect::<Result<_, _>>()?;
+            Ok((session, postings))
+        }))
     }
 
-    fn postings_of(&self, id: &PaymentId) -> Result<Vec<Vec<Posting>>, StoreError> {
-        self.each(&keys::postings_of(id)).collect()
+    fn each_delivery(&self) -> Each<'_, Outgoing> {
+        Box::new(self.database.prefix(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.database, entry)))
     }
 }
 

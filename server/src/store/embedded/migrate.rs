@@ -21,10 +21,10 @@ use super::{
     keys,
     layout::FORMAT,
     responses::ResponseRecord,
-    stored::{DataHead, Stored},
+    stored::Stored,
     view::View,
 };
-use crate::store::{StoreError, StoredEvent};
+use crate::store::{StoreError, StoredEvent, stored_event::payment_of};
 
 /// How many old records a step converts.
 const AT_A_TIME: usize = 1000;
@@ -74,7 +74,7 @@ struct OldEnvelope {
 /// Moves an event into its payment. A ping's event is in its delivery.
 fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreError> {
     let OldEnvelope { id, event, created_at, data } = parse(key, json)?;
-    let about = parse::<DataHead>(key, data.as_str().as_bytes())?.payment();
+    let about = payment_of(&data).map_err(|error| StoreError::corrupt(key, error))?;
     let Some(payment) = about.and_then(|id| id.parse().ok()).filter(|_| event != EventKind::TestPing) else {
         return Ok(());
     };

@@ -24,7 +24,7 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, Conflict, Lease, Maintenance, OutboxHead, Prunable, Queue, Store,
+        Backups, Change, Claim, CommitError, Committed, Conflict, Lease, OutboxHead, Prunable, Queue, Store,
         StoreError, Work, Write,
     },
 };
@@ -87,7 +87,7 @@ impl Store for EmbeddedStore {
         .await
     }
 
-    fn maintenance(&self) -> Option<&dyn Maintenance> {
+    fn backups(&self) -> Option<&dyn Backups> {
         Some(self)
     }
 

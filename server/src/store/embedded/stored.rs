@@ -32,16 +32,3 @@ pub(super) fn read_event(
     let data = event.take_data(&session.payment).map_err(|error| StoreError::corrupt(key, error))?;
     Ok((session, event, data))
 }
-
-/// The part of an event's data that says which payment it is about.
-#[derive(Deserialize)]
-pub(super) struct DataHead {
-    id: Option<String>,
-    payment: Option<Box<DataHead>>,
-}
-
-impl DataHead {
-    pub(super) fn payment(self) -> Option<String> {
-        self.id.or_else(|| self.payment?.id)
-    }
-}

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::{
     names::{self, Kind, RecordKey, WorkKey},
+    record_columns::RecordColumns,
     rows::Rows,
 };
 use crate::{
-    domain::{ClaimToken, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
+    domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
     store::{
         Change, Claim, ClaimEnd, CommitError, Committed, Conflict, NewResponse, PaymentWrite, StoreError, StoredEvent,
         Write,
@@ -82,6 +83,16 @@ pub(super) struct PaymentColumns {
     pub(super) manual_review: Option<()>,
 }
 
+impl PaymentColumns {
+    pub(super) fn apply(&mut self, effects: &Effects) {
+        enter(&mut self.status, &effects.status);
+        enter(&mut self.expiry, &effects.expiry);
+        enter(&mut self.gateway_check, &effects.gateway_check);
+        enter(&mut self.manual_settlement, &effects.manual_settlement);
+        enter(&mut self.manual_review, &effects.manual_review);
+    }
+}
+
 /// A write to a pending event. It is never read within a batch.
 pub(super) enum PendingRow {
     Added(PaymentId),
@@ -131,30 +142,20 @@ impl Batch {
     /// Returns whether an event became pending.
     fn write(&mut self, write: Write) -> Result<bool, CommitError> {
         match write {
-            Write::Workspace(it) => {
-                self.record((Kind::Workspace, it.id.to_string()), it.developer_id.to_string(), it.version, &it)?;
-            }
-            Write::ApiKey(hash, it) => {
-                self.record((Kind::ApiKey, names::hash(&hash)), it.workspace_id.to_string(), it.version, &it)?;
-            }
-            Write::App(it) => {
-                let parent = it.app.developer_id.to_string();
-                self.record((Kind::App, names::app(&it.app.developer_id, &it.app.id)), parent, it.version, &it)?;
-            }
-            Write::GatewayToken(name, it) => {
-                self.record((Kind::GatewayToken, name.to_owned()), String::new(), it.version, &it)?;
-            }
+            Write::Workspace(it) => self.record(RecordColumns::of_workspace(&it), &it)?,
+            Write::ApiKey(hash, it) => self.record(RecordColumns::of_api_key(names::hash(&hash), &it), &it)?,
+            Write::App(it) => self.record(RecordColumns::of_app(&it), &it)?,
+            Write::GatewayToken(name, it) => self.record(RecordColumns::of_gateway_token(name, &it), &it)?,
             Write::EndpointAdded { endpoint: it, at_most } => {
                 let scope = names::scope(&it.scope());
                 let count = self.endpoints.get(&scope).copied().unwrap_or_default();
                 if count >= at_most {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
-                let key = (Kind::Endpoint, it.endpoint.id.to_string());
                 if it.version == 0 {
                     self.endpoints.put(scope, count + 1);
                 }
-                self.record(key, names::endpoints_of(&it.scope()), it.version, &it)?;
+                self.record(RecordColumns::of_endpoint(&it), &it)?;
             }
             Write::EndpointRemoved(it) => {
                 let (key, scope) = ((Kind::Endpoint, it.endpoint.id.to_string()), names::scope(&it.scope()));
@@ -182,13 +183,8 @@ impl Batch {
         Ok(false)
     }
 
-    fn record(
-        &mut self,
-        key: RecordKey,
-        parent: String,
-        version: u64,
-        record: &impl Serialize,
-    ) -> Result<(), CommitError> {
+    fn record(&mut self, columns: RecordColumns, record: &impl Serialize) -> Result<(), CommitError> {
+        let RecordColumns { key, parent, version } = columns;
         check_version(self.records.get(&key).map(|row| row.version), version)?;
         let body = serde_json::to_string(record).map_err(|error| StoreError::corrupt(key.1.as_bytes(), error))?;
         self.records.put(key, RecordRow { version, parent, body });
@@ -212,18 +208,10 @@ impl Batch {
         for (status, count) in [(effects.status.left(), -1), (effects.status.entered(), 1)] {
             status.into_iter().for_each(|status| self.add(scope.clone(), names::status(status), count));
         }
-        for (account, minor) in &effects.balances {
-            self.add(scope.clone(), names::balance(effects.currency, *account), *minor);
+        for (name, minor) in names::money(&effects) {
+            self.add(scope.clone(), name, minor);
         }
-        if let Some(minor) = effects.volume {
-            self.add(scope.clone(), names::volume(effects.currency), minor);
-            self.add(scope.clone(), names::paid(effects.currency), 1);
-        }
-        enter(&mut columns.status, &effects.status);
-        enter(&mut columns.expiry, &effects.expiry);
-        enter(&mut columns.gateway_check, &effects.gateway_check);
-        enter(&mut columns.manual_settlement, &effects.manual_settlement);
-        enter(&mut columns.manual_review, &effects.manual_review);
+        columns.apply(&effects);
         let is_pending = event.is_some() && self.endpoints.get(&scope).is_some_and(|endpoints| *endpoints > 0);
         if let Some(event) = event {
             if is_pending {

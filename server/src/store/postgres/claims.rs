@@ -4,7 +4,7 @@ use payments_core::WebhookId;
 use tokio_postgres::Row;
 
 use super::{PostgresStore, names, read::field};
-use crate::store::{Claim, Lease, Queue, Result, StoreError, Work};
+use crate::store::{Claim, Lease, Queue, Result, StoreError};
 
 /// Inserts leases for what `due` finds, oldest first. Parameters: now, server, end, epoch, limit. A statement whose answer was
 /// lost is sent again with the same epoch, and claims the same work again.
@@ -68,16 +68,16 @@ const RELEASE: &str = "DELETE FROM lease WHERE queue = $1 AND work = $2 AND epoc
 
 impl PostgresStore {
     pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
-        let (sql, work): (_, fn(&str) -> Option<Work>) = match queue {
-            Queue::FanOut => (FAN_OUT, |id| id.parse().ok().map(Work::FanOut)),
-            Queue::Lanes => (LANES, |id| id.parse().ok().map(Work::Lane)),
-            Queue::Expiry => (EXPIRY, |id| id.parse().ok().map(Work::Expiry)),
-            Queue::GatewayChecks => (GATEWAY_CHECKS, |id| id.parse().ok().map(Work::GatewayCheck)),
+        let (sql, name) = match queue {
+            Queue::FanOut => (FAN_OUT, names::FAN_OUT),
+            Queue::Lanes => (LANES, names::LANE),
+            Queue::Expiry => (EXPIRY, names::EXPIRY),
+            Queue::GatewayChecks => (GATEWAY_CHECKS, names::GATEWAY_CHECK),
         };
         let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
         let (server, limit) = (&lease.server.0[..], i64::try_from(at_most).unwrap_or(i64::MAX));
         let rows = self.readers.query(sql, &[&now, &server, &until, &self.epoch(), &limit]).await?;
-        let mut claims = rows.iter().map(|row| claim_of(row, work)).collect::<Result<Vec<_>>>()?;
+        let mut claims = rows.iter().map(|row| claim_of(row, name)).collect::<Result<Vec<_>>>()?;
         // Epochs are numbered in the order of the work.
         claims.sort_by_key(|claim| claim.epoch);
         if queue == Queue::FanOut && !claims.is_empty() {
@@ -96,7 +96,7 @@ impl PostgresStore {
         let (now, until) = (lease.now.as_millis(), lease.until.as_millis());
         let parameters = (&lease.server.0[..], endpoint.as_str());
         let row = self.readers.one(CLAIM_LANE, &[&now, &parameters.0, &until, &self.epoch(), &parameters.1]).await?;
-        row.map(|row| claim_of(&row, |id| id.parse().ok().map(Work::Lane))).transpose()
+        row.map(|row| claim_of(&row, names::LANE)).transpose()
     }
 
     pub(super) async fn renew_claim(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
@@ -116,8 +116,8 @@ impl PostgresStore {
     }
 }
 
-fn claim_of(row: &Row, work: fn(&str) -> Option<Work>) -> Result<Claim> {
+fn claim_of(row: &Row, queue: &str) -> Result<Claim> {
     let (id, epoch): (&str, i64) = (field(row, 0)?, field(row, 1)?);
-    let work = work(id).ok_or_else(|| StoreError::corrupt(id.as_bytes(), "it is no id"))?;
+    let work = names::known_work(queue, id).ok_or_else(|| StoreError::corrupt(id.as_bytes(), "it is no id"))?;
     Ok(Claim { work, epoch: epoch.cast_unsigned() })
 }

@@ -232,7 +232,7 @@ pub(super) fn split<'n>(
     (developers, environments, digests)
 }
 
-fn parse<'t, T: Deserialize<'t>>(what: &str, json: &'t str) -> Result<T, StoreError> {
+pub(super) fn parse<'t, T: Deserialize<'t>>(what: &str, json: &'t str) -> Result<T, StoreError> {
     serde_json::from_str(json).map_err(|error| StoreError::corrupt(what.as_bytes(), error))
 }
 
@@ -242,7 +242,8 @@ pub(super) fn payment_body(id: &str, json: &str) -> Result<(PaymentSession, Vec<
     Ok((session, events))
 }
 
-fn payment_row(row: &Row) -> Result<(PaymentId, PaymentRow), LoadError> {
+/// The columns id, body, status, expires_at, check_at, needs_settlement and needs_review.
+pub(super) fn payment_row(row: &Row) -> Result<(PaymentId, PaymentRow), LoadError> {
     let (id, body): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
     let (session, events) = payment_body(id, body)?;
     let time =

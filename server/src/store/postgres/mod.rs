@@ -2,9 +2,11 @@
 //!
 //! `writer` commits the changes that wait together. `load` reads and locks the rows that they need, `batch` decides them one
 //! after another, as an embedded store does, and `save` writes what came of it. `read` and `claims` are single statements.
-//! `session` is a connection that has passed the barrier.
+//! `session` is a connection that has passed the barrier. `snapshot` reads everything in one transaction, for `check` and for
+//! an export.
 
 mod batch;
+mod check;
 mod claims;
 mod clock;
 mod key_cache;
@@ -13,10 +15,12 @@ mod names;
 mod prune;
 mod read;
 mod readers;
+mod record_columns;
 mod rows;
 mod save;
 mod schema;
 mod session;
+mod snapshot;
 mod statements;
 mod target;
 mod verbs;
@@ -31,6 +35,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use self::{
     clock::DatabaseClock,
     schema::SchemaError,
+    snapshot::PostgresSnapshot,
     target::{Target, TargetError},
 };
 use self::{

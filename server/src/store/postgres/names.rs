@@ -4,7 +4,7 @@ use payments_core::{AppId, Currency, DeveloperId, Environment, LedgerAccount, St
 
 use super::batch::{IdempotencyName, ScopeName};
 use crate::{
-    domain::{IdempotencyKey, KeyHash, Scope},
+    domain::{Effects, IdempotencyKey, KeyHash, Scope},
     store::Work,
 };
 
@@ -55,6 +55,17 @@ pub(super) fn work(work: &Work) -> WorkKey {
     }
 }
 
+/// The work of a row; `None` if there is no such queue or id.
+pub(super) fn known_work(queue: &str, id: &str) -> Option<Work> {
+    match queue {
+        FAN_OUT => id.parse().ok().map(Work::FanOut),
+        LANE => id.parse().ok().map(Work::Lane),
+        EXPIRY => id.parse().ok().map(Work::Expiry),
+        GATEWAY_CHECK => id.parse().ok().map(Work::GatewayCheck),
+        _ => None,
+    }
+}
+
 pub(super) fn scope(scope: &Scope) -> ScopeName {
     (scope.developer_id.to_string(), scope.environment.as_str())
 }
@@ -100,6 +111,14 @@ pub(super) fn balance(currency: Currency, account: LedgerAccount) -> String {
         LedgerAccount::PlatformFee => "platform-fee",
     };
     format!("balance/{currency}/{account}")
+}
+
+/// What a change adds to the sums of money of its scope.
+pub(super) fn money(effects: &Effects) -> impl Iterator<Item = (String, i128)> {
+    let currency = effects.currency;
+    let balances = effects.balances.iter().map(move |(account, minor)| (balance(currency, *account), *minor));
+    let paid = effects.volume.map(|minor| [(volume(currency), minor), (paid(currency), 1)]);
+    balances.chain(paid.into_iter().flatten())
 }
 
 /// The gross amount of all payments ever paid.

@@ -23,6 +23,19 @@ pub(crate) enum SchemaError {
         /// The server's version.
         known: i32,
     },
+    /// No server has used the database.
+    #[error("the database has no store; name the right one with --database-url")]
+    Missing,
+    /// An older server made it.
+    #[error(
+        "the database has schema {found}, and this program reads schema {known}; start this version's server first"
+    )]
+    Older {
+        /// The database's version.
+        found: i32,
+        /// The program's version.
+        known: i32,
+    },
     /// The database refused.
     #[error("the schema cannot be made or read: {0}")]
     Refused(String),
@@ -56,16 +69,11 @@ pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), Schem
 
 async fn migrate(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
     let client = session.client();
-    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let known = known();
     client.batch_execute("BEGIN").await?;
-    let is_there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
-    let rows = client.query(is_there, &[&schema]).await?;
-    let found: i32 = match rows.first().map(|row| row.try_get(0)).transpose()? {
-        Some(true) => {
-            let rows = client.query("SELECT version FROM schema_version FOR UPDATE", &[]).await?;
-            rows.first().map_or(Ok(0), |row| row.try_get(0))?
-        }
-        _ => {
+    let found = match version(session, schema, "SELECT version FROM schema_version FOR UPDATE").await? {
+        Some(found) => found,
+        None => {
             client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
             0
         }
@@ -83,4 +91,32 @@ async fn migrate(session: &Session, schema: &str) -> Result<Result<(), SchemaErr
         client.execute(version, &[&known]).await?;
     }
     client.batch_execute("COMMIT").await.map(Ok)
+}
+
+/// Checks that the tables are there as this program knows them, and changes nothing.
+pub(super) async fn expect(session: &Session, schema: &str) -> Result<(), SchemaError> {
+    let known = known();
+    let found = version(session, schema, "SELECT version FROM schema_version").await;
+    match found.map_err(|error| SchemaError::Refused(describe(&error)))? {
+        None => Err(SchemaError::Missing),
+        Some(found) if found > known => Err(SchemaError::Newer { found, known }),
+        Some(found) if found < known => Err(SchemaError::Older { found, known }),
+        Some(_) => Ok(()),
+    }
+}
+
+fn known() -> i32 {
+    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+/// The version of the tables; `None` if there are none.
+async fn version(session: &Session, schema: &str, sql: &str) -> Result<Option<i32>, Error> {
+    let is_there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    let rows = session.client().query(is_there, &[&schema]).await?;
+    let is_there = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+    if !is_there {
+        return Ok(None);
+    }
+    let rows = session.client().query(sql, &[]).await?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0)).map(Some)
 }

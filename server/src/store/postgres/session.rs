@@ -16,7 +16,7 @@ use std::{
 
 use tokio::{sync::watch, time::timeout};
 use tokio_postgres::{
-    AsyncMessage, Client, Error, Row, Statement,
+    AsyncMessage, Client, Config, Error, Row, Statement,
     error::Severity,
     types::{ToSql, Type},
 };
@@ -50,7 +50,16 @@ pub(super) struct Session {
 impl Session {
     /// Connects and sets up the connection, without the barrier.
     pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
-        let (client, mut connection) = target.config.connect(target.tls.clone()).await?;
+        Self::connect_by(&target.for_writing(), target).await
+    }
+
+    /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
+    pub(super) async fn connect_to_any(target: &Target) -> Result<Self, Error> {
+        Self::connect_by(&target.config, target).await
+    }
+
+    async fn connect_by(config: &Config, target: &Target) -> Result<Self, Error> {
+        let (client, mut connection) = config.connect(target.tls.clone()).await?;
         let (open, closed) = watch::channel(());
         let (doubts, mut doubted) = (Arc::clone(&target.doubts), target.doubts.subscribe());
         // A warning at the start, as of another version of the collations, is about the database and not about a commit.

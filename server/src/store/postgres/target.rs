@@ -23,6 +23,7 @@ const HOST_LOST: Duration = Duration::from_secs(5);
 /// A database and the way to it.
 #[derive(Clone)]
 pub(crate) struct Target {
+    /// As the URL says: any host of it.
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) schema: String,
@@ -55,8 +56,8 @@ pub(crate) enum TargetError {
 }
 
 impl Target {
-    /// Reads a URL such as `postgres://user@one,two/payments?sslmode=verify-full&sslrootcert=/etc/ca.pem`. Of several hosts
-    /// the one that accepts writes is used. A connection by TLS always verifies the server.
+    /// Reads a URL such as `postgres://user@one,two/payments?sslmode=verify-full&sslrootcert=/etc/ca.pem`. A connection by
+    /// TLS always verifies the server.
     pub(crate) fn new(url: &SecretString, password_file: Option<&Path>) -> Result<Self, TargetError> {
         let (url, roots, is_verified) = own_parameters(url.expose_secret());
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -74,7 +75,7 @@ impl Target {
             let password = SecretString::from(fs::read_to_string(path).map_err(unreadable)?);
             config.password(password.expose_secret().trim_end_matches(['\r', '\n']));
         }
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite).application_name("payments-server");
+        config.application_name("payments-server");
         notice_a_lost_host(&mut config);
         let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
         Ok(Self { config, tls, schema: SCHEMA.to_owned(), doubts: Arc::default() })
@@ -83,6 +84,13 @@ impl Target {
     /// Whether a URL holds a password.
     pub(crate) fn has_password(url: &str) -> bool {
         url.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
+    }
+
+    /// The way to the one of several hosts that accepts writes, whatever the URL asks for.
+    pub(super) fn for_writing(&self) -> Config {
+        let mut config = self.config.clone();
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config
     }
 
     /// The same database with the tables in another schema.
@@ -151,7 +159,8 @@ mod tests {
     fn a_url_may_name_several_hosts_a_socket_and_the_roots_to_trust() {
         let target = Target::new(&"postgres://me@one:5433,two/shop?connect_timeout=3".into(), None).unwrap();
         assert_eq!((target.config.get_hosts().len(), target.config.get_dbname()), (2, Some("shop")));
-        assert_eq!(target.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(target.for_writing().get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(target.config.get_target_session_attrs(), TargetSessionAttrs::Any);
         assert_eq!(Target::new(&"postgres:///shop".into(), None).unwrap().config.get_hosts().len(), 1);
         assert!(Target::new(&"postgres:///shop?host=/run/postgresql".into(), None).is_ok());
         let verified = Target::new(&"postgres://one/shop?sslmode=verify-full".into(), None).unwrap();

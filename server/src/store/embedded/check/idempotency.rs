@@ -1,7 +1,7 @@
 //! Stored responses and claims on idempotency keys.
 
 use payments_core::{RawJson, Timestamp};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::{
     super::{
@@ -11,14 +11,12 @@ use super::{
     Check,
 };
 use crate::{
-    domain::{KeyClaim, StoredResponse},
-    store::StoreError,
+    domain::KeyClaim,
+    store::{
+        StoreError,
+        invariants::{Effect, claim_faults, effect_of},
+    },
 };
-
-#[derive(Deserialize)]
-struct BodyHead {
-    id: Option<String>,
-}
 
 impl Check<'_> {
     /// A used key has a stored response.
@@ -38,10 +36,10 @@ impl Check<'_> {
         let Some(claim) = self.parse::<KeyClaim>(key, value) else { return Ok(()) };
         let used = keys::used_of_claim(key);
         self.expect(used.is_some(), key, "is on no idempotency key");
-        self.expect(claim.until > claim.claimed_at, key, "has a lease that ends before it begins");
         let used_at = used.map_or(Ok(None), |used| self.other::<Timestamp>(&used))?;
-        let is_answered = used_at.is_some_and(|used_at| StoredResponse::is_fresh_at(used_at, claim.claimed_at));
-        self.expect(!is_answered, key, "claims a key that has its response");
+        for fault in claim_faults(&claim, used_at) {
+            self.find(key, fault);
+        }
         Ok(())
     }
 
@@ -63,13 +61,12 @@ impl Check<'_> {
     }
 
     fn has_effect(&mut self, key: &[u8], body: &RawJson) -> Result<bool, StoreError> {
-        let body = self.parse::<BodyHead>(key, body.as_str().as_bytes());
-        let Some(id) = body.and_then(|body| body.id) else { return Ok(false) };
-        Ok(match id.split_once('_') {
-            // An endpoint may have been removed since.
-            Some(("wh", _)) => true,
-            Some(("del", _)) => self.named::<_, IgnoredAny>(Some(&id), keys::delivery)?.is_some(),
-            _ => self.stored(Some(&id))?.is_some(),
+        let effect = effect_of(body).map_err(|error| self.find(key, format_args!("cannot be read: {error}")));
+        Ok(match effect {
+            Err(()) | Ok(None) => false,
+            Ok(Some(Effect::Endpoint)) => true,
+            Ok(Some(Effect::Delivery(id))) => self.named::<_, IgnoredAny>(Some(&id), keys::delivery)?.is_some(),
+            Ok(Some(Effect::Payment(id))) => self.stored(Some(&id))?.is_some(),
         })
     }
 }

@@ -1,20 +1,23 @@
 //! Payments: their state, their indexes, their events and their postings.
 
 use journaled_tree::Read;
-use payments_core::{EventKind, Payment, Posting};
+use payments_core::Posting;
 
 use super::{
     super::{
         codec,
         keys::{self, StatusBitmap},
         packed,
-        stored::{DataHead, Stored},
+        stored::Stored,
     },
     Check, part,
 };
 use crate::{
-    domain::{expected_events, expected_postings, faults, volume_of},
-    store::{StoreError, StoredEvent},
+    domain::{faults, volume_of},
+    store::{
+        StoreError,
+        invariants::{event_faults, posting_fault, sum_fault},
+    },
 };
 
 impl Check<'_> {
@@ -48,50 +51,26 @@ impl Check<'_> {
             let is_there = other.map_or(Ok(true), |other| self.get(&other).map(|found| found.is_some()))?;
             self.expect(is_there, key, missing);
         }
-        self.events(key, payment, &events);
-        self.postings_of(key, payment)
-    }
-
-    /// Each expected event exists once, and every event is about this payment.
-    fn events(&mut self, key: &[u8], payment: &Payment, events: &[StoredEvent]) {
-        for data in events.iter().filter_map(|event| event.data.as_ref()) {
-            let Some(about) = self.parse::<DataHead>(key, data.as_str().as_bytes()) else { continue };
-            let is_about_it = about.payment().as_deref() == Some(payment.id.as_str());
-            self.expect(is_about_it, key, "has an event about another payment");
+        for fault in event_faults(payment, &events) {
+            self.find(key, fault);
         }
-        let times = |kind: &EventKind| events.iter().filter(|event| event.event == *kind).count();
-        for (kind, is_expected) in expected_events(payment) {
-            let (found, expected) = (times(&kind), usize::from(is_expected));
-            self.expect(
-                found == expected,
-                key,
-                format_args!("has {found} events {kind}, and its state comes to {expected}"),
-            );
-        }
-    }
-
-    /// A payment's postings are those of its state.
-    fn postings_of(&mut self, key: &[u8], payment: &Payment) -> Result<(), StoreError> {
-        let mut found = Vec::new();
+        let mut postings = Vec::new();
         for entry in self.database.prefix(&keys::postings_of(&payment.id)) {
             let (at, json) = entry?;
-            let postings: Vec<Posting> = codec::parse(&at, &json).unwrap_or_default();
-            found.push(postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect::<Vec<_>>());
+            postings.push(codec::parse(&at, &json).unwrap_or_default());
         }
-        let is_expected = found == expected_postings(payment);
-        self.expect(
-            is_expected,
-            key,
-            format_args!("is {}, and its postings are not those of that", payment.raw_status),
-        );
+        if let Some(fault) = posting_fault(payment, &postings) {
+            self.find(key, fault);
+        }
         Ok(())
     }
 
     /// The postings of a change sum to zero, and their payment exists. Adds them to the derived balances and volumes.
     pub(super) fn posting(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(postings) = self.parse::<Vec<Posting>>(key, value) else { return Ok(()) };
-        let sum: i128 = postings.iter().map(|posting| i128::from(posting.minor)).sum();
-        self.expect(sum == 0, key, format_args!("its postings sum to {sum}, not to zero"));
+        if let Some(fault) = sum_fault(&postings) {
+            self.find(key, fault);
+        }
         let Some(Stored { session, .. }) = self.stored(part(key, 1))? else {
             self.find(key, "belongs to a payment that is not there");
             return Ok(());

@@ -1,0 +1,73 @@
+//! Invariants of what engines store beside a payment's session: its events and postings, responses and claims.
+
+use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
+use serde::Deserialize;
+
+use super::{StoredEvent, stored_event::payment_of};
+use crate::domain::{KeyClaim, StoredResponse, expected_events, expected_postings};
+
+/// Each expected event exists once, and every event is about this payment. Returns the violations.
+pub(super) fn event_faults(payment: &Payment, events: &[StoredEvent]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for data in events.iter().filter_map(|event| event.data.as_ref()) {
+        match payment_of(data) {
+            Err(error) => faults.push(format!("cannot be read: {error}")),
+            Ok(id) if id.as_deref() == Some(payment.id.as_str()) => {}
+            Ok(_) => faults.push("has an event about another payment".to_owned()),
+        }
+    }
+    let times = |kind: &EventKind| events.iter().filter(|event| event.event == *kind).count();
+    for (kind, is_expected) in expected_events(payment) {
+        let (found, expected) = (times(&kind), usize::from(is_expected));
+        if found != expected {
+            faults.push(format!("has {found} events {kind}, and its state comes to {expected}"));
+        }
+    }
+    faults
+}
+
+/// A payment's postings, a list for each change, are those of its state. Returns the violation.
+pub(super) fn posting_fault(payment: &Payment, changes: &[Vec<Posting>]) -> Option<String> {
+    let accounts = |postings: &Vec<Posting>| postings.iter().map(|it| (it.account, i128::from(it.minor))).collect();
+    let found: Vec<Vec<_>> = changes.iter().map(accounts).collect();
+    let is_expected = found == expected_postings(payment);
+    (!is_expected).then(|| format!("is {}, and its postings are not those of that", payment.raw_status))
+}
+
+/// The postings of a change sum to zero. Returns the violation.
+pub(super) fn sum_fault(postings: &[Posting]) -> Option<String> {
+    let sum: i128 = postings.iter().map(|posting| i128::from(posting.minor)).sum();
+    (sum != 0).then(|| format!("its postings sum to {sum}, not to zero"))
+}
+
+/// A claimed key has no response that counts, and the lease ends. Returns the violations.
+pub(super) fn claim_faults(claim: &KeyClaim, responded_at: Option<Timestamp>) -> Vec<&'static str> {
+    let is_answered = responded_at.is_some_and(|at| StoredResponse::is_fresh_at(at, claim.claimed_at));
+    let rules = [
+        (claim.until > claim.claimed_at, "has a lease that ends before it begins"),
+        (!is_answered, "claims a key that has its response"),
+    ];
+    rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
+}
+
+/// What a stored response tells of, by its id.
+pub(super) enum Effect {
+    /// An endpoint, which may have been removed since.
+    Endpoint,
+    Delivery(String),
+    Payment(String),
+}
+
+/// What the body of a stored response tells of; `None` if it does not say.
+pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct BodyHead {
+        id: Option<String>,
+    }
+    let BodyHead { id } = serde_json::from_str(body.as_str())?;
+    Ok(id.map(|id| match id.split_once('_') {
+        Some(("wh", _)) => Effect::Endpoint,
+        Some(("del", _)) => Effect::Delivery(id),
+        _ => Effect::Payment(id),
+    }))
+}

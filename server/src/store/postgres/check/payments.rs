@@ -1,0 +1,90 @@
+//! Payments: their state, their columns, their events and their postings.
+
+use payments_core::Posting;
+use tokio_postgres::Row;
+
+use super::{
+    super::{
+        batch::{PaymentColumns, PaymentRow},
+        load::{parse, payment_row},
+        names,
+        read::field,
+    },
+    Check,
+};
+use crate::{
+    domain::{Session, effects, faults},
+    store::{
+        Result,
+        invariants::{event_faults, posting_fault, sum_fault},
+    },
+};
+
+pub(super) const PAYMENTS: &str = "SELECT p.id, p.body, p.status, p.expires_at, p.check_at, p.needs_settlement, \
+    p.needs_review, p.developer, p.environment, p.version, \
+    EXISTS (SELECT FROM record w WHERE w.kind = 'workspace' AND w.parent = p.developer), \
+    ARRAY(SELECT o.version FROM posting o WHERE o.payment = p.id ORDER BY o.version), \
+    ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
+pub(super) const POSTINGS_OF_NONE: &str = "SELECT o.payment, o.version FROM posting o \
+    WHERE NOT EXISTS (SELECT FROM payment p WHERE p.id = o.payment) ORDER BY o.payment, o.version";
+
+impl Check<'_> {
+    pub(super) fn payment(&mut self, row: &Row) -> Result<()> {
+        let id: &str = field(row, 0)?;
+        let (versions, bodies): (Vec<i64>, Vec<&str>) = (field(row, 11)?, field(row, 12)?);
+        self.checked.payments += 1;
+        self.read(1 + bodies.len());
+        let key = format!("payment/{id}");
+        let Some((_, PaymentRow { session, events, columns })) = self.readable(&key, payment_row(row))? else {
+            return Ok(());
+        };
+        let payment = &session.payment;
+        self.expect(id == payment.id.as_str(), &key, "holds another payment");
+        for fault in faults(&session) {
+            self.find(&key, fault);
+        }
+        let (developer, environment) = names::scope(&session.scope());
+        self.column(&key, "developer", &field(row, 7)?, &&*developer);
+        self.column(&key, "environment", &field(row, 8)?, &environment);
+        self.column(&key, "version", &field(row, 9)?, &session.version.cast_signed());
+        let mut expected = PaymentColumns::default();
+        expected.apply(&effects(None, &session, &[]));
+        self.column(&key, "status", &columns.status, &expected.status);
+        self.column(&key, "expires_at", &columns.expiry, &expected.expiry);
+        self.column(&key, "check_at", &columns.gateway_check, &expected.gateway_check);
+        self.column(&key, "needs_settlement", &columns.manual_settlement, &expected.manual_settlement);
+        self.column(&key, "needs_review", &columns.manual_review, &expected.manual_review);
+        self.expect(field(row, 10)?, &key, "belongs to a developer that is not there");
+        for fault in event_faults(payment, &events) {
+            self.find(&key, fault);
+        }
+        let mut changes = Vec::new();
+        for (version, body) in versions.into_iter().zip(bodies) {
+            changes.push(self.posting(&format!("posting/{id}/{version}"), body, &session)?);
+        }
+        if let Some(fault) = posting_fault(payment, &changes) {
+            self.find(&key, fault);
+        }
+        Ok(())
+    }
+
+    /// The postings of a change sum to zero. Adds them to the derived sums.
+    fn posting(&mut self, key: &str, body: &str, session: &Session) -> Result<Vec<Posting>> {
+        let postings: Vec<Posting> = self.readable(key, parse(key, body))?.unwrap_or_default();
+        if let Some(fault) = sum_fault(&postings) {
+            self.find(key, fault);
+        }
+        let (developer, environment) = names::scope(&session.scope());
+        for (name, minor) in names::money(&effects(None, session, &postings)) {
+            *self.money.entry((developer.clone(), environment.to_owned(), name)).or_default() += minor;
+        }
+        Ok(postings)
+    }
+
+    pub(super) fn posting_of_none(&mut self, row: &Row) -> Result<()> {
+        self.read(1);
+        let (payment, version): (&str, i64) = (field(row, 0)?, field(row, 1)?);
+        self.find(&format!("posting/{payment}/{version}"), "belongs to a payment that is not there");
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! The database as of one moment: one transaction that only reads, while servers go on.
+
+use std::{
+    iter,
+    sync::atomic::{AtomicU32, Ordering},
+    vec,
+};
+
+use payments_core::Posting;
+use tokio::runtime::Handle;
+use tokio_postgres::{Error, Row, types::ToSql};
+
+use super::{
+    OpenError, Target, check,
+    load::{parse, payment_body},
+    read::{delivery, field},
+    schema,
+    session::{Session, describe},
+};
+use crate::{
+    domain::{Outgoing, Session as PaymentSession},
+    store::{Checked, Each, Result, Snapshot, StoreError},
+};
+
+/// How many rows are in memory at a time.
+const PAGE: usize = 128;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// The rows that a check reads.
+const RECORDS: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM endpoint_count) \
+    + (SELECT count(*) FROM payment) + (SELECT count(*) FROM posting) + (SELECT count(*) FROM total) \
+    + (SELECT count(*) FROM idempotency) + (SELECT count(*) FROM pending_event) + (SELECT count(*) FROM delivery) \
+    + (SELECT count(*) FROM redaction) + (SELECT count(*) FROM lease)";
+const SESSIONS: &str = "SELECT id, body FROM payment ORDER BY id";
+const SESSIONS_WITH_POSTINGS: &str = "SELECT p.id, p.body, \
+    ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
+const DELIVERIES: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
+    ORDER BY d.id";
+
+/// A transaction that sees the database as of its beginning. It ends when this is dropped.
+///
+/// It writes nothing, so a standby can serve it, and the connection does not pass the barrier.
+pub(crate) struct PostgresSnapshot {
+    session: Session,
+    /// Runs the connection. The methods wait for it.
+    runtime: Handle,
+    /// How many cursors were made.
+    cursors: AtomicU32,
+}
+
+impl PostgresSnapshot {
+    /// Connects to any host of the target, and begins the transaction.
+    pub(crate) async fn open(target: &Target) -> Result<Self, OpenError> {
+        let unreachable = |error| OpenError::Unreachable(describe(&error));
+        let session = Session::connect_to_any(target).await.map_err(unreachable)?;
+        session.client().batch_execute(BEGIN).await.map_err(unreachable)?;
+        schema::expect(&session, &target.schema).await?;
+        Ok(Self { session, runtime: Handle::current(), cursors: AtomicU32::new(0) })
+    }
+
+    /// Runs a query that returns few rows.
+    pub(super) fn query(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.wait(self.session.query(sql, parameters))
+    }
+
+    /// Runs a query that returns any number of rows, which are read page by page.
+    pub(super) fn rows(&self, sql: &str) -> Result<Rows<'_>> {
+        let cursor = format!("rows_{}", self.cursors.fetch_add(1, Ordering::Relaxed));
+        self.wait(self.session.client().batch_execute(&format!("DECLARE {cursor} NO SCROLL CURSOR FOR {sql}")))?;
+        let next = format!("FETCH {PAGE} FROM {cursor}");
+        Ok(Rows { snapshot: self, next, page: Vec::new().into_iter(), is_last: false })
+    }
+
+    fn each<'s, T: 's>(&'s self, sql: &str, read: fn(&Row) -> Result<T>) -> Each<'s, T> {
+        match self.rows(sql) {
+            Ok(rows) => Box::new(rows.map(move |row| read(&row?))),
+            Err(error) => Box::new(iter::once(Err(error))),
+        }
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T> {
+        self.runtime.block_on(answer).map_err(|error| StoreError::unavailable(describe(&error)))
+    }
+}
+
+/// The rows of a query.
+pub(super) struct Rows<'s> {
+    snapshot: &'s PostgresSnapshot,
+    /// Fetches the next page.
+    next: String,
+    page: vec::IntoIter<Row>,
+    /// Whether no page follows this one.
+    is_last: bool,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        if self.page.as_slice().is_empty() && !self.is_last {
+            let page = self.snapshot.wait(self.snapshot.session.client().query_typed(&self.next, &[]));
+            match page {
+                Ok(page) => (self.is_last, self.page) = (page.len() < PAGE, page.into_iter()),
+                Err(error) => {
+                    self.is_last = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.page.next().map(Ok)
+    }
+}
+
+impl Snapshot for PostgresSnapshot {
+    fn records(&self) -> Result<u64> {
+        let records: i64 = self.query(RECORDS, &[])?.first().map_or(Ok(0), |row| field(row, 0))?;
+        Ok(records.cast_unsigned())
+    }
+
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
+        check::check(self, progress)
+    }
+
+    fn each_session(&self) -> Each<'_, PaymentSession> {
+        self.each(SESSIONS, |row| Ok(payment_body(field(row, 0)?, field(row, 1)?)?.0))
+    }
+
+    fn each_session_with_postings(&self) -> Each<'_, (PaymentSession, Vec<Vec<Posting>>)> {
+        self.each(SESSIONS_WITH_POSTINGS, |row| {
+            let (id, bodies): (&str, Vec<&str>) = (field(row, 0)?, field(row, 2)?);
+            let postings = bodies.into_iter().map(|body| parse(id, body)).collect::<Result<_>>()?;
+            Ok((payment_body(id, field(row, 1)?)?.0, postings))
+        })
+    }
+
+    fn each_delivery(&self) -> Each<'_, Outgoing> {
+        self.each(DELIVERIES, delivery)
+    }
+}

@@ -1,0 +1,44 @@
+//! A whole store as of one moment: what `check` and `export` read.
+
+use payments_core::Posting;
+use serde::Serialize;
+
+use super::StoreError;
+use crate::domain::{Outgoing, Session};
+
+/// Records, one by one.
+pub(crate) type Each<'s, T> = Box<dyn Iterator<Item = Result<T, StoreError>> + 's>;
+
+/// A store as of one moment. Its methods block: call them on a thread that runs no tasks.
+pub(crate) trait Snapshot {
+    /// Counts the records, for a progress bar.
+    fn records(&self) -> Result<u64, StoreError>;
+    /// Checks every record. Calls `progress` with the number of records read.
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError>;
+    /// Every payment with its session, in the order of their ids.
+    fn each_session(&self) -> Each<'_, Session>;
+    /// Every payment with its session and the postings of each of its changes, oldest first, in the order of their ids.
+    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
+    /// Every delivery, in the order of their ids.
+    fn each_delivery(&self) -> Each<'_, Outgoing>;
+}
+
+/// The result of a check.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Checked {
+    /// How many records were read.
+    pub(crate) records: u64,
+    /// How many of them are payments.
+    pub(crate) payments: u64,
+    /// The faults; none in a sound store.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// The record's key, with other bytes than text escaped.
+    pub(crate) record: String,
+    /// What is wrong with it.
+    pub(crate) what: String,
+}
