@@ -62,7 +62,7 @@ pub(super) async fn a_claim_that_takes_over_while_the_old_one_is_dropped_stays(s
         let taking_over = commit(&store, vec![claiming(&text, 2, at(2 * SECOND), at(9 * SECOND))]);
         // Something to do first, so that the two are decided together.
         let (_, taken_over, pruned) = tokio::join!(
-            commit(&store, vec![claiming("busy", 1, at(nth), at(nth))]),
+            commit(&store, vec![claiming("busy", 1, at(nth), at(nth + 1))]),
             taking_over,
             store.prune(Prunable::KeyClaims, at(2 * SECOND), 9),
         );

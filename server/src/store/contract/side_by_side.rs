@@ -73,7 +73,7 @@ struct Side {
     store: Arc<dyn Store>,
     /// Claims and the ends of their leases.
     claims: Vec<(Claim, i64)>,
-    /// The latest time of any claim. A lease that has ended by then may or may not count.
+    /// The latest time of any claim. A lease that has ended by then may or may not count, so no claim is earlier.
     latest: i64,
     /// Every version of every payment.
     sessions: Vec<Vec<Session>>,
@@ -156,10 +156,10 @@ impl Side {
             },
             Step::Claim(queue, server, time) => {
                 let queue = [Queue::FanOut, Queue::Lanes, Queue::Expiry, Queue::GatewayChecks][of(queue)];
-                let claimed = self.store.claim(queue, &lease(server, time * 100), 2).await.unwrap();
-                let works = format!("{:?}", claimed.iter().map(|claim| &claim.work).collect::<Vec<_>>());
                 self.latest = self.latest.max(time * 100);
-                self.claims.extend(claimed.into_iter().map(|claim| (claim, time * 100 + LEASE)));
+                let claimed = self.store.claim(queue, &lease(server, self.latest), 2).await.unwrap();
+                let works = format!("{:?}", claimed.iter().map(|claim| &claim.work).collect::<Vec<_>>());
+                self.claims.extend(claimed.into_iter().map(|claim| (claim, self.latest + LEASE)));
                 works
             }
             Step::Release(nth) => {
@@ -167,15 +167,16 @@ impl Side {
                 format!("{:?}", self.store.release(claim).await.unwrap())
             }
             Step::Renew(nth, time) => {
-                let latest = self.latest;
-                let running = self.claims.iter_mut().rev().nth(of(nth)).filter(|(_, until)| *until > latest);
+                let now = self.latest.max(time * 100);
+                let running = self.claims.iter_mut().rev().nth(of(nth)).filter(|(_, until)| *until > self.latest);
                 let Some((claim, until)) = running else { return String::new() };
-                *until = time * 100 + LEASE;
-                format!("{:?}", self.store.renew(claim, &lease(0, time * 100)).await.unwrap())
+                *until = now + LEASE;
+                format!("{:?}", self.store.renew(claim, &lease(0, now)).await.unwrap())
             }
             Step::Finish(nth) => self.finish(of(nth)).await,
             Step::Prune(what, time, at_most) => {
-                self.latest = self.latest.max(time * 100);
+                // Engines drop ended leases with old claims on keys.
+                self.latest = if what == 1 { self.latest.max(time * 100) } else { self.latest };
                 let what = [Prunable::StoredResponses, Prunable::KeyClaims, Prunable::DeliveryBodies][of(what)];
                 format!("{:?}", self.store.prune(what, at(time * 100), at_most).await.unwrap())
             }
