@@ -61,7 +61,7 @@ pub(super) struct Writer {
     connection: Option<Connected>,
     /// The connection that is being made. It may wait for a standby for longer than a batch waits for it; a second one would
     /// only wait behind it.
-    connecting: Option<AbortOnDropHandle<Result<(Connected, i64, Backend), Error>>>,
+    connecting: Option<AbortOnDropHandle<NewConnection>>,
     /// The backend of the last connection, which may still have a transaction under way.
     last_backend: Option<Backend>,
 }
@@ -70,6 +70,9 @@ struct Connected {
     session: Session,
     statements: Statements,
 }
+
+/// A new connection, the number of the last committed batch, and the connection's backend.
+type NewConnection = Result<(Connected, i64, Backend), Error>;
 
 /// Why a try of a batch failed.
 enum Failed {
@@ -264,11 +267,7 @@ async fn roll_back(session: &Session) -> bool {
     rolled_back.is_some_and(|outcome| outcome.is_ok()) && !session.is_closed()
 }
 
-async fn connect_once(
-    target: Target,
-    id: [u8; 16],
-    last_backend: Option<Backend>,
-) -> Result<(Connected, i64, Backend), Error> {
+async fn connect_once(target: Target, id: [u8; 16], last_backend: Option<Backend>) -> NewConnection {
     let session = Session::connect(&target).await?;
     if let Some(backend) = &last_backend {
         session.end_backend(backend).await?;
