@@ -81,10 +81,11 @@ async fn kill_under_load(engine: Engine) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
         let open = |number| shop(http.clone(), server.url.clone(), number, Arc::clone(&stop), Arc::clone(&made));
         let shops: Vec<_> = (0..8).map(|number| tokio::spawn(open(number))).collect();
-        // Each kill comes at another time within the first half second of load.
-        // A database first prepares the new connections.
-        let ready = if engine == Engine::Postgres { 700 } else { 30 };
-        tokio::time::sleep(Duration::from_millis(ready + (kill * 97) % 450)).await;
+        // Each kill comes at another time within the first half second after the first answers: a server on a database first
+        // prepares its new connections.
+        let begun = made.load(Ordering::Relaxed);
+        eventually("the first answers", async || (made.load(Ordering::Relaxed) > begun + 8).then_some(())).await;
+        tokio::time::sleep(Duration::from_millis((kill * 97) % 450)).await;
         server.kill();
         stop.store(true, Ordering::Relaxed);
         for shop in shops {

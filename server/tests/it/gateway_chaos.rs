@@ -134,12 +134,6 @@ async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
     play(Engine::Directory).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes on a busy machine, and was not yet seen to end"]
-async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes_on_postgresql() {
-    play(Engine::Postgres).await;
-}
-
 async fn play(engine: Engine) {
     let settings = "gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0";
     let mut live = Live::start_on(engine, settings, &[]).await;
