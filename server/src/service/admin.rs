@@ -125,7 +125,9 @@ impl Service {
                 AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {
-                let backups = self.store.backups().ok_or("this store does not support backups")?;
+                let backups = self.store.backups().ok_or(
+                    "this command copies a directory; back up a database with its own tools, such as pg_basebackup",
+                )?;
                 AdminReply::BackedUp(backups.back_up(directory).await?)
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
