@@ -32,6 +32,9 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
                         SET idle_in_transaction_session_timeout = '5s'; \
                         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
+/// The statements of a server find their rows by key. A plan that is kept for all arrays does not know how few they are, and would
+/// read whole tables to join them.
+const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 /// How long an answer of the database may take.
 const ANSWER: Duration = Duration::from_secs(10);
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
@@ -50,7 +53,9 @@ pub(super) struct Session {
 impl Session {
     /// Connects and sets up the connection, without the barrier.
     pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
-        Self::connect_by(&target.for_writing(), target).await
+        let session = Self::connect_by(&target.for_writing(), target).await?;
+        session.client.batch_execute(BY_KEY).await?;
+        Ok(session)
     }
 
     /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
