@@ -9,6 +9,7 @@ mod batch;
 mod check;
 mod claims;
 mod clock;
+mod earlier_batches;
 mod key_cache;
 mod load;
 mod names;

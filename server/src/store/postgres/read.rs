@@ -1,13 +1,10 @@
 //! Reads records. Each verb is one statement, and a statement sees one moment.
 
-use std::time::Duration;
-
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
     Payment, PaymentId, Status, Timestamp, WebhookId,
 };
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep};
 use tokio_postgres::{
     Row,
     types::{FromSql, ToSql},
@@ -28,21 +25,26 @@ use crate::{
 };
 
 const RECORD: &str = "SELECT body FROM record WHERE kind = $1 AND id = $2";
-const RECORDS: &str = "SELECT body, id FROM record WHERE kind = $1 AND ($2::text IS NULL OR parent = $2) \
-    AND id > $3 ORDER BY id LIMIT $4";
+const RECORDS: &str = "SELECT body, id FROM record WHERE kind = $1 ORDER BY id";
+const RECORDS_OF: &str = "SELECT body, id FROM record WHERE kind = $1 AND parent = $2 AND id > $3 ORDER BY id LIMIT $4";
 const SESSION: &str = "SELECT body FROM payment WHERE id = $1";
 const SETTLEMENTS: &str = "SELECT id, body FROM payment WHERE needs_settlement ORDER BY id";
 const REVIEWS: &str = "SELECT id, body FROM payment WHERE needs_review ORDER BY id";
-/// Entries that a page passes over are counted in the index; only the rows that it shows are read.
-const PAYMENTS: &str = "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment WHERE developer = $1 \
-    AND environment = $2 ORDER BY id DESC OFFSET $4 LIMIT $5) k JOIN payment p USING (id)) \
-    SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
-    WHERE developer = $1 AND environment = $2 AND name = $3";
-const PAYMENTS_BY_STATUS: &str = "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment \
-    WHERE developer = $1 AND environment = $2 AND status = $6 ORDER BY id DESC OFFSET $4 LIMIT $5) k \
-    JOIN payment p USING (id)) \
-    SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
-    WHERE developer = $1 AND environment = $2 AND name = $3";
+/// A page of payments, of all or of those that a condition selects, and how many there are. Entries that a page passes over are
+/// counted in the index; only the rows that it shows are read.
+macro_rules! payments {
+    ($condition:literal) => {
+        concat!(
+            "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment WHERE developer = $1 AND environment = $2",
+            $condition,
+            " ORDER BY id DESC OFFSET $4 LIMIT $5) k JOIN payment p USING (id)) \
+             SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
+             WHERE developer = $1 AND environment = $2 AND name = $3"
+        )
+    };
+}
+const PAYMENTS: &str = payments!("");
+const PAYMENTS_BY_STATUS: &str = payments!(" AND status = $6");
 const SUMS: &str = "SELECT name, sum(value)::text FROM total WHERE developer = $1 AND environment = $2 \
     AND name = ANY($3) GROUP BY name";
 const STATUS_SUMS: &str = "SELECT environment, name, sum(value)::bigint FROM total WHERE name LIKE 'payments/%' \
@@ -54,20 +56,25 @@ const PENDING_EVENT: &str = "SELECT e.payment, e.after, p.body FROM pending_even
     LEFT JOIN payment p ON p.id = e.payment WHERE e.id = $1";
 const DELIVERY: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
     WHERE d.id = $1";
-const DELIVERIES: &str = "WITH shown AS (SELECT d.id, d.body, p.body AS payment FROM delivery d \
-    LEFT JOIN payment p ON p.id = d.payment WHERE d.developer = $1 AND d.environment = $2 \
-    AND ($6::text IS NULL OR d.endpoint = $6) ORDER BY d.id DESC OFFSET $4 LIMIT $5), \
-    counted AS (SELECT coalesce(sum(value), 0)::bigint AS total FROM total WHERE developer = $1 \
-    AND environment = $2 AND name = $3) \
-    SELECT s.id, s.body, s.payment, c.total FROM counted c LEFT JOIN shown s ON true ORDER BY s.id DESC";
+/// A page of deliveries, of all or of those that a condition on `d` selects, and how many there are.
+macro_rules! deliveries {
+    ($condition:literal) => {
+        concat!(
+            "WITH shown AS (SELECT d.id, d.body, p.body AS payment FROM (SELECT d.id FROM delivery d \
+             WHERE d.developer = $1 AND d.environment = $2",
+            $condition,
+            " ORDER BY d.id DESC OFFSET $4 LIMIT $5) k JOIN delivery d USING (id) \
+             LEFT JOIN payment p ON p.id = d.payment), \
+             counted AS (SELECT coalesce(sum(value), 0)::bigint AS total FROM total WHERE developer = $1 \
+             AND environment = $2 AND name = $3) \
+             SELECT s.id, s.body, s.payment, c.total FROM counted c LEFT JOIN shown s ON true ORDER BY s.id DESC"
+        )
+    };
+}
+const DELIVERIES: &str = deliveries!("");
+const DELIVERIES_TO: &str = deliveries!(" AND d.endpoint = $6");
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
 const OLDEST_PENDING: &str = "SELECT min(id), count(*) FROM delivery WHERE is_pending";
-
-/// The number of the next transaction, and of the oldest one under way.
-const TRANSACTIONS: &str = "SELECT pg_snapshot_xmax(s)::text::bigint, pg_snapshot_xmin(s)::text::bigint \
-                            FROM pg_current_snapshot() s";
-/// How long an added endpoint waits for transactions that may not have seen it.
-const EARLIER_BATCHES: Duration = Duration::from_secs(2);
 
 /// A field of a row.
 pub(super) fn field<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
@@ -99,54 +106,30 @@ fn event_of(event: &EventId, id: &str, body: &str) -> Result<Option<(Session, St
 }
 
 impl PostgresStore {
-    /// Waits until the transactions that are under way now have ended. An event is pending if its scope has an endpoint when
-    /// its change commits, and a batch that is under way may have counted the endpoints before one was added.
-    pub(super) async fn wait_for_earlier_batches(&self) -> Result<()> {
-        let begun = Instant::now();
-        let mut next = None;
-        loop {
-            let row = self.readers.one(TRANSACTIONS, &[]).await?;
-            let row = row.ok_or_else(|| StoreError::unavailable("the database returned no row"))?;
-            let (now_next, oldest): (i64, i64) = (field(&row, 0)?, field(&row, 1)?);
-            let next = *next.get_or_insert(now_next);
-            if oldest >= next {
-                return Ok(());
-            }
-            if begun.elapsed() > EARLIER_BATCHES {
-                tracing::warn!("a transaction stays open; payments of this moment may not reach the new endpoint");
-                return Ok(());
-            }
-            sleep(Duration::from_millis(2)).await;
-        }
-    }
-
     pub(super) async fn record<T: DeserializeOwned>(&self, kind: Kind, id: &str) -> Result<Option<T>> {
         let row = self.readers.one(RECORD, &[&kind.as_str(), &id]).await?;
         row.map(|row| parse(id, field(&row, 0)?)).transpose()
     }
 
-    /// Records with their ids, in the order of the ids after `after`.
-    pub(super) async fn records<T: DeserializeOwned>(
+    /// A parent's records, in the order of their ids after `after`.
+    pub(super) async fn records_of<T: DeserializeOwned>(
         &self,
         kind: Kind,
-        parent: Option<&str>,
+        parent: &str,
         after: &str,
         at_most: usize,
-    ) -> Result<Vec<(String, T)>> {
+    ) -> Result<Vec<T>> {
         let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let rows = self.readers.query(RECORDS, &[&kind.as_str(), &parent, &after, &limit]).await?;
-        let record = |row: &Row| {
-            let id: String = field(row, 1)?;
-            Ok((id.clone(), parse(&id, field(row, 0)?)?))
-        };
-        rows.iter().map(record).collect()
+        let rows = self.readers.query(RECORDS_OF, &[&kind.as_str(), &parent, &after, &limit]).await?;
+        rows.iter().map(|row| parse(field(row, 1)?, field(row, 0)?)).collect()
     }
 
     pub(super) async fn key_records(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
-        for (id, key) in self.records(Kind::ApiKey, None, "", usize::MAX).await? {
-            let hash = hex::decode(&id).ok().and_then(|hash| hash.try_into().ok());
-            keys.extend(hash.map(|hash| (KeyHash(hash), key)));
+        for row in self.readers.query(RECORDS, &[&Kind::ApiKey.as_str()]).await? {
+            let id: &str = field(&row, 1)?;
+            let Some(hash) = hex::decode(id).ok().and_then(|hash| hash.try_into().ok()) else { continue };
+            keys.push((KeyHash(hash), parse(id, field(&row, 0)?)?));
         }
         keys.sort_by(|(_, one), (_, other)| (&one.workspace_id, &one.id).cmp(&(&other.workspace_id, &other.id)));
         Ok(keys)
@@ -157,8 +140,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn workspace_record_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
-        let found = self.records(Kind::Workspace, Some(developer.as_str()), "", 1).await?;
-        Ok(found.into_iter().next().map(|(_, workspace)| workspace))
+        Ok(self.records_of(Kind::Workspace, developer.as_str(), "", 1).await?.pop())
     }
 
     pub(super) async fn token_record(&self, name: &str) -> Result<Option<StoredToken>> {
@@ -172,8 +154,7 @@ impl PostgresStore {
         at_most: usize,
     ) -> Result<Vec<Endpoint>> {
         let after = after.map_or("", WebhookId::as_str);
-        let found = self.records(Kind::Endpoint, Some(&names::endpoints_of(scope)), after, at_most).await?;
-        Ok(found.into_iter().map(|(_, endpoint)| endpoint).collect())
+        self.records_of(Kind::Endpoint, &names::endpoints_of(scope), after, at_most).await
     }
 
     pub(super) async fn totals_of(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
@@ -281,8 +262,12 @@ impl PostgresStore {
         let (developer, environment) = names::scope(scope);
         let (skipped, limit) = places(page);
         let name = to.map_or_else(|| names::DELIVERIES.to_owned(), names::deliveries_to);
-        let to = to.map(WebhookId::as_str);
-        let rows = self.readers.query(DELIVERIES, &[&developer, &environment, &name, &skipped, &limit, &to]).await?;
+        let endpoint = to.map(WebhookId::as_str).unwrap_or_default();
+        let common: [&(dyn ToSql + Sync); 6] = [&developer, &environment, &name, &skipped, &limit, &endpoint];
+        let rows = match to {
+            None => self.readers.query(DELIVERIES, &common[..5]).await?,
+            Some(_) => self.readers.query(DELIVERIES_TO, &common).await?,
+        };
         let total: i64 = rows.first().map_or(Ok(0), |row| field(row, 3))?;
         let mut items = Vec::new();
         for row in &rows {

@@ -34,7 +34,7 @@ impl Store for PostgresStore {
         let committed = outcome.await.map_err(|_| StoreError::Stopped)?;
         changed.iter().for_each(|hash| self.keys.remove(hash));
         if adds_endpoint && committed.is_ok() {
-            self.wait_for_earlier_batches().await?;
+            self.wait_for_earlier_batches().await;
         }
         committed
     }
@@ -92,8 +92,7 @@ impl Store for PostgresStore {
     }
 
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
-        let apps = self.records(Kind::App, Some(developer.as_str()), "", usize::MAX).await?;
-        Ok(apps.into_iter().map(|(_, app)| app).collect())
+        self.records_of(Kind::App, developer.as_str(), "", usize::MAX).await
     }
 
     async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
