@@ -83,7 +83,7 @@ impl Target {
 
     /// Whether a URL holds a password.
     pub(crate) fn has_password(url: &str) -> bool {
-        url.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
+        own_parameters(url).0.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
     }
 
     /// The way to the one of several hosts that accepts writes, whatever the URL asks for.
@@ -168,6 +168,15 @@ mod tests {
         let missing =
             Target::new(&"postgres://one/shop?sslrootcert=/nowhere.pem".into(), None).err().unwrap().to_string();
         assert!(missing.contains("/nowhere.pem"), "{missing}");
+    }
+
+    #[test]
+    fn a_password_is_found_in_every_form_of_a_url() {
+        for url in ["postgres://me:hush@one/shop", "postgres://me:hush@one/shop?sslmode=verify-full&sslrootcert=/ca.pem"] {
+            assert!(Target::has_password(url), "{url}");
+        }
+        assert!(Target::has_password("postgres://one/shop?user=me&password=hush"));
+        assert!(!Target::has_password("postgres://me@one/shop?sslmode=verify-full"));
     }
 
     #[test]
