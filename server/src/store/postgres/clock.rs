@@ -14,59 +14,64 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{PostgresStore, read::field};
 use crate::{ambient::Ambient, store::Result};
 
-/// How often the clocks are compared.
+/// How often the database is asked.
 const EVERY: Duration = Duration::from_secs(10);
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Tells the database's time by this machine's clock and the difference between the two.
+/// Tells the database's time, which it asks for now and then. Between two answers it counts by this machine's monotonic clock, so
+/// a step of the machine's own time changes nothing.
 pub(crate) struct DatabaseClock {
-    own: Arc<dyn Ambient>,
-    /// How many milliseconds the database's clock is ahead.
-    ahead: AtomicI64,
+    random: Arc<dyn Ambient>,
+    begun: Instant,
+    /// The database's time when this began, in milliseconds since 1970.
+    there: AtomicI64,
 }
 
 impl Ambient for DatabaseClock {
     fn now(&self) -> Timestamp {
-        let own = self.own.now();
-        let millis = own.as_millis().saturating_add(self.ahead.load(Ordering::Relaxed));
-        Timestamp::from_millis(millis).unwrap_or(own)
+        let millis = self.there.load(Ordering::Relaxed).saturating_add(self.elapsed());
+        Timestamp::from_millis(millis).unwrap_or_else(|_| self.random.now())
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        self.own.fill_random(bytes);
+        self.random.fill_random(bytes);
     }
 }
 
 impl DatabaseClock {
-    /// Compares the clocks.
+    /// Asks the database for its time.
     pub(crate) async fn new(store: &PostgresStore) -> Result<Arc<Self>> {
-        let clock = Arc::new(Self { own: Arc::clone(&store.ambient), ahead: 0.into() });
-        clock.compare(store).await?;
+        let there = store.ambient.now().as_millis();
+        let clock = Arc::new(Self { random: Arc::clone(&store.ambient), begun: Instant::now(), there: there.into() });
+        clock.ask(store).await?;
         Ok(clock)
     }
 
-    /// Compares the clocks again and again.
+    /// Asks again and again.
     pub(crate) async fn follow(self: Arc<Self>, store: Arc<PostgresStore>) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.compare(&store).await {
-                tracing::warn!(%error, "the database's clock cannot be read; this server's own counts until it can");
+            if let Err(error) = self.ask(&store).await {
+                tracing::warn!(%error, "the database's clock cannot be read; this server counts on until it can");
             }
         }
     }
 
-    async fn compare(&self, store: &PostgresStore) -> Result<()> {
-        let begun = Instant::now();
-        let row = store.readers.one(CLOCK, &[]).await?;
-        // The database read its clock about half-way between the question and the answer.
-        let half = i64::try_from(begun.elapsed().as_millis() / 2).unwrap_or_default();
-        if let Some(row) = row {
+    async fn ask(&self, store: &PostgresStore) -> Result<()> {
+        let asked = self.elapsed();
+        if let Some(row) = store.readers.one(CLOCK, &[]).await? {
             let there: i64 = field(&row, 0)?;
-            self.ahead.store(there + half - self.own.now().as_millis(), Ordering::Relaxed);
+            // The database read its clock about half-way between the question and the answer.
+            self.there.store(there - (asked + self.elapsed()) / 2, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Milliseconds since this began.
+    fn elapsed(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 }
 
