@@ -10,10 +10,13 @@ use crate::store::{Claim, Lease, Queue, Result, StoreError};
 /// lost is sent again with the same epoch, and claims the same work again.
 macro_rules! claim {
     ($due:literal, $queue:literal, $order:literal) => {
+        claim!("", $due, $queue, $order)
+    };
+    ($before:literal, $due:literal, $queue:literal, $order:literal) => {
         concat!(
-            "WITH RECURSIVE lanes AS ((SELECT endpoint FROM delivery WHERE is_pending ORDER BY endpoint LIMIT 1) \
-             UNION ALL SELECT (SELECT endpoint FROM delivery WHERE is_pending AND endpoint > lanes.endpoint \
-             ORDER BY endpoint LIMIT 1) FROM lanes WHERE endpoint IS NOT NULL), due AS (",
+            "WITH RECURSIVE ",
+            $before,
+            "due AS (",
             $due,
             " AND NOT EXISTS (SELECT FROM lease l WHERE l.queue = '",
             $queue,
@@ -39,8 +42,12 @@ const FAN_OUT: &str = claim!(
     "fan-out",
     "work"
 );
+/// Steps from each endpoint with pending deliveries to the next one in the index.
 const LANES: &str = claim!(
-    "SELECT work FROM (SELECT endpoint AS work FROM lanes) d WHERE work IS NOT NULL AND $1::bigint IS NOT NULL",
+    "lanes AS ((SELECT endpoint FROM delivery WHERE is_pending ORDER BY endpoint LIMIT 1) \
+     UNION ALL SELECT (SELECT endpoint FROM delivery WHERE is_pending AND endpoint > lanes.endpoint \
+     ORDER BY endpoint LIMIT 1) FROM lanes WHERE endpoint IS NOT NULL), ",
+    "SELECT work FROM (SELECT endpoint AS work FROM lanes) d WHERE work IS NOT NULL",
     "lane",
     "work"
 );
