@@ -26,14 +26,15 @@ const KEY_CLAIMS: &str = "WITH old AS (SELECT developer, environment, digest, re
     AND o.response IS NOT NULL RETURNING 1) \
     SELECT (SELECT count(*) FROM dropped) + (SELECT count(*) FROM answered)";
 /// Leases that nobody took over, and rows of connections that ended without removing them.
-const LEFT_BEHIND: &str = "WITH ended AS (DELETE FROM lease WHERE until < $1 RETURNING 1) \
-    DELETE FROM connection WHERE seen_at < now() - interval '7 days' AND (SELECT count(*) FROM ended) >= 0";
+const LEFT_BEHIND: &str = "WITH ended AS (DELETE FROM lease WHERE until < $1) \
+    DELETE FROM connection WHERE seen_at < now() - interval '7 days'";
 const NEXT_DELIVERIES: &str = "SELECT d.id, d.body, p.body, d.is_pending FROM delivery d \
     LEFT JOIN payment p ON p.id = d.payment WHERE d.id > coalesce((SELECT up_to FROM redaction), '') \
     ORDER BY d.id LIMIT $1 FOR UPDATE OF d";
 const REDACT: &str = "UPDATE delivery d SET body = k.body FROM unnest($1::text[], $2::text[]) k (id, body) \
     WHERE d.id = k.id";
-const REDACTED: &str = "INSERT INTO redaction (up_to) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET up_to = $1";
+const REDACTED: &str = "INSERT INTO redaction (up_to) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET \
+    up_to = greatest(redaction.up_to, $1)";
 
 impl PostgresStore {
     pub(super) async fn prune_older(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
