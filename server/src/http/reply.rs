@@ -129,7 +129,7 @@ impl From<Refused> for Problem {
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) | Refused::Gateway(GatewayError::Refused { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Refused::Gateway(_) | Refused::KeyInProgress | Refused::TooManyEffects { .. } => {
+            Refused::Gateway(_) | Refused::KeyInProgress | Refused::TooManyEffects { .. } | Refused::OutcomeUnknown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Refused::Unavailable(cause) => {

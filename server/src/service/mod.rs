@@ -137,6 +137,9 @@ pub(crate) enum Refused {
     /// A concurrent change was committed first. Use cases retry, so callers do not see this.
     #[error("the payment has changed meanwhile; try again")]
     Conflict,
+    /// The database went away during the commit.
+    #[error("the server lost its database while it saved this; send the request again, with the same Idempotency-Key")]
+    OutcomeUnknown,
     /// The store cannot answer now.
     #[error("the server cannot reach its store; try again in a moment")]
     Unavailable(#[from] StoreError),
@@ -152,6 +155,7 @@ impl From<serde_json::Error> for Refused {
 impl From<CommitError> for Refused {
     fn from(error: CommitError) -> Self {
         match error {
+            CommitError::Store(StoreError::Unknown) => Self::OutcomeUnknown,
             CommitError::Store(error) => Self::Unavailable(error),
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
             CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyInProgress,
