@@ -11,7 +11,8 @@ macro_rules! statements {
 
         impl Statements {
             pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
-                Ok(Self { $( $name: client.prepare($sql).await?, )* })
+                let ($( $name, )*) = tokio::try_join!($( client.prepare($sql), )*)?;
+                Ok(Self { $( $name, )* })
             }
         }
     };
