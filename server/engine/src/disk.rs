@@ -1,8 +1,7 @@
 //! The seam between the engine and its file system.
 //!
 //! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] hands each to the
-//! operating system. Only sled opens its files by itself;
-//! so a disk also says what keeps the records of a tree.
+//! operating system. Only sled opens its files by itself, so a disk also says what keeps the records of a tree.
 
 use std::{
     ffi::OsString,
