@@ -23,11 +23,11 @@ pub(super) async fn answer(found: Found, mut request: Request) -> Response {
     let page_headers = matches!(found.route.access, Access::Page(_)).then(|| request.headers.clone());
     let (verdict, handling) = match found.route.access {
         Access::Keyed(handle) => match authenticate(&server.service, &request.headers).await {
-            Ok(caller) => (server.limits.take_key(&caller.id), handle(caller, request)),
+            Ok(caller) => (server.limits.take_key(&caller.id).await, handle(caller, request)),
             // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
         },
-        Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client), handle(request)),
+        Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client).await, handle(request)),
         Access::Unlimited(handle) => (Verdict::UNLIMITED, handle(request)),
     };
     let outcome = match (verdict.retry_after(), found.allow) {

@@ -3,9 +3,10 @@
 //! A window starts with the first request and lasts a minute (API specification, "Limits").
 
 use std::{
+    fmt::Display,
     hash::Hash,
     net::IpAddr,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use payments_core::KeyId;
@@ -18,8 +19,10 @@ use warp::{
 
 use super::{
     client_address::{TrustedProxies, network_of},
-    windows::Windows,
+    shared_windows::{Local, SharedWindows, lock},
+    windows::{Taken, Windows},
 };
+use crate::store::Store;
 
 /// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 25 MB.
 const MAX_WINDOWS: usize = 200_000;
@@ -38,9 +41,17 @@ impl RateLimits {
         Self { keys: Limit::new(per_key, evicted), addresses: Limit::new(per_address, evicted), proxies }
     }
 
+    /// Keeps the limits together with the other servers on a store, if it may have others.
+    pub(crate) fn share(&mut self, store: &Arc<dyn Store>) {
+        if store.request_counts().is_some() {
+            self.keys.share("key", store);
+            self.addresses.share("address", store);
+        }
+    }
+
     /// Counts a request for a key.
-    pub(super) fn take_key(&self, key: &KeyId) -> Verdict {
-        self.keys.take(key.clone(), Instant::now())
+    pub(super) async fn take_key(&self, key: &KeyId) -> Verdict {
+        self.keys.take(key.clone()).await
     }
 
     /// Returns the client's address, or IPv6 network, that a request counts for.
@@ -49,8 +60,8 @@ impl RateLimits {
     }
 
     /// Counts a request for the result of [`client`](Self::client).
-    pub(super) fn take_client(&self, client: IpAddr) -> Verdict {
-        self.addresses.take(client, Instant::now())
+    pub(super) async fn take_client(&self, client: IpAddr) -> Verdict {
+        self.addresses.take(client).await
     }
 }
 
@@ -91,21 +102,33 @@ impl Verdict {
 /// The rate limit for one kind of key.
 struct Limit<K> {
     per_window: u32,
-    windows: Mutex<Windows<K>>,
+    windows: Local<K>,
+    shared: Option<SharedWindows<K>>,
     evicted: Counter,
 }
 
-impl<K: Hash + Eq + Clone> Limit<K> {
+impl<K: Hash + Ord + Clone + Display + Send + 'static> Limit<K> {
     fn new(per_window: u32, evicted: &Counter) -> Self {
-        Self { per_window, windows: Mutex::new(Windows::new(per_window, MAX_WINDOWS)), evicted: evicted.clone() }
+        let windows = Arc::new(Mutex::new(Windows::new(per_window, MAX_WINDOWS)));
+        Self { per_window, windows, shared: None, evicted: evicted.clone() }
     }
 
-    fn take(&self, key: K, now: Instant) -> Verdict {
+    fn share(&mut self, kind: &'static str, store: &Arc<dyn Store>) {
+        self.shared = Some(SharedWindows::new(kind, self.per_window, Arc::clone(&self.windows), Arc::clone(store)));
+    }
+
+    async fn take(&self, key: K) -> Verdict {
         if self.per_window == 0 {
-            return Verdict(None);
+            return Verdict::UNLIMITED;
         }
-        // No code panics while it holds the lock.
-        let taken = self.windows.lock().unwrap_or_else(PoisonError::into_inner).take(key, now);
+        let together = match &self.shared {
+            Some(shared) => shared.take(&self.windows, &key, Instant::now()).await,
+            None => None,
+        };
+        self.verdict(together.unwrap_or_else(|| lock(&self.windows).take(key, Instant::now())))
+    }
+
+    fn verdict(&self, taken: Taken) -> Verdict {
         if taken.evicted {
             self.evicted.inc();
         }
@@ -125,8 +148,17 @@ mod tests {
 
     use super::*;
 
-    fn limit(per_window: u32) -> Limit<&'static str> {
-        Limit::new(per_window, &Counter::default())
+    struct At(Limit<&'static str>);
+
+    impl At {
+        fn take(&self, key: &'static str, now: Instant) -> Verdict {
+            let taken = lock(&self.0.windows).take(key, now);
+            self.0.verdict(taken)
+        }
+    }
+
+    fn limit(per_window: u32) -> At {
+        At(Limit::new(per_window, &Counter::default()))
     }
 
     fn counted(limit: u32, remaining: u32, retry_after: Option<u64>) -> Verdict {
@@ -153,21 +185,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn zero_is_no_limit() {
-        let windows = limit(0);
-        assert!((0..1000).all(|_| windows.take("a", Instant::now()) == Verdict(None)));
+    #[tokio::test]
+    async fn zero_is_no_limit() {
+        let windows = limit(0).0;
+        for _ in 0..1000 {
+            assert_eq!(windows.take("a").await, Verdict(None));
+        }
     }
 
-    #[test]
-    fn an_ipv6_64_network_counts_as_one_and_a_mapped_address_as_ipv4() {
+    #[tokio::test]
+    async fn an_ipv6_64_network_counts_as_one_and_a_mapped_address_as_ipv4() {
         let limits = RateLimits::new(0, 1, TrustedProxies::default(), &Counter::default());
         let client = |text: &str| limits.client(text.parse().unwrap(), &HeaderMap::new());
-        let refused = |text: &str| limits.take_client(client(text)).retry_after().is_some();
-        assert!(!refused("2001:db8:1:2::1"));
-        assert!(refused("2001:db8:1:2:ffff::9"));
-        assert!(!refused("2001:db8:1:3::1"));
-        assert!(!refused("192.0.2.1"));
-        assert!(refused("::ffff:192.0.2.1"));
+        for (text, is_refused) in [
+            ("2001:db8:1:2::1", false),
+            ("2001:db8:1:2:ffff::9", true),
+            ("2001:db8:1:3::1", false),
+            ("192.0.2.1", false),
+            ("::ffff:192.0.2.1", true),
+        ] {
+            assert_eq!(limits.take_client(client(text)).await.retry_after().is_some(), is_refused, "{text}");
+        }
     }
 }

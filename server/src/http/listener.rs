@@ -163,14 +163,17 @@ impl Edge {
             self.metrics.panics.inc();
             span.in_scope(|| Problem::internal("the handler panicked").into_response())
         });
-        let verdict = response.extensions_mut().remove::<Verdict>().unwrap_or_else(|| {
-            // Not counted yet, because the path or the key is unknown.
-            let verdict = self.limits.take_client(client);
-            if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
-                response = Problem::too_many_requests(seconds).into_response();
+        let verdict = match response.extensions_mut().remove::<Verdict>() {
+            Some(verdict) => verdict,
+            None => {
+                // Not counted yet, because the path or the key is unknown.
+                let verdict = self.limits.take_client(client).await;
+                if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
+                    response = Problem::too_many_requests(seconds).into_response();
+                }
+                verdict
             }
-            verdict
-        });
+        };
         verdict.write(&mut response);
         let (status, took) = (response.status().as_u16(), begun.elapsed());
         self.metrics.answered(route, method.as_str(), status, took);

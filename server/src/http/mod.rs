@@ -27,6 +27,7 @@ mod request;
 mod route;
 mod routes;
 mod server;
+mod shared_windows;
 mod webhooks;
 mod windows;
 

@@ -11,15 +11,15 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How long a window lasts.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+use crate::store::{WINDOW, WindowId};
+
 /// Maximum number of expired windows that one request removes. Two, because a request adds at most one.
 const EXPIRED_PER_TAKE: usize = 2;
 
 /// The windows of one kind of key.
 pub(super) struct Windows<K> {
     /// Requests per key and window.
-    limit: u32,
+    pub(super) limit: u32,
     /// Maximum number of windows.
     capacity: usize,
     by_key: HashMap<K, Window>,
@@ -28,10 +28,24 @@ pub(super) struct Windows<K> {
     oldest_first: VecDeque<(Instant, K)>,
 }
 
-#[derive(Clone, Copy)]
-struct Window {
-    begun: Instant,
-    used: u32,
+/// The requests of a key in one minute.
+pub(super) struct Window {
+    pub(super) begun: Instant,
+    /// Admitted requests, as far as this server knows.
+    pub(super) used: u32,
+    /// What the servers of a store share of it.
+    pub(super) shared: Shared,
+}
+
+/// The part of a window that this server and the others tell each other.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The window of all servers, once this one knows it.
+    pub(super) id: Option<WindowId>,
+    /// Requests that this server admitted since its last report.
+    pub(super) unreported: u32,
+    /// Requests in a report that is not answered yet.
+    pub(super) in_report: u32,
 }
 
 /// The outcome of counting one request.
@@ -48,6 +62,18 @@ pub(super) struct Taken {
     pub(super) examined: usize,
 }
 
+impl Taken {
+    pub(super) fn of(remaining: Option<u32>, left: Duration, evicted: bool) -> Self {
+        Self {
+            remaining,
+            left,
+            evicted,
+            #[cfg(test)]
+            examined: 0,
+        }
+    }
+}
+
 impl<K: Hash + Eq + Clone> Windows<K> {
     /// Allows `limit` requests per key and window, in at most `capacity` windows.
     pub(super) fn new(limit: u32, capacity: usize) -> Self {
@@ -58,27 +84,41 @@ impl<K: Hash + Eq + Clone> Windows<K> {
     pub(super) fn take(&mut self, key: K, now: Instant) -> Taken {
         #[cfg_attr(not(test), expect(unused_variables, reason = "tests bound it"))]
         let examined = self.remove_expired(now);
-        let running = self.by_key.get(&key).copied().filter(|window| !is_over(window.begun, now));
-        let (mut window, evicted) = match running {
-            Some(window) => (window, false),
-            None => (Window { begun: now, used: 0 }, self.enqueue(key.clone(), now)),
-        };
-        let remaining = self.limit.checked_sub(window.used + 1);
+        let limit = self.limit;
+        let (window, evicted) = self.running(key, now);
+        let remaining = limit.checked_sub(window.used + 1);
         if remaining.is_some() {
             window.used += 1;
         }
-        self.by_key.insert(key, window);
+        let left = WINDOW.saturating_sub(now.duration_since(window.begun));
         Taken {
-            remaining,
-            left: WINDOW.saturating_sub(now.duration_since(window.begun)),
-            evicted,
             #[cfg(test)]
             examined,
+            ..Taken::of(remaining, left, evicted)
         }
     }
 
+    /// The key's running window, which begins now if there was none. Also returns whether it evicted an unexpired one.
+    pub(super) fn running(&mut self, key: K, now: Instant) -> (&mut Window, bool) {
+        let is_running = self.by_key.get(&key).is_some_and(|window| !is_over(window.begun, now));
+        let begin = || Window { begun: now, used: 0, shared: Shared::default() };
+        if is_running {
+            return (self.by_key.entry(key).or_insert_with(begin), false);
+        }
+        let evicted = self.enqueue(key.clone(), now);
+        self.by_key.remove(&key);
+        (self.by_key.entry(key).or_insert_with(begin), evicted)
+    }
+
+    /// Moves the begin of a key's running window to the one that other servers know.
+    pub(super) fn move_begin(&mut self, key: K, begun: Instant, now: Instant) {
+        self.running(key.clone(), now).0.begun = begun;
+        // The entry of the earlier begin is outdated now.
+        self.enqueue(key, begun);
+    }
+
     /// Removes expired windows from the front of the queue; returns the number of examined entries.
-    fn remove_expired(&mut self, now: Instant) -> usize {
+    pub(super) fn remove_expired(&mut self, now: Instant) -> usize {
         for examined in 0..EXPIRED_PER_TAKE {
             match self.oldest_first.front() {
                 Some((begun, _)) if is_over(*begun, now) => self.remove_oldest(),

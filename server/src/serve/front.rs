@@ -56,7 +56,9 @@ impl Front {
         let requests = metrics.requests.clone();
         requests.connections_at_most.set(i64::try_from(shares.connections).unwrap_or(i64::MAX));
         let evicted = &requests.rate_windows_evicted;
-        let limits = Arc::new(RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted));
+        let mut limits = RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted);
+        limits.share(&service.store);
+        let limits = Arc::new(limits);
         let (ambient, tasks) = (Arc::clone(&service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
             reference: Reference::new(&service.settings.base_url),

@@ -75,6 +75,7 @@ mod leases;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod postgres;
+mod request_counts;
 pub(crate) mod sandboxed;
 mod snapshot;
 mod stored_event;
@@ -95,6 +96,7 @@ pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewRe
 pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
+pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 pub(crate) use stored_event::StoredEvent;
 
@@ -117,6 +119,11 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// The backups that the engine makes, if it does.
     fn backups(&self) -> Option<&dyn Backups> {
+        None
+    }
+
+    /// The counts of requests that all servers on the store share, if it may have several servers.
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
         None
     }
 

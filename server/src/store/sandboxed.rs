@@ -11,8 +11,8 @@ use payments_core::{
 };
 
 use super::{
-    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, Write,
-    disposable::Disposable,
+    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, RequestCounts, Result, Store,
+    Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
@@ -169,6 +169,9 @@ impl Store for Sandboxed {
     }
     fn backups(&self) -> Option<&dyn Backups> {
         self.lasting.backups()
+    }
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        self.lasting.request_counts()
     }
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
         self.lasting.api_key(hash).await

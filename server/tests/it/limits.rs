@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, Response, StatusCode};
+use futures_util::future::join_all;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
-use crate::server::Server;
+use crate::{cluster::Cluster, server::Server};
 
 /// Reads limit and remaining requests from the headers.
 fn rate(response: &Response) -> Option<(u32, u32)> {
@@ -77,5 +78,47 @@ async fn a_limit_of_zero_is_off_and_health_checks_have_no_limit() {
     for path in ["/healthz", "/readyz", "/healthz", "/readyz"] {
         let answer = server.keyless(Method::GET, path).send().await.unwrap();
         assert_eq!((answer.status().as_u16(), rate(&answer)), (200, None), "{path}");
+    }
+}
+
+/// Sends requests to servers in turn, many at a time. Returns how many were admitted, and how many of them before the first
+/// refusal was sent.
+async fn admitted(servers: &[Server], requests: usize, ask: impl Fn(&Server) -> RequestBuilder) -> (u32, u32) {
+    let (mut admitted, mut before_refusal) = (0, None);
+    for batch in (0..requests).collect::<Vec<_>>().chunks(9) {
+        let sent = batch.iter().map(|nth| ask(&servers[nth % servers.len()]).send());
+        let answers = join_all(sent).await;
+        let refused = answers.iter().filter(|answer| answer.as_ref().unwrap().status() == 429).count();
+        admitted += u32::try_from(answers.len() - refused).unwrap();
+        if refused > 0 {
+            before_refusal.get_or_insert(admitted);
+        }
+    }
+    (admitted, before_refusal.unwrap_or(admitted))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_servers_on_one_database_keep_a_limit_together() {
+    for (limit, requests) in [(10_u32, 60), (100, 300), (200, 500)] {
+        let database = Cluster::shared().new_database();
+        let limits = [limit.to_string(), (2 * limit).to_string()];
+        let args = ["--database-url", &*database, "--rate-limit", &limits[0], "--keyless-rate-limit", &limits[1]];
+        let servers: Vec<_> = (0..3).map(|_| Server::start_with(&args)).collect();
+        let most = |limit: u32| limit + 3 * (limit / 20);
+
+        let keyed = |server: &Server| server.request(Method::GET, "/payments");
+        let (in_all, first) = admitted(&servers, requests, keyed).await;
+        assert!(first >= limit && in_all <= most(limit), "{first}, {in_all} of {limit} with a key");
+        let keyless = |server: &Server| server.keyless(Method::GET, "/api/v1/checkout/pay_unknown");
+        let (in_all, first) = admitted(&servers, 2 * requests, keyless).await;
+        assert!(first >= 2 * limit && in_all <= most(2 * limit), "{first}, {in_all} of {} by address", 2 * limit);
+
+        // Each of them says so, and for how long.
+        for server in &servers {
+            let refused = keyed(server).send().await.unwrap();
+            assert_eq!((refused.status().as_u16(), rate(&refused)), (429, Some((limit, 0))));
+            let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+            assert!((1..=60).contains(&wait), "{wait}");
+        }
     }
 }

@@ -17,6 +17,7 @@ mod prune;
 mod read;
 mod readers;
 mod record_columns;
+mod request_counts;
 mod rows;
 mod save;
 mod schema;

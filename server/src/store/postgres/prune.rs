@@ -25,8 +25,9 @@ const KEY_CLAIMS: &str = "WITH old AS (SELECT developer, environment, digest, re
     WHERE i.developer = o.developer AND i.environment = o.environment AND i.digest = o.digest \
     AND o.response IS NOT NULL RETURNING 1) \
     SELECT (SELECT count(*) FROM dropped) + (SELECT count(*) FROM answered)";
-/// Leases that nobody took over, and rows of connections that ended without removing them.
-const LEFT_BEHIND: &str = "WITH ended AS (DELETE FROM lease WHERE until < $1) \
+/// Leases that nobody took over, windows of requests, and rows of connections that ended without removing them.
+const LEFT_BEHIND: &str = "WITH ended AS (DELETE FROM lease WHERE until < $1), \
+    over AS (DELETE FROM request_window WHERE begun_at < $1 - 60000) \
     DELETE FROM connection WHERE seen_at < now() - interval '7 days'";
 const NEXT_DELIVERIES: &str = "SELECT d.id, d.body, p.body, d.is_pending FROM delivery d \
     LEFT JOIN payment p ON p.id = d.payment WHERE d.id > coalesce((SELECT up_to FROM redaction), '') \

@@ -172,7 +172,9 @@ mod tests {
 
     #[test]
     fn a_password_is_found_in_every_form_of_a_url() {
-        for url in ["postgres://me:hush@one/shop", "postgres://me:hush@one/shop?sslmode=verify-full&sslrootcert=/ca.pem"] {
+        for url in
+            ["postgres://me:hush@one/shop", "postgres://me:hush@one/shop?sslmode=verify-full&sslrootcert=/ca.pem"]
+        {
             assert!(Target::has_password(url), "{url}");
         }
         assert!(Target::has_password("postgres://one/shop?user=me&password=hush"));

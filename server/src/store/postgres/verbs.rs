@@ -16,7 +16,8 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, Result, Store, StoreError, Write,
+        Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, RequestCounts, Result, Store,
+        StoreError, Write,
     },
 };
 
@@ -37,6 +38,10 @@ impl Store for PostgresStore {
             self.wait_for_earlier_batches().await;
         }
         committed
+    }
+
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        Some(self)
     }
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
