@@ -7,7 +7,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use payments_core::WebhookId;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -19,17 +19,13 @@ use super::{
 use crate::{
     ambient::Ambient,
     metrics::Deliveries,
-    store::{Claim, Lease, Queue, ServerId, Store, Work},
+    store::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Store, Work, renew_until_lost},
 };
 
 /// How often the dispatcher polls for unclaimed lanes. A new delivery of this process starts its lane at once.
 const POLL: Duration = Duration::from_secs(1);
 /// How many lanes one poll claims.
 const LANES_PER_POLL: usize = 1024;
-/// How long the claim of a crashed server lasts. Longer than a delivery attempt.
-const LEASE_SECONDS: u32 = 10;
-/// How often a lane's claim is renewed: several times in a lease.
-const RENEWAL: Duration = Duration::from_secs(3);
 
 /// Calls the endpoints whose outboxes are not empty.
 pub(crate) struct Dispatcher {
@@ -104,7 +100,7 @@ impl Dispatcher {
                 let mut run = pin!(lane.run(&claim, &entry.notify));
                 tokio::select! {
                     () = &mut run => {}
-                    () = self.renew_until_lost(&claim) => {
+                    () = renew_until_lost(&*self.store, &claim, || self.lease()) => {
                         stopping.cancel();
                         run.await;
                     }
@@ -131,19 +127,6 @@ impl Dispatcher {
     async fn release(&self, claim: &Claim) {
         if let Err(error) = self.store.release(claim).await {
             tracing::warn!(%error, "cannot release a lane; it stays claimed until its lease expires");
-        }
-    }
-
-    /// Renews a claim until another server has claimed the lane.
-    async fn renew_until_lost(&self, claim: &Claim) {
-        let mut ticks = interval_at(Instant::now() + RENEWAL, RENEWAL);
-        loop {
-            ticks.tick().await;
-            match self.store.renew(claim, &self.lease()).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "cannot renew the claim on a lane; retrying"),
-            }
         }
     }
 

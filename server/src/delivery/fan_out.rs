@@ -23,7 +23,7 @@ use super::Dispatcher;
 use crate::{
     ambient::Ambient,
     domain::fan_out,
-    store::{Change, Claim, CommitError, Lease, Queue, ServerId, Store, StoreError, Work, Write},
+    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
@@ -31,8 +31,6 @@ const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
 /// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
-/// How long a crashed server holds its claims before another server takes over.
-const LEASE_SECONDS: u32 = 10;
 /// The longest wait of [`FanOutSignal::settled`].
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 

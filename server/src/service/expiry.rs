@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Cause;
 
 use super::{Refused, Service, payments::EventData, poll::poll};
-use crate::store::{Change, Claim, Lease, Queue, StoreError, Work};
+use crate::store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work};
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum sessions per poll, so that payments do not wait behind many expiries.
 const BATCH_SIZE: usize = 200;
-/// Lease of a server's claims. Afterwards another server may claim the sessions.
-const LEASE_SECONDS: u32 = 10;
 
 impl Service {
     /// Expires sessions when they are due. Runs forever.

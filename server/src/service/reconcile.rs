@@ -1,46 +1,75 @@
 //! Reconciles payments and refunds with their gateways until each is decided.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use payments_core::PaymentId;
+use tokio::time::{MissedTickBehavior, interval};
 use webhook_verify::replay::Claimed;
 
 use super::{
     Refused, Service,
     confirm::{Hint, awaits_gateway},
-    poll::poll,
     retry_on_conflict,
 };
 use crate::{
     domain::Session,
     gateway::StripeEvent,
-    store::{Claim, Lease, Queue, Work},
+    store::{Claim, LEASE_SECONDS, Lease, Queue, Work, renew_until_lost},
 };
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum payments per poll.
-const BATCH_SIZE: usize = 200;
 /// Maximum payments that a server reconciles concurrently.
 const CONCURRENCY: usize = 16;
-/// Lease of a server's claims. If two servers work on one payment, the payment's version admits only one change.
-const LEASE_SECONDS: u32 = 60;
 
 impl Service {
     /// Reconciles payments and refunds when they are due. Runs forever.
     pub(crate) async fn reconcile(self: Arc<Self>) {
-        poll(POLL_INTERVAL, || async {
-            let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
-            match self.store.claim(Queue::GatewayChecks, &lease, BATCH_SIZE).await {
-                Ok(due) => stream::iter(due).for_each_concurrent(CONCURRENCY, |claim| self.reconcile_one(claim)).await,
-                Err(error) => tracing::error!(%error, "could not claim payments to reconcile; trying again"),
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut in_progress, mut is_more_due) = (FuturesUnordered::new(), false);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => is_more_due = true,
+                Some(()) = in_progress.next() => {}
             }
-        })
-        .await;
+            // A server that dies leaves claims behind, so none is made before there is a place for it.
+            let places = CONCURRENCY - in_progress.len();
+            if !is_more_due || places == 0 {
+                continue;
+            }
+            match self.store.claim(Queue::GatewayChecks, &self.check_lease(), places).await {
+                Ok(due) => {
+                    is_more_due = due.len() == places;
+                    in_progress.extend(due.into_iter().map(|claim| self.reconcile_one(claim)));
+                }
+                Err(error) => {
+                    is_more_due = false;
+                    tracing::error!(%error, "could not claim payments to reconcile; trying again");
+                }
+            }
+        }
     }
 
+    fn check_lease(&self) -> Lease {
+        Lease::new(self.server, self.ambient.now(), LEASE_SECONDS)
+    }
+
+    /// Reconciles a payment while it is claimed.
     async fn reconcile_one(&self, claim: Claim) {
+        let mut check = pin!(self.check_gateway(&claim));
+        tokio::select! {
+            () = &mut check => {}
+            // If two servers work on one payment, the payment's version admits only one change.
+            () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,
+        }
+        if let Err(error) = self.store.release(&claim).await {
+            tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
+        }
+    }
+
+    async fn check_gateway(&self, claim: &Claim) {
         let Work::GatewayCheck(id) = &claim.work else { return };
         let failure = match self.store.session(id).await {
             Ok(Some(session)) if session.pending_refund.is_some() => self.finish_refund(id.as_str(), None).await.err(),
@@ -53,9 +82,6 @@ impl Service {
             // The gateway call is in the log. The server queries again later.
             Some(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not reconciled yet"),
             Some(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
-        }
-        if let Err(error) = self.store.release(&claim).await {
-            tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
         }
     }
 

@@ -1,6 +1,16 @@
 //! Work that waits in a store, and who does it.
 
+use std::time::Duration;
+
 use payments_core::{EventId, PaymentId, Timestamp, WebhookId};
+use tokio::time::{Instant, interval_at};
+
+use super::Store;
+
+/// How long the claims of a crashed server last.
+pub(crate) const LEASE_SECONDS: u32 = 10;
+/// How often the claim on work that takes long is renewed: several times in a lease.
+const RENEWAL: Duration = Duration::from_secs(3);
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,19 @@ pub(crate) struct Lease {
 impl Lease {
     pub(crate) fn new(server: ServerId, now: Timestamp, seconds: u32) -> Self {
         Self { server, now, until: now.plus_seconds(seconds) }
+    }
+}
+
+/// Renews a claim until it no longer counts.
+pub(crate) async fn renew_until_lost(store: &dyn Store, claim: &Claim, lease: impl Fn() -> Lease) {
+    let mut ticks = interval_at(Instant::now() + RENEWAL, RENEWAL);
+    loop {
+        ticks.tick().await;
+        match store.renew(claim, &lease()).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => tracing::warn!(%error, "cannot renew a claim; retrying"),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ use crate::domain::{
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
-pub(crate) use claim::{Claim, Lease, Queue, ServerId, Work};
+pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew_until_lost};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};

@@ -134,6 +134,11 @@ async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
     play(Engine::Directory).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes_on_postgresql() {
+    play(Engine::Postgres).await;
+}
+
 async fn play(engine: Engine) {
     let settings = "gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0";
     let mut live = Live::start_on(engine, settings, &[]).await;
