@@ -2,8 +2,9 @@
 //! the store and executes them itself.
 
 use std::{
+    fs,
     io::{self, Write},
-    path::absolute,
+    path::{Path, absolute},
     sync::Arc,
     time::Duration,
 };
@@ -24,7 +25,11 @@ use crate::{
     gateway::Gateways,
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Claims, KeyRow, RefundRow, ReviewRow, Service, Settings},
-    store::{ServerId, Store, embedded::EmbeddedStore, postgres::PostgresStore},
+    store::{
+        ServerId, Store,
+        embedded::{self, EmbeddedStore},
+        postgres::PostgresStore,
+    },
 };
 
 /// Executes a command and prints its result.
@@ -41,6 +46,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
         Location::Directory(directory) => match admin_socket::ask(&directory, &request).await {
             Ok(Some(reply)) => reply,
             Ok(None) => {
+                find_or_begin(&directory, &request)?;
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
                 let reply = execute(Arc::new(store), ambient, request).await?;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
@@ -53,6 +59,25 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
         },
     };
     print(reply, json)
+}
+
+/// Checks that a directory has a store. Only a workspace may begin a new one.
+fn find_or_begin(directory: &Path, request: &AdminRequest) -> Result<(), Failure> {
+    if embedded::is_there(directory) {
+        return Ok(());
+    }
+    let name = directory.display();
+    if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
+        return Err(format!(
+            "there is no store in {name}, and no server serves from it; name the right directory with --data-dir"
+        )
+        .into());
+    }
+    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(format!("{name} has other files and no store; name a new directory with --data-dir").into());
+    }
+    eprintln!("beginning a new store in {name}");
+    Ok(())
 }
 
 /// Converts a command to the service's request.

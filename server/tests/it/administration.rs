@@ -1,5 +1,7 @@
 //! The command line, with and without a running server, and the isolation between developers and environments.
 
+use std::{fs, path::Path, process::Command};
+
 use payments_client::{Client, CreatePayment, CreateWebhook, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -55,6 +57,47 @@ async fn command_line_errors_say_what_to_do() {
     let mut second = std::process::Command::new(BINARY);
     let second = second.args(["--listen", taken, "--data-dir"]).arg(elsewhere.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&second.stderr).contains("choose another with --listen"));
+}
+
+#[test]
+fn a_mistyped_directory_gets_no_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |path: &Path, command: &[&str]| {
+        let mut process = Command::new(BINARY);
+        let output = process.args(command).arg("--data-dir").arg(path).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let missing = directory.path().join("paymets-data");
+    for command in [
+        &["keys", "list"][..],
+        &["keys", "revoke", "key_1"],
+        &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
+        &["refunds", "list"],
+        &["reconcile", "list"],
+        &["backup", "/tmp/never-made"],
+        &["check"],
+        &["export", "payments"],
+    ] {
+        let (is_done, said) = run(&missing, command);
+        assert!(
+            !is_done && said.contains("there is no store in ") && said.contains("--data-dir"),
+            "{command:?}: {said}"
+        );
+        assert!(!missing.exists(), "{command:?}");
+    }
+    let create = ["workspaces", "create", "--name", "Shop"];
+    let full = directory.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("letter.txt"), "Dear Rahima").unwrap();
+    let (is_done, said) = run(&full, &create);
+    assert!(!is_done && said.contains("has other files"), "{said}");
+    assert_eq!(fs::read_dir(&full).unwrap().count(), 1);
+
+    let (is_done, said) = run(&missing, &create);
+    assert!(is_done && said.contains("beginning a new store in "), "{said}");
+    assert!(run(&missing, &["keys", "list"]).0);
+    let (is_done, said) = run(&missing, &create);
+    assert!(is_done && said.is_empty(), "{said}");
 }
 
 #[test]
