@@ -1,0 +1,229 @@
+//! A PostgreSQL primary with two standbys, of which one must have each commit. They end with the process of the tests, however
+//! that ends.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use crate::engine::run_sql;
+
+const NODES: [&str; 3] = ["one", "two", "three"];
+
+/// Runs the lines of its standard input, and stops all servers at its end. As root it runs as the package's user.
+///
+/// The servers are its children, so that it can wait for one that was killed: the process number of a child that nobody
+/// waits for would still count as the running server's.
+const SCRIPT: &str = r#"
+directory=$1
+if [ "$(id -u)" = 0 ]; then
+    chown postgres "$directory"
+    exec setpriv --reuid=postgres --regid=postgres --clear-groups sh -c "$SCRIPT" trio "$directory"
+fi
+cd "$directory"
+PATH=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1):$PATH
+
+# start NODE PORT: while processes of a killed server still end, a new one does not start.
+start() {
+    tries=0
+    while [ $tries -lt 200 ]; do
+        postgres -D $1 -k "$directory" -p $2 -c cluster_name=$1 >>$1.log 2>&1 </dev/null &
+        while kill -0 $!; do
+            if pg_isready -q -h "$directory" -p $2; then return 0; fi
+            sleep 0.02
+        done
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+    tail -n 5 $1.log
+    return 1
+}
+
+kill_postmaster() {
+    postmaster=$(head -n 1 $1/postmaster.pid)
+    kill -KILL $postmaster
+    wait $postmaster
+    true
+}
+
+# Stops the postmaster first, so that it starts no further process.
+kill_node() {
+    postmaster=$(head -n 1 $1/postmaster.pid)
+    kill -STOP $postmaster
+    kill -KILL $postmaster $(cat /proc/$postmaster/task/$postmaster/children)
+    wait $postmaster
+    true
+}
+
+trap 'for data in one two three; do pg_ctl -D $data -m immediate stop; done >/dev/null 2>&1; rm -rf "$directory"' EXIT
+while read -r line; do
+    if eval "$line" >>commands.log 2>&1 </dev/null; then echo done; else tail -n 5 commands.log | tr '\n' ' '; echo; fi
+done
+"#;
+
+/// The settings of every node. A standby asks again soon, so that the gap of a test is not its pause.
+const SETTINGS: &str = "listen_addresses=''\\nmax_connections=100\\nwal_keep_size=256MB\\nwal_retrieve_retry_interval=100ms\\n\
+                        synchronous_standby_names='ANY 1 (one,two,three)'\\n";
+
+/// Three nodes: one is the primary, and each of its commits waits for one of the others.
+pub(crate) struct Trio {
+    directory: PathBuf,
+    lines: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    primary: usize,
+    /// Ends when its standard input ends.
+    _script: Child,
+}
+
+impl Trio {
+    /// Starts all three, with the empty database `shop`.
+    pub(crate) fn start() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = PathBuf::from(format!("/tmp/payments-trio-{}-{number}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "trio"]).arg(&directory).env("SCRIPT", SCRIPT);
+        let mut script = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (lines, answers) = (script.stdin.take().unwrap(), BufReader::new(script.stdout.take().unwrap()));
+        let mut trio = Self { directory, lines, answers, primary: 0, _script: script };
+        trio.run("initdb -D one -A trust -U postgres --no-sync");
+        trio.start_node(0);
+        run_sql(&trio.url_of(0, "postgres"), "CREATE DATABASE shop");
+        trio.run(&format!("printf \"{SETTINGS}\" >>one/postgresql.conf"));
+        trio.run("kill_postmaster one");
+        trio.start_node(0);
+        trio.copy_primary_to(1);
+        trio.copy_primary_to(2);
+        trio.wait_for_standbys();
+        trio
+    }
+
+    /// The URL of the database on whichever node accepts writes.
+    pub(crate) fn url(&self) -> String {
+        let directory = self.directory.display().to_string().replace('/', "%2F");
+        let hosts = (0..NODES.len()).map(|node| format!("{directory}:{}", port(node))).collect::<Vec<_>>().join(",");
+        format!("postgres://postgres@{hosts}/shop?target_session_attrs=read-write")
+    }
+
+    /// Runs SQL on the primary.
+    pub(crate) fn ask_primary(&self, sql: &str) -> String {
+        run_sql(&self.url_of(self.primary, "shop"), sql)
+    }
+
+    /// Runs SQL on both standbys.
+    pub(crate) fn ask_standbys(&self, sql: &str) -> [String; 2] {
+        self.standbys().map(|node| run_sql(&self.url_of(node, "shop"), sql))
+    }
+
+    /// Kills the primary's first process. Its others end by themselves.
+    pub(crate) fn kill_postmaster(&mut self) {
+        self.run(&format!("kill_postmaster {}", NODES[self.primary]));
+    }
+
+    /// Starts the primary again where it was killed.
+    pub(crate) fn restart_primary(&mut self) {
+        self.start_node(self.primary);
+    }
+
+    /// Kills all processes of the primary. It stays dead.
+    pub(crate) fn kill_primary(&mut self) {
+        self.run(&format!("kill_node {}", NODES[self.primary]));
+    }
+
+    /// Makes the standbys receive nothing more, as if the primary could not be reached.
+    pub(crate) fn cut_standbys_off(&self) {
+        self.standbys().into_iter().for_each(|node| self.receive_from(node, ""));
+        self.wait_until_nothing_is_received();
+    }
+
+    /// Promotes the standby that has received most. The other one follows it.
+    pub(crate) fn fail_over(&mut self) {
+        const RECEIVED: &str =
+            "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
+        self.wait_until_nothing_is_received();
+        let received = self.ask_standbys(RECEIVED).map(|lsn| lsn.parse::<u64>().unwrap());
+        let [first, second] = self.standbys();
+        let (best, other) = if received[0] >= received[1] { (first, second) } else { (second, first) };
+        self.run(&format!("pg_ctl -D {} -w promote", NODES[best]));
+        self.primary = best;
+        self.receive_from(other, &self.way_to_primary());
+    }
+
+    /// Makes the node that was killed a standby again.
+    pub(crate) fn rebuild(&mut self, node: usize) {
+        self.run(&format!("rm -rf {}", NODES[node]));
+        self.copy_primary_to(node);
+    }
+
+    /// The number of the primary.
+    pub(crate) fn primary(&self) -> usize {
+        self.primary
+    }
+
+    /// Waits until both standbys receive what the primary writes.
+    pub(crate) fn wait_for_standbys(&self) {
+        const STREAMING: &str = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND \
+                                 application_name IN ('one', 'two', 'three')";
+        poll("both standbys to follow", || self.ask_primary(STREAMING) == "2");
+    }
+
+    fn wait_until_nothing_is_received(&self) {
+        const RECEIVING: &str = "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'";
+        poll("the standbys to receive nothing", || self.ask_standbys(RECEIVING) == ["0", "0"]);
+    }
+
+    fn standbys(&self) -> [usize; 2] {
+        [(self.primary + 1) % NODES.len(), (self.primary + 2) % NODES.len()]
+    }
+
+    fn receive_from(&self, node: usize, way: &str) {
+        let url = self.url_of(node, "postgres");
+        run_sql(&url, &format!("ALTER SYSTEM SET primary_conninfo = '{way}'"));
+        run_sql(&url, "SELECT pg_reload_conf()");
+    }
+
+    fn way_to_primary(&self) -> String {
+        format!("host={} port={} user=postgres", self.directory.display(), port(self.primary))
+    }
+
+    fn copy_primary_to(&mut self, node: usize) {
+        let way = self.way_to_primary();
+        self.run(&format!("pg_basebackup -d \"{way}\" -c fast --no-sync -R -D {}", NODES[node]));
+        self.start_node(node);
+    }
+
+    fn start_node(&mut self, node: usize) {
+        self.run(&format!("start {} {}", NODES[node], port(node)));
+    }
+
+    fn url_of(&self, node: usize, database: &str) -> String {
+        format!("postgres://postgres@/{database}?host={}&port={}", self.directory.display(), port(node))
+    }
+
+    fn run(&mut self, line: &str) {
+        writeln!(self.lines, "{line}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        assert_eq!(answer.trim_end(), "done", "{line}");
+    }
+}
+
+fn port(node: usize) -> usize {
+    5432 + node
+}
+
+/// Waits for at most 20 seconds.
+fn poll(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "timed out waiting for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
