@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -232,12 +232,13 @@ async fn assert_nothing_is_lost_or_twice(server: &Server, acknowledged: &[Acknow
         listed.extend(items.iter().map(|item| (item["id"].as_str().unwrap().to_owned(), item["status"].clone())));
     }
     assert_eq!(listed.len(), acknowledged.len());
-    for one in acknowledged {
+    let repeat = async |one: &Acknowledged| {
         let status = if one.is_paid { "completed" } else { "pending" };
         assert_eq!(listed[&one.id], status, "{one:?}");
         let again = server.request(Method::POST, "/payments").header("idempotency-key", &one.key);
         let again = again.json(&payment_of(&json!(100))).send().await.unwrap();
         assert_eq!(again.headers()["idempotent-replayed"], "true");
         assert_eq!(again.json::<Value>().await.unwrap()["id"], one.id, "{}", one.key);
-    }
+    };
+    stream::iter(acknowledged).for_each_concurrent(SHOPS, repeat).await;
 }

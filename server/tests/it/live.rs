@@ -24,6 +24,18 @@ pub(crate) struct Live {
     _config: TempDir,
 }
 
+/// The settings of a server that uses this bKash.
+pub(crate) fn bkash_settings(bkash: &Running<Bkash>) -> String {
+    format!(
+        "[bkash]\nbase_url = '{}/v1.2.0-beta'\napp_key = '{}'\napp_secret = '{}'\nusername = '{}'\npassword = '{}'\n",
+        bkash.url(),
+        bkash::APP_KEY,
+        bkash::APP_SECRET,
+        bkash::USERNAME,
+        bkash::PASSWORD
+    )
+}
+
 impl Live {
     pub(crate) async fn start(settings: &str) -> Self {
         Self::start_with(settings, &[]).await
@@ -39,13 +51,8 @@ impl Live {
         let directory = TempDir::new().unwrap();
         let file: PathBuf = directory.path().join("payments.toml");
         let config = format!(
-            "{settings}\n[bkash]\nbase_url = '{}/v1.2.0-beta'\napp_key = '{}'\napp_secret = '{}'\nusername = '{}'\n\
-             password = '{}'\n[stripe]\nbase_url = '{}'\nsecret_key = '{}'\nwebhook_secret = '{}'\n",
-            bkash.url(),
-            bkash::APP_KEY,
-            bkash::APP_SECRET,
-            bkash::USERNAME,
-            bkash::PASSWORD,
+            "{settings}\n{}\n[stripe]\nbase_url = '{}'\nsecret_key = '{}'\nwebhook_secret = '{}'\n",
+            bkash_settings(&bkash),
             stripe.url(),
             stripe::SECRET_KEY,
             stripe::WEBHOOK_SECRET

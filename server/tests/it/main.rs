@@ -30,6 +30,7 @@ mod generated_clients;
 mod idempotency;
 mod lanes;
 mod limits;
+mod linearizable;
 mod lists;
 mod live;
 mod lost_commits;

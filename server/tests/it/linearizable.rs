@@ -1,0 +1,160 @@
+//! Concurrent operations on one payment have an order: each takes effect at one moment between its request and its answer,
+//! although servers and databases are killed meanwhile.
+
+mod clients;
+mod payment;
+
+use std::{fs, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use gateway_fakes::{Running, bkash::Bkash};
+use tempfile::TempDir;
+use todc_utils::{History, WGLChecker};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use self::{
+    clients::{Merchant, Street},
+    payment::{Actions, PaymentSpec},
+};
+use crate::{live::bkash_settings, server::Server, trio::Trio};
+
+/// How many payments are under way at a time.
+const AT_A_TIME: usize = 8;
+
+/// How many payments a test plays. `LINEARIZABLE_PAYMENTS` overrides it.
+fn payments() -> usize {
+    std::env::var("LINEARIZABLE_PAYMENTS").map_or(AT_A_TIME, |text| text.parse().unwrap())
+}
+
+/// A while in which clients work undisturbed.
+async fn peace() {
+    sleep(Duration::from_millis(200 + fastrand::u64(..400))).await;
+}
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+/// Servers that ask one gateway.
+struct Shops {
+    servers: Vec<Server>,
+    bkash: Running<Bkash>,
+    _config: TempDir,
+}
+
+impl Shops {
+    async fn start(count: usize, arguments: &[&str]) -> Self {
+        let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+        let config = TempDir::new().unwrap();
+        let file = config.path().join("payments.toml");
+        fs::write(&file, bkash_settings(&bkash)).unwrap();
+        let arguments = [&["--config", file.to_str().unwrap()], arguments].concat();
+        Self { servers: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
+    }
+
+    /// A merchant for each payment, so that a list has one payment or none.
+    fn merchants(&self, count: usize) -> Vec<Merchant> {
+        (0..count).map(|number| Merchant::new(&self.servers[0], number)).collect()
+    }
+
+    async fn street(&self) -> Street {
+        let urls = self.servers.iter().map(|server| server.url.clone()).collect();
+        let street = Street::new(urls, self.bkash.program().clone());
+        street.warm_up(Merchant::new(&self.servers[0], 1000)).await;
+        street
+    }
+}
+
+/// Starts to play all merchants, some at a time. Gives what was asked and answered about each payment.
+fn play(street: Street, merchants: Vec<Merchant>) -> JoinHandle<Vec<Actions>> {
+    tokio::spawn(async move {
+        let street = &street;
+        stream::iter(merchants).map(|merchant| street.play(merchant)).buffer_unordered(AT_A_TIME).collect().await
+    })
+}
+
+fn is_linearizable(actions: &Actions) -> bool {
+    WGLChecker::<PaymentSpec>::is_linearizable(History::from_actions(actions.clone()))
+}
+
+/// Asserts that each history has an order.
+fn assert_linearizable(histories: &[Actions]) {
+    let operations: usize = histories.iter().map(|actions| actions.len() / 2).sum();
+    eprintln!("{} payments, {operations} operations", histories.len());
+    for actions in histories {
+        assert!(actions.len() <= 400, "a history of {} actions takes too long to check", actions.len());
+        assert!(is_linearizable(actions), "no order explains these answers:\n{}", payment::lines(actions));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed() {
+    let mut shops = Shops::start(1, &[]).await;
+    let (merchants, street) = (shops.merchants(payments()), shops.street().await);
+    let playing = play(street, merchants);
+    let mut kills = 0;
+    while kills < 4 || !playing.is_finished() {
+        peace().await;
+        shops.servers[0].crash_and_restart();
+        kills += 1;
+    }
+    let histories = playing.await.unwrap();
+    eprintln!("{kills} kills");
+    assert_linearizable(&histories);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operations_on_a_payment_have_an_order_although_servers_and_databases_are_killed() {
+    let mut trio = Trio::start();
+    let mut shops = Shops::start(2, &["--database-url", &trio.url()]).await;
+    let (merchants, street) = (shops.merchants(payments()), shops.street().await);
+    let playing = play(street, merchants);
+    let mut faults = 0;
+    while faults < 4 || !playing.is_finished() {
+        peace().await;
+        match faults % 4 {
+            0 => shops.servers[0].crash_and_restart(),
+            1 => fail_over_with_unseen_commits(&mut trio).await,
+            2 => shops.servers[1].crash_and_restart(),
+            _ => {
+                trio.kill_postmaster();
+                trio.restart_primary();
+            }
+        }
+        faults += 1;
+    }
+    let histories = playing.await.unwrap();
+    eprintln!("{faults} faults");
+    assert_linearizable(&histories);
+}
+
+/// Restarts the primary in place with commits that no standby has, and makes a standby the primary a second later.
+async fn fail_over_with_unseen_commits(trio: &mut Trio) {
+    trio.wait_for_standbys();
+    trio.cut_standbys_off();
+    let waits = async {
+        while trio.ask_primary(WAITING) == "0" {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    // The clients may have nothing to write any more.
+    let _ = timeout(Duration::from_secs(2), waits).await;
+    let lost = trio.primary();
+    trio.kill_postmaster();
+    trio.restart_primary();
+    sleep(Duration::from_secs(1)).await;
+    trio.kill_primary();
+    trio.fail_over();
+    trio.rebuild(lost);
+}
+
+/// The proof that the check can fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_now_and_then_read_an_old_answer_are_found() {
+    let shops = Shops::start(1, &[]).await;
+    let merchants = shops.merchants(AT_A_TIME);
+    let histories = play(shops.street().await.with_cache(), merchants).await.unwrap();
+    let found = histories.iter().filter(|actions| !is_linearizable(actions)).count();
+    eprintln!("{found} of {} histories have no order", histories.len());
+    assert!(found > 0, "no stale read was found");
+}
