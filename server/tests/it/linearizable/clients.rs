@@ -1,7 +1,10 @@
 //! Clients that work on one payment at the same time and record what they are answered.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,10 +18,12 @@ use tokio::time::sleep;
 use super::payment::{Actions, Keyed, Operation, State};
 use crate::server::{Server, payment_of};
 
-/// How many clients work on one payment.
+/// How many clients work on one payment. The last ones only read, so that somebody reads while changes wait.
 const CLIENTS: usize = 4;
-/// How many operations each of them makes.
+const READERS: usize = 2;
+/// How many operations a client makes. The readers end with the last of the others.
 const OPERATIONS: usize = 20;
+const READS: usize = 70;
 /// How long a client waits for an answer before it asks again.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -47,8 +52,17 @@ struct Shop<'s> {
     street: &'s Street,
     merchant: Merchant,
     actions: Mutex<Actions>,
-    /// The payment's id, once a client knows it.
-    id: Mutex<Option<String>>,
+    facts: Mutex<Facts>,
+    /// How many clients still change something.
+    writers: AtomicUsize,
+}
+
+/// What never changes once it is there: a payment is created, paid and refunded once.
+#[derive(Default)]
+struct Facts {
+    id: Option<String>,
+    paid_at: Option<String>,
+    refund: Option<String>,
 }
 
 /// An answer, and whether an earlier try got none.
@@ -74,15 +88,17 @@ impl Street {
     /// Begins a payment at the gateway. Afterwards the server has the gateway's token, of which there are two in an hour: servers
     /// that are killed while they ask for one would soon get none.
     pub(super) async fn warm_up(&self, merchant: Merchant) {
-        let shop = Shop { street: self, merchant, actions: Mutex::default(), id: Mutex::default() };
+        let shop = Shop::new(self, merchant);
         shop.create().await;
-        let id = shop.id.lock().unwrap().clone().unwrap();
+        let id = shop.facts.lock().unwrap().id.clone().unwrap();
         shop.pay(&id).await;
     }
 
     /// Lets the clients of a merchant work. Returns what was asked and answered.
     pub(super) async fn play(&self, merchant: Merchant) -> Actions {
-        let shop = Shop { street: self, merchant, actions: Mutex::default(), id: Mutex::default() };
+        let shop = Shop::new(self, merchant);
+        // Payments begin at different times, so that a fault meets each in another state.
+        sleep(Duration::from_millis(fastrand::u64(..1000))).await;
         join_all((0..CLIENTS).map(|client| shop.client(client))).await;
         let mut actions = shop.actions.into_inner().unwrap();
         // A try that may still be under way ends after everything else.
@@ -138,44 +154,58 @@ impl Answer {
     }
 }
 
-impl Shop<'_> {
-    async fn client(&self, client: usize) {
-        let mut last_read = State::Absent;
-        for _ in 0..OPERATIONS {
-            sleep(Duration::from_millis(fastrand::u64(..80))).await;
-            let asked = self.record(client, Action::Call(Operation::Asked));
-            let id = self.id.lock().unwrap().clone();
-            let answered = match (fastrand::u32(..16), id) {
-                (0..3, _) => self.create().await,
-                (3, Some(id)) => self.pay(&id).await,
-                (4..6, Some(id)) => self.refund(&id, client).await,
-                (6..8, Some(_)) if self.street.has_cache => Operation::Read(last_read),
-                (6..11, Some(id)) => Operation::Read(self.read(&id).await),
-                _ => Operation::Read(self.list().await),
-            };
-            if let Operation::Read(state) = answered {
-                last_read = state;
-            }
-            match answered {
-                Operation::MayRefund { by } => self.leave_open(asked, by),
-                answered => drop(self.record(client, Action::Response(answered))),
-            }
-        }
+impl<'s> Shop<'s> {
+    fn new(street: &'s Street, merchant: Merchant) -> Self {
+        let (actions, facts) = (Mutex::default(), Mutex::default());
+        Self { street, merchant, actions, facts, writers: AtomicUsize::new(CLIENTS - READERS) }
     }
 
-    /// Returns the place of the action.
-    fn record(&self, client: usize, action: Action<Operation>) -> usize {
+    async fn client(&self, client: usize) {
+        if client >= CLIENTS - READERS {
+            let mut last_read = State::Absent;
+            for _ in 0..READS {
+                if self.writers.load(Ordering::Relaxed) == 0 {
+                    break;
+                }
+                let asked = self.ask(client).await;
+                if !self.street.has_cache || fastrand::u32(..4) > 0 {
+                    last_read = self.read().await;
+                }
+                self.answer(client, asked, Operation::Read(last_read));
+            }
+            return;
+        }
+        for _ in 0..OPERATIONS {
+            let asked = self.ask(client).await;
+            let id = self.facts.lock().unwrap().id.clone();
+            let operation = match (fastrand::u32(..16), id) {
+                (0..3, _) => self.create().await,
+                (3..5, Some(id)) => self.pay(&id).await,
+                (5..8, Some(id)) => self.refund(&id, client).await,
+                _ => Operation::Read(self.read().await),
+            };
+            self.answer(client, asked, operation);
+        }
+        self.writers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Records that a client asks, a little later. Returns the place of the action.
+    async fn ask(&self, client: usize) -> usize {
+        sleep(Duration::from_millis(fastrand::u64(..80))).await;
         let mut actions = self.actions.lock().unwrap();
-        actions.push((client, action));
+        actions.push((client, Action::Call(Operation::Asked)));
         actions.len() - 1
     }
 
-    /// Gives a call to a client of its own, which makes no other.
-    fn leave_open(&self, asked: usize, by: usize) {
+    /// Records an answer. A call that may still be under way goes to a client of its own, which makes no other.
+    fn answer(&self, client: usize, asked: usize, operation: Operation) {
         let mut actions = self.actions.lock().unwrap();
-        let last = actions.iter().map(|(client, _)| *client).max().unwrap_or_default();
-        let round = last / CLIENTS + 1;
-        actions[asked].0 = round * CLIENTS + by;
+        if let Operation::MayRefund { by } = operation {
+            let last = actions.iter().map(|(client, _)| *client).max().unwrap_or_default();
+            actions[asked].0 = (last / CLIENTS + 1) * CLIENTS + by;
+        } else {
+            actions.push((client, Action::Response(operation)));
+        }
     }
 
     async fn create(&self) -> Operation {
@@ -185,24 +215,22 @@ impl Shop<'_> {
         };
         let answer = self.street.insist(request).await;
         assert_eq!(answer.status, 201, "{}", answer.body);
-        self.knows(&answer.body);
+        assert_eq!(self.state_of(&answer.body), State::Pending);
         Operation::Created(answer.keyed())
     }
 
-    async fn read(&self, id: &str) -> State {
+    /// Reads the payment, or the list of the merchant's payments.
+    async fn read(&self) -> State {
+        let id = self.facts.lock().unwrap().id.clone().filter(|_| fastrand::bool());
+        let Some(id) = id else {
+            let answer = self.street.insist(|url| self.get(url, "/payments?limit=2")).await;
+            let items = answer.body["items"].as_array().unwrap();
+            assert_eq!(answer.body["total"], items.len(), "{}", answer.body);
+            return items.first().map_or(State::Absent, |payment| self.state_of(payment));
+        };
         let answer = self.street.insist(|url| self.get(url, &format!("/payments/{id}"))).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
-        state_of(&answer.body)
-    }
-
-    async fn list(&self) -> State {
-        let answer = self.street.insist(|url| self.get(url, "/payments?limit=2")).await;
-        let items = answer.body["items"].as_array().unwrap();
-        assert_eq!(answer.body["total"], items.len(), "{}", answer.body);
-        items.first().map_or(State::Absent, |payment| {
-            self.knows(payment);
-            state_of(payment)
-        })
+        self.state_of(&answer.body)
     }
 
     /// Goes to the gateway, approves, and comes back, until the payment is paid.
@@ -236,7 +264,7 @@ impl Shop<'_> {
         };
         let answer = self.street.insist(request).await;
         if answer.status == 200 {
-            assert_eq!(state_of(&answer.body), State::Refunded { by });
+            assert_eq!(self.state_of(&answer.body), State::Refunded { by });
             return Operation::Refunded { by, keyed: answer.keyed() };
         }
         if answer.refuses("refunded", "refunded") {
@@ -251,18 +279,21 @@ impl Shop<'_> {
         self.street.http.get(format!("{url}/api/v1{path}")).bearer_auth(&self.merchant.key)
     }
 
-    /// Remembers the payment's id. There is one payment.
-    fn knows(&self, payment: &Value) {
-        let id = payment["id"].as_str().unwrap();
-        assert_eq!(self.id.lock().unwrap().get_or_insert_with(|| id.to_owned()), id, "a second payment");
-    }
-}
-
-fn state_of(payment: &Value) -> State {
-    match payment["status"].as_str().unwrap() {
-        "pending" => State::Pending,
-        "completed" => State::Completed,
-        "refunded" => State::Refunded { by: payment["refund"]["reason"].as_str().unwrap().parse().unwrap() },
-        status => panic!("{status}: {payment}"),
+    /// The state of a payment in an answer, which must agree with the earlier ones.
+    fn state_of(&self, payment: &Value) -> State {
+        let mut facts = self.facts.lock().unwrap();
+        let Facts { id, paid_at, refund } = &mut *facts;
+        for (known, said) in [(id, &payment["id"]), (paid_at, &payment["paid_at"]), (refund, &payment["refund"]["id"])]
+        {
+            if let Some(said) = said.as_str() {
+                assert_eq!(known.get_or_insert_with(|| said.to_owned()), said, "it happened twice: {payment}");
+            }
+        }
+        match payment["status"].as_str().unwrap() {
+            "pending" => State::Pending,
+            "completed" => State::Completed,
+            "refunded" => State::Refunded { by: payment["refund"]["reason"].as_str().unwrap().parse().unwrap() },
+            status => panic!("{status}: {payment}"),
+        }
     }
 }
