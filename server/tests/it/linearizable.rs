@@ -89,7 +89,8 @@ async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed
     let (merchants, street) = (shops.merchants(payments()), shops.street().await);
     let playing = play(street, merchants);
     let mut kills = 0;
-    while kills < 4 || !playing.is_finished() {
+    // A kill in the middle of a capture costs its payment five seconds, so the kills end.
+    while kills < 4 || kills < 2 * payments() && !playing.is_finished() {
         peace().await;
         shops.servers[0].crash_and_restart();
         kills += 1;
@@ -106,7 +107,7 @@ async fn the_operations_on_a_payment_have_an_order_although_servers_and_database
     let (merchants, street) = (shops.merchants(payments()), shops.street().await);
     let playing = play(street, merchants);
     let mut faults = 0;
-    while faults < 4 || !playing.is_finished() {
+    while faults < 4 || faults < payments() && !playing.is_finished() {
         peace().await;
         match faults % 4 {
             0 => fail_over_with_unseen_commits(&mut trio).await,

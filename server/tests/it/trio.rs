@@ -81,7 +81,7 @@ pub(crate) struct Trio {
 }
 
 impl Trio {
-    /// Starts all three, with the empty database `shop`.
+    /// Starts all three.
     pub(crate) fn start() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -94,13 +94,16 @@ impl Trio {
         let (lines, answers) = (script.stdin.take().unwrap(), BufReader::new(script.stdout.take().unwrap()));
         let mut trio = Self { directory, lines, answers, primary: 0, _script: script };
         trio.run("initdb -D one -A trust -U postgres --no-sync");
+        trio.run(&format!("printf \"{SETTINGS}\" >>one/postgresql.conf && cp -r one two && cp -r one three"));
         trio.start_node(0);
-        run_sql(&trio.url_of(0, "postgres"), "CREATE DATABASE shop");
-        trio.run(&format!("printf \"{SETTINGS}\" >>one/postgresql.conf"));
-        trio.run("kill_postmaster one");
-        trio.start_node(0);
-        trio.copy_primary_to(1);
-        trio.copy_primary_to(2);
+        let way = trio.way_to_primary();
+        for node in [1, 2] {
+            let name = NODES[node];
+            trio.run(&format!(
+                "echo \"primary_conninfo = '{way}'\" >>{name}/postgresql.auto.conf && touch {name}/standby.signal"
+            ));
+            trio.start_node(node);
+        }
         trio.wait_for_standbys();
         trio
     }
@@ -109,17 +112,17 @@ impl Trio {
     pub(crate) fn url(&self) -> String {
         let directory = self.directory.display().to_string().replace('/', "%2F");
         let hosts = (0..NODES.len()).map(|node| format!("{directory}:{}", port(node))).collect::<Vec<_>>().join(",");
-        format!("postgres://postgres@{hosts}/shop?target_session_attrs=read-write")
+        format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
     }
 
     /// Runs SQL on the primary.
     pub(crate) fn ask_primary(&self, sql: &str) -> String {
-        run_sql(&self.url_of(self.primary, "shop"), sql)
+        run_sql(&self.url_of(self.primary), sql)
     }
 
     /// Runs SQL on both standbys.
     pub(crate) fn ask_standbys(&self, sql: &str) -> [String; 2] {
-        self.standbys().map(|node| run_sql(&self.url_of(node, "shop"), sql))
+        self.standbys().map(|node| run_sql(&self.url_of(node), sql))
     }
 
     /// Kills the primary's first process. Its others end by themselves.
@@ -184,7 +187,7 @@ impl Trio {
     }
 
     fn receive_from(&self, node: usize, way: &str) {
-        let url = self.url_of(node, "postgres");
+        let url = self.url_of(node);
         run_sql(&url, &format!("ALTER SYSTEM SET primary_conninfo = '{way}'"));
         run_sql(&url, "SELECT pg_reload_conf()");
     }
@@ -203,8 +206,8 @@ impl Trio {
         self.run(&format!("start {} {}", NODES[node], port(node)));
     }
 
-    fn url_of(&self, node: usize, database: &str) -> String {
-        format!("postgres://postgres@/{database}?host={}&port={}", self.directory.display(), port(node))
+    fn url_of(&self, node: usize) -> String {
+        format!("postgres://postgres@/postgres?host={}&port={}", self.directory.display(), port(node))
     }
 
     fn run(&mut self, line: &str) {
