@@ -53,14 +53,14 @@ struct Acknowledged {
 }
 
 /// The shops, each of which creates one payment after another and pays every third.
-struct Street {
+struct Load {
     http: Client,
     urls: Vec<String>,
     is_closing: AtomicBool,
     acknowledged: Mutex<Vec<Acknowledged>>,
 }
 
-impl Street {
+impl Load {
     /// Sends a request to the servers in turn until one answers it.
     async fn insist(&self, turn: &mut usize, path: &str, key: Option<&str>) -> (u16, Value) {
         let begun = Instant::now();
@@ -141,7 +141,7 @@ async fn answer_to(request: RequestBuilder) -> Option<(u16, Value)> {
 
 impl Failure {
     /// Lets it happen, and waits until the shops are served again. Returns when the primary was killed last.
-    async fn happen(self, trio: &mut Trio, street: &Street) -> Instant {
+    async fn happen(self, trio: &mut Trio, load: &Load) -> Instant {
         let mut killed = Instant::now();
         match self {
             Self::Node => {
@@ -157,20 +157,20 @@ impl Failure {
                 eventually("commits to wait", async || (trio.ask_primary(WAITING) != "0").then_some(())).await;
                 // Answers that were on their way when the standbys were cut off.
                 sleep(PATIENCE / 3).await;
-                let acknowledged = street.acknowledged();
+                let acknowledged = load.acknowledged();
                 trio.kill_postmaster();
                 trio.restart_primary();
                 let count = |text: String| text.parse::<usize>().unwrap();
                 let (shown, replicated) = (count(trio.ask_primary(COUNT)), trio.ask_standbys(COUNT).map(count));
                 assert!(shown > replicated[0].max(replicated[1]), "{shown} shown, {replicated:?} on the standbys");
                 sleep(SHOWN).await;
-                assert_eq!(street.acknowledged(), acknowledged, "something was acknowledged without a standby");
+                assert_eq!(load.acknowledged(), acknowledged, "something was acknowledged without a standby");
                 killed = Instant::now();
                 trio.kill_primary();
                 trio.fail_over();
             }
         }
-        street.wait_until_all_are_served().await;
+        load.wait_until_all_are_served().await;
         killed
     }
 }
@@ -181,22 +181,22 @@ async fn failovers_under_load_lose_no_acknowledged_payment_and_make_none_twice()
     let failures = std::env::var("FAILOVERS").map_or(3, |text| text.parse().unwrap());
     let mut trio = Trio::start();
     let servers = [(); 2].map(|()| Server::start_with(&["--database-url", &trio.url()]));
-    let street = Arc::new(Street {
+    let load = Arc::new(Load {
         http: Client::builder().no_proxy().timeout(PATIENCE).build().unwrap(),
         urls: servers.iter().map(|server| server.url.clone()).collect(),
         is_closing: AtomicBool::new(false),
         acknowledged: Mutex::default(),
     });
-    let shops: Vec<_> = (0..SHOPS).map(|shop| tokio::spawn(Arc::clone(&street).shop(shop))).collect();
-    street.wait_until_all_are_served().await;
+    let shops: Vec<_> = (0..SHOPS).map(|shop| tokio::spawn(Arc::clone(&load).shop(shop))).collect();
+    load.wait_until_all_are_served().await;
 
     let mut gaps = BTreeMap::<Failure, Vec<Duration>>::new();
     for failure in FAILURES.into_iter().cycle().take(failures) {
         sleep(Duration::from_millis(300)).await;
         let primary = trio.primary();
-        let killed = failure.happen(&mut trio, &street).await;
-        let gap = street.longest_gap(killed);
-        let acknowledged = street.acknowledged();
+        let killed = failure.happen(&mut trio, &load).await;
+        let gap = load.longest_gap(killed);
+        let acknowledged = load.acknowledged();
         let ids: HashSet<_> = trio.ask_primary("SELECT id FROM payments.payment").lines().map(str::to_owned).collect();
         let lost: Vec<_> = acknowledged.iter().filter(|one| !ids.contains(&one.id)).collect();
         assert!(lost.is_empty(), "{failure:?}: lost {lost:?}");
@@ -207,14 +207,14 @@ async fn failovers_under_load_lose_no_acknowledged_payment_and_make_none_twice()
         }
         trio.wait_for_standbys();
     }
-    street.is_closing.store(true, Ordering::Relaxed);
+    load.is_closing.store(true, Ordering::Relaxed);
     join_all(shops).await.into_iter().for_each(|shop| shop.unwrap());
     for (failure, mut gaps) in gaps {
         gaps.sort_unstable();
         let [shortest, median, longest] = [0, gaps.len() / 2, gaps.len() - 1].map(|nth| gaps[nth]);
         eprintln!("{} of {failure:?}: gap {shortest:?} to {longest:?}, median {median:?}", gaps.len());
     }
-    assert_nothing_is_lost_or_twice(&servers[0], &street.acknowledged()).await;
+    assert_nothing_is_lost_or_twice(&servers[0], &load.acknowledged()).await;
     servers[1].run(&["check"]);
 }
 

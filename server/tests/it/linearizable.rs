@@ -13,7 +13,7 @@ use todc_utils::{History, WGLChecker};
 use tokio::{task::JoinHandle, time::sleep};
 
 use self::{
-    clients::{Merchant, Street},
+    clients::{Merchant, Platform},
     payment::{Actions, PaymentSpec},
 };
 use crate::{live::bkash_settings, server::Server, trio::Trio};
@@ -32,40 +32,40 @@ async fn peace() {
 }
 
 /// Servers that ask one gateway.
-struct Shops {
-    servers: Vec<Server>,
+struct Servers {
+    all: Vec<Server>,
     bkash: Running<Bkash>,
     _config: TempDir,
 }
 
-impl Shops {
+impl Servers {
     async fn start(count: usize, arguments: &[&str]) -> Self {
         let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
         let config = TempDir::new().unwrap();
         let file = config.path().join("payments.toml");
         fs::write(&file, bkash_settings(&bkash)).unwrap();
         let arguments = [&["--config", file.to_str().unwrap()], arguments].concat();
-        Self { servers: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
+        Self { all: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
     }
 
     /// A merchant for each payment, so that a list has one payment or none.
     fn merchants(&self, count: usize) -> Vec<Merchant> {
-        (0..count).map(|number| Merchant::new(&self.servers[0], number)).collect()
+        (0..count).map(|number| Merchant::new(&self.all[0], number)).collect()
     }
 
-    async fn street(&self) -> Street {
-        let urls = self.servers.iter().map(|server| server.url.clone()).collect();
-        let street = Street::new(urls, self.bkash.program().clone());
-        street.warm_up(Merchant::new(&self.servers[0], 1000)).await;
-        street
+    async fn platform(&self) -> Platform {
+        let urls = self.all.iter().map(|server| server.url.clone()).collect();
+        let platform = Platform::new(urls, self.bkash.program().clone());
+        platform.warm_up(Merchant::new(&self.all[0], 1000)).await;
+        platform
     }
 }
 
 /// Starts to play all merchants, some at a time. Gives what was asked and answered about each payment.
-fn play(street: Street, merchants: Vec<Merchant>) -> JoinHandle<Vec<Actions>> {
+fn play(platform: Platform, merchants: Vec<Merchant>) -> JoinHandle<Vec<Actions>> {
     tokio::spawn(async move {
-        let street = &street;
-        stream::iter(merchants).map(|merchant| street.play(merchant)).buffer_unordered(AT_A_TIME).collect().await
+        let platform = &platform;
+        stream::iter(merchants).map(|merchant| platform.play(merchant)).buffer_unordered(AT_A_TIME).collect().await
     })
 }
 
@@ -85,14 +85,14 @@ fn assert_linearizable(histories: &[Actions]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed() {
-    let mut shops = Shops::start(1, &[]).await;
-    let (merchants, street) = (shops.merchants(payments()), shops.street().await);
-    let playing = play(street, merchants);
+    let mut servers = Servers::start(1, &[]).await;
+    let (merchants, platform) = (servers.merchants(payments()), servers.platform().await);
+    let playing = play(platform, merchants);
     let mut kills = 0;
     // A kill in the middle of a capture costs its payment five seconds, so the kills end.
     while kills < 4 || kills < 2 * payments() && !playing.is_finished() {
         peace().await;
-        shops.servers[0].crash_and_restart();
+        servers.all[0].crash_and_restart();
         kills += 1;
     }
     let histories = playing.await.unwrap();
@@ -103,20 +103,20 @@ async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operations_on_a_payment_have_an_order_although_servers_and_databases_are_killed() {
     let mut trio = Trio::start();
-    let mut shops = Shops::start(2, &["--database-url", &trio.url()]).await;
-    let (merchants, street) = (shops.merchants(payments()), shops.street().await);
-    let playing = play(street, merchants);
+    let mut servers = Servers::start(2, &["--database-url", &trio.url()]).await;
+    let (merchants, platform) = (servers.merchants(payments()), servers.platform().await);
+    let playing = play(platform, merchants);
     let mut faults = 0;
     while faults < 4 || faults < payments() && !playing.is_finished() {
         peace().await;
         match faults % 4 {
             0 => fail_over_with_unseen_commits(&mut trio).await,
-            1 => shops.servers[0].crash_and_restart(),
+            1 => servers.all[0].crash_and_restart(),
             2 => {
                 trio.kill_postmaster();
                 trio.restart_primary();
             }
-            _ => shops.servers[1].crash_and_restart(),
+            _ => servers.all[1].crash_and_restart(),
         }
         faults += 1;
     }
@@ -143,9 +143,9 @@ async fn fail_over_with_unseen_commits(trio: &mut Trio) {
 /// The proof that the check can fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_now_and_then_read_an_old_answer_are_found() {
-    let shops = Shops::start(1, &[]).await;
-    let merchants = shops.merchants(AT_A_TIME);
-    let histories = play(shops.street().await.with_cache(), merchants).await.unwrap();
+    let servers = Servers::start(1, &[]).await;
+    let merchants = servers.merchants(AT_A_TIME);
+    let histories = play(servers.platform().await.with_cache(), merchants).await.unwrap();
     let found = histories.iter().filter(|actions| !is_linearizable(actions)).count();
     eprintln!("{found} of {} histories have no order", histories.len());
     assert!(found > 0, "no stale read was found");

@@ -39,7 +39,7 @@ impl Merchant {
 }
 
 /// The servers and the gateway that all clients use.
-pub(super) struct Street {
+pub(super) struct Platform {
     http: Client,
     urls: Vec<String>,
     bkash: Arc<Bkash>,
@@ -48,8 +48,8 @@ pub(super) struct Street {
 }
 
 /// One payment and what is recorded about it.
-struct Shop<'s> {
-    street: &'s Street,
+struct Recorded<'s> {
+    platform: &'s Platform,
     merchant: Merchant,
     actions: Mutex<Actions>,
     facts: Mutex<Facts>,
@@ -74,7 +74,7 @@ struct Answer {
     is_repeated: bool,
 }
 
-impl Street {
+impl Platform {
     pub(super) fn new(urls: Vec<String>, bkash: Arc<Bkash>) -> Self {
         // No connection is reused: a server that was killed leaves broken ones.
         let http = Client::builder().redirect(Policy::none()).no_proxy().pool_max_idle_per_host(0).timeout(PATIENCE);
@@ -88,19 +88,19 @@ impl Street {
     /// Begins a payment at the gateway. Afterwards the server has the gateway's token, of which there are two in an hour: servers
     /// that are killed while they ask for one would soon get none.
     pub(super) async fn warm_up(&self, merchant: Merchant) {
-        let shop = Shop::new(self, merchant);
-        shop.create().await;
-        let id = shop.facts.lock().unwrap().id.clone().unwrap();
-        shop.pay(&id).await;
+        let payment = Recorded::new(self, merchant);
+        payment.create().await;
+        let id = payment.facts.lock().unwrap().id.clone().unwrap();
+        payment.pay(&id).await;
     }
 
     /// Lets the clients of a merchant work. Returns what was asked and answered.
     pub(super) async fn play(&self, merchant: Merchant) -> Actions {
-        let shop = Shop::new(self, merchant);
+        let payment = Recorded::new(self, merchant);
         // Payments begin at different times, so that a fault meets each in another state.
         sleep(Duration::from_millis(fastrand::u64(..1000))).await;
-        join_all((0..CLIENTS).map(|client| shop.client(client))).await;
-        let mut actions = shop.actions.into_inner().unwrap();
+        join_all((0..CLIENTS).map(|client| payment.client(client))).await;
+        let mut actions = payment.actions.into_inner().unwrap();
         // A try that may still be under way ends after everything else.
         let open: Vec<_> = actions.iter().map(|(client, _)| *client).filter(|client| *client >= CLIENTS).collect();
         actions.extend(open.into_iter().map(|open| {
@@ -154,10 +154,10 @@ impl Answer {
     }
 }
 
-impl<'s> Shop<'s> {
-    fn new(street: &'s Street, merchant: Merchant) -> Self {
+impl<'s> Recorded<'s> {
+    fn new(platform: &'s Platform, merchant: Merchant) -> Self {
         let (actions, facts) = (Mutex::default(), Mutex::default());
-        Self { street, merchant, actions, facts, writers: AtomicUsize::new(CLIENTS - READERS) }
+        Self { platform, merchant, actions, facts, writers: AtomicUsize::new(CLIENTS - READERS) }
     }
 
     async fn client(&self, client: usize) {
@@ -168,7 +168,7 @@ impl<'s> Shop<'s> {
                     break;
                 }
                 let asked = self.ask(client).await;
-                if !self.street.has_cache || fastrand::u32(..4) > 0 {
+                if !self.platform.has_cache || fastrand::u32(..4) > 0 {
                     last_read = self.read().await;
                 }
                 self.answer(client, asked, Operation::Read(last_read));
@@ -210,10 +210,10 @@ impl<'s> Shop<'s> {
 
     async fn create(&self) -> Operation {
         let request = |url: &str| {
-            let request = self.street.http.post(format!("{url}/api/v1/payments")).bearer_auth(&self.merchant.key);
+            let request = self.platform.http.post(format!("{url}/api/v1/payments")).bearer_auth(&self.merchant.key);
             request.header("idempotency-key", "order").json(&payment_of(&json!(100)))
         };
-        let answer = self.street.insist(request).await;
+        let answer = self.platform.insist(request).await;
         assert_eq!(answer.status, 201, "{}", answer.body);
         assert_eq!(self.state_of(&answer.body), State::Pending);
         Operation::Created(answer.keyed())
@@ -223,12 +223,12 @@ impl<'s> Shop<'s> {
     async fn read(&self) -> State {
         let id = self.facts.lock().unwrap().id.clone().filter(|_| fastrand::bool());
         let Some(id) = id else {
-            let answer = self.street.insist(|url| self.get(url, "/payments?limit=2")).await;
+            let answer = self.platform.insist(|url| self.get(url, "/payments?limit=2")).await;
             let items = answer.body["items"].as_array().unwrap();
             assert_eq!(answer.body["total"], items.len(), "{}", answer.body);
             return items.first().map_or(State::Absent, |payment| self.state_of(payment));
         };
-        let answer = self.street.insist(|url| self.get(url, &format!("/payments/{id}"))).await;
+        let answer = self.platform.insist(|url| self.get(url, &format!("/payments/{id}"))).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         self.state_of(&answer.body)
     }
@@ -236,17 +236,17 @@ impl<'s> Shop<'s> {
     /// Goes to the gateway, approves, and comes back, until the payment is paid.
     async fn pay(&self, id: &str) -> Operation {
         loop {
-            let begin = |url: &str| self.street.http.post(format!("{url}/api/v1/checkout/{id}/pay"));
-            let begun = self.street.insist(begin).await;
+            let begin = |url: &str| self.platform.http.post(format!("{url}/api/v1/checkout/{id}/pay"));
+            let begun = self.platform.insist(begin).await;
             if ["paid", "refunded"].iter().any(|status| begun.refuses(status, "processing")) {
                 return Operation::Paid;
             }
             assert_eq!(begun.status, 200, "{}", begun.body);
             let attempt = begun.body["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap();
             // The gateway knows already that the payment is paid, if somebody else was faster.
-            if let Some(back) = self.street.bkash.approve(attempt, WALLET) {
+            if let Some(back) = self.platform.bkash.approve(attempt, WALLET) {
                 let path = &back[back.find("/gateways").unwrap()..];
-                let back = self.street.insist(|url| self.street.http.get(format!("{url}{path}"))).await;
+                let back = self.platform.insist(|url| self.platform.http.get(format!("{url}{path}"))).await;
                 if back.location.contains("status=completed") {
                     return Operation::Paid;
                 }
@@ -258,25 +258,25 @@ impl<'s> Shop<'s> {
     /// Refunds the payment. Each client has a key of its own and uses it again and again.
     async fn refund(&self, id: &str, by: usize) -> Operation {
         let request = |url: &str| {
-            let request = self.street.http.post(format!("{url}/api/v1/payments/{id}/refund"));
+            let request = self.platform.http.post(format!("{url}/api/v1/payments/{id}/refund"));
             let request = request.bearer_auth(&self.merchant.key).header("idempotency-key", format!("refund-{by}"));
             request.json(&json!({"reason": by.to_string()}))
         };
-        let answer = self.street.insist(request).await;
+        let answer = self.platform.insist(request).await;
         if answer.status == 200 {
             assert_eq!(self.state_of(&answer.body), State::Refunded { by });
             return Operation::Refunded { by, keyed: answer.keyed() };
         }
         if answer.refuses("refunded", "refunded") {
-            return Operation::NotRefunded { is_refunded: true };
+            return Operation::NotRefunded { by, is_refunded: true };
         }
         let is_pending = ["created", "processing"].iter().any(|status| answer.refuses(status, "refunded"));
         assert!(is_pending, "{} {}", answer.status, answer.body);
-        if answer.is_repeated { Operation::MayRefund { by } } else { Operation::NotRefunded { is_refunded: false } }
+        if answer.is_repeated { Operation::MayRefund { by } } else { Operation::NotRefunded { by, is_refunded: false } }
     }
 
     fn get(&self, url: &str, path: &str) -> RequestBuilder {
-        self.street.http.get(format!("{url}/api/v1{path}")).bearer_auth(&self.merchant.key)
+        self.platform.http.get(format!("{url}/api/v1{path}")).bearer_auth(&self.merchant.key)
     }
 
     /// The state of a payment in an answer, which must agree with the earlier ones.

@@ -35,6 +35,7 @@ pub(super) enum Operation {
     },
     /// A refund was refused because the payment is pending, or refunded under another key.
     NotRefunded {
+        by: usize,
         is_refunded: bool,
     },
     /// A refund was refused at last, but an earlier try of it may still be under way.
@@ -83,8 +84,10 @@ impl Specification for PaymentSpec {
             (Operation::Refunded { by, keyed }, State::Refunded { by: first }) => {
                 (keyed.is_replayed && by == first).then_some(*state)
             }
-            (Operation::NotRefunded { is_refunded }, State::Pending) => (!is_refunded).then_some(*state),
-            (Operation::NotRefunded { is_refunded }, State::Refunded { .. }) => is_refunded.then_some(*state),
+            (Operation::NotRefunded { is_refunded, .. }, State::Pending) => (!is_refunded).then_some(*state),
+            (Operation::NotRefunded { by, is_refunded }, State::Refunded { by: first }) => {
+                (is_refunded && by != first).then_some(*state)
+            }
             (Operation::MayRefund { by }, State::Completed) => Some(State::Refunded { by }),
             (Operation::MayRefund { .. }, state) => Some(state),
             _ => None,
