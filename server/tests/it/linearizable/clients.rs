@@ -85,8 +85,8 @@ impl Platform {
         Self { has_cache: true, ..self }
     }
 
-    /// Begins a payment at the gateway. Afterwards the server has the gateway's token, of which there are two in an hour: servers
-    /// that are killed while they ask for one would soon get none.
+    /// Pays one payment. Afterwards the server has the gateway's token, of which there are two in an hour: servers that are
+    /// killed while they ask for one would soon get none.
     pub(super) async fn warm_up(&self, merchant: Merchant) {
         let payment = Recorded::new(self, merchant);
         payment.create().await;
@@ -168,7 +168,7 @@ impl<'s> Recorded<'s> {
                     break;
                 }
                 let asked = self.ask(client).await;
-                if !self.platform.has_cache || fastrand::u32(..4) > 0 {
+                if !self.platform.has_cache || fastrand::bool() {
                     last_read = self.read().await;
                 }
                 self.answer(client, asked, Operation::Read(last_read));
