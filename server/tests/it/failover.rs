@@ -1,5 +1,5 @@
-//! A primary fails under load, again and again, and a standby takes over: no acknowledged payment is lost, and no key makes
-//! two payments.
+//! A primary fails under load, again and again, and a standby takes over: no acknowledged payment is lost, and no key
+//! makes two payments.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

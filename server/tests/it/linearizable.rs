@@ -1,5 +1,5 @@
-//! Concurrent operations on one payment have an order: each takes effect at one moment between its request and its answer,
-//! although servers and databases are killed meanwhile.
+//! Concurrent operations on one payment have an order: each takes effect at one moment between its request and its
+//! answer, although servers and databases are killed meanwhile.
 
 mod clients;
 mod payment;

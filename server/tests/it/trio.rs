@@ -1,5 +1,5 @@
-//! A PostgreSQL primary with two standbys, of which one must have each commit. They end with the process of the tests, however
-//! that ends.
+//! A PostgreSQL primary with two standbys, of which one must have each commit. They end with the process of the tests,
+//! however that ends.
 
 use std::{
     fs,

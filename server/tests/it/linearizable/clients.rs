@@ -85,8 +85,8 @@ impl Platform {
         Self { has_cache: true, ..self }
     }
 
-    /// Pays one payment. Afterwards the server has the gateway's token, of which there are two in an hour: servers that are
-    /// killed while they ask for one would soon get none.
+    /// Pays one payment. Afterwards the server has the gateway's token, of which there are two in an hour: servers that
+    /// are killed while they ask for one would soon get none.
     pub(super) async fn warm_up(&self, merchant: Merchant) {
         let payment = Recorded::new(self, merchant);
         payment.create().await;

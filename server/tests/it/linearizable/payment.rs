@@ -19,8 +19,8 @@ pub(super) enum State {
 
 /// An operation and its answer.
 ///
-/// An operation whose first tries got no answer is repeated until it gets one. One of those tries may have had the effect, so
-/// its moment is anywhere between the first try and the answer.
+/// An operation whose first tries got no answer is repeated until it gets one. One of those tries may have had the
+/// effect, so its moment is anywhere between the first try and the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// It is not answered yet.
