@@ -2,12 +2,15 @@
 
 mod serve;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use payments_core::{Environment, Timestamp};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -46,6 +49,9 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Restore a store from a backup, a journal, or both. The data directory must be missing or empty.
     Restore(RestoreArgs),
+    /// Move a whole store between a directory and a database. Stop its servers first. Run again, it goes on where it
+    /// stopped. Both stores are checked and compared record by record.
+    Migrate(MigrateArgs),
 }
 
 impl Command {
@@ -108,6 +114,26 @@ pub(crate) struct RestoreArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The store to move: a data directory, or postgres://USER@HOST/DATABASE. It stays as it is. A URL with a password
+    /// belongs in the environment variable, because other users can read command lines.
+    #[arg(long, env = "PAYMENTS_FROM", hide_env_values = true, value_name = "DIR|URL")]
+    pub(crate) from: SecretString,
+    /// Where to move it: a missing or empty directory, or a database without a store.
+    #[arg(long, env = "PAYMENTS_TO", hide_env_values = true, value_name = "DIR|URL")]
+    pub(crate) to: SecretString,
+    /// File that holds the password of the database in --from.
+    #[arg(long, env = "PAYMENTS_FROM_PASSWORD_FILE", value_name = "FILE")]
+    pub(crate) from_password_file: Option<PathBuf>,
+    /// File that holds the password of the database in --to.
+    #[arg(long, env = "PAYMENTS_TO_PASSWORD_FILE", value_name = "FILE")]
+    pub(crate) to_password_file: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, env = "PAYMENTS_JSON")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DataArgs {
     /// Directory of the store.
     #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
@@ -141,6 +167,27 @@ pub(crate) enum Location {
     Directory(PathBuf),
     /// A PostgreSQL database.
     Database(Box<Target>),
+}
+
+impl Location {
+    /// A database if `text` is its URL, else a directory.
+    pub(crate) fn new(text: &SecretString, password_file: Option<&Path>) -> Result<Self, TargetError> {
+        let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.expose_secret().starts_with(scheme));
+        if !is_url {
+            let directory = PathBuf::from(text.expose_secret());
+            return Ok(Self::Directory(std::path::absolute(&directory).unwrap_or(directory)));
+        }
+        Ok(Self::Database(Box::new(Target::new(text, password_file)?)))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(directory) => write!(f, "{}", directory.display()),
+            Self::Database(target) => write!(f, "{target}"),
+        }
+    }
 }
 
 impl DataArgs {

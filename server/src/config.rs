@@ -46,16 +46,27 @@ impl Config {
     }
 }
 
+/// The flags that take a database's URL. Each has an environment variable and a flag for a file with the password.
+const URL_FLAGS: [(&str, &str, &str); 3] = [
+    ("--database-url", "PAYMENTS_DATABASE_URL", "--database-password-file"),
+    ("--from", "PAYMENTS_FROM", "--from-password-file"),
+    ("--to", "PAYMENTS_TO", "--to-password-file"),
+];
+
 /// Refuses a database URL with a password among the arguments, where other users can read it.
 fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
-    let urls = args.iter().zip(args.iter().skip(1)).filter(|(flag, _)| *flag == "--database-url").map(|(_, url)| url);
-    let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix("--database-url="));
-    match urls.filter_map(|url| url.to_str()).chain(joined).any(Target::has_password) {
-        true => Err("--database-url holds a password, which other users of this machine can read; put the URL in \
-                     PAYMENTS_DATABASE_URL, or the password in a file and name it with --database-password-file"
-            .into()),
-        false => Ok(()),
+    for (flag, variable, file_flag) in URL_FLAGS {
+        let urls = args.iter().zip(args.iter().skip(1)).filter(|(name, _)| *name == flag).map(|(_, url)| url);
+        let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix(flag)?.strip_prefix('='));
+        if urls.filter_map(|url| url.to_str()).chain(joined).any(Target::has_password) {
+            return Err(format!(
+                "{flag} holds a password, which other users of this machine can read; put the URL in {variable}, or the \
+                 password in a file and name it with {file_flag}"
+            )
+            .into());
+        }
     }
+    Ok(())
 }
 
 fn parse(command: Command, args: &[OsString]) -> Result<cli::Command, clap::Error> {

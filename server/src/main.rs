@@ -72,6 +72,7 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
         Command::Check(args) => operations::check(&args).await,
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,
+        Command::Migrate(args) => operations::migrate(args).await,
     }
 }
 

@@ -1,7 +1,8 @@
-//! Operations on a whole store: check, export, restore, scheduled backups.
+//! Operations on a whole store: check, export, migrate, restore, scheduled backups.
 
 mod check;
 mod export;
+mod migrate;
 mod open;
 mod progress;
 mod restore;
@@ -9,6 +10,9 @@ mod schedule;
 
 pub(crate) use check::check;
 pub(crate) use export::export;
+pub(crate) use migrate::migrate;
+#[cfg(test)]
+pub(crate) use migrate::move_store;
 pub(crate) use open::remove_abandoned_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::{Schedule, back_up_regularly};

@@ -69,7 +69,7 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -
 }
 
 /// Waits for SIGINT or SIGTERM.
-async fn interrupted() -> Result<(), Failure> {
+pub(super) async fn interrupted() -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {

@@ -8,10 +8,18 @@ use crate::store::{Snapshot, StoreError};
 
 /// Shows a bar on the standard error stream if that is a terminal. Counts the records only then.
 pub(super) fn bar(what: &'static str, store: &dyn Snapshot) -> Result<ProgressBar, StoreError> {
+    bar_of(what, || store.records())
+}
+
+/// As [`bar`], of a number of records.
+pub(super) fn bar_of(
+    what: &'static str,
+    records: impl FnOnce() -> Result<u64, StoreError>,
+) -> Result<ProgressBar, StoreError> {
     if !std::io::stderr().is_terminal() {
         return Ok(ProgressBar::hidden());
     }
-    let bar = ProgressBar::new(store.records()?).with_message(what);
+    let bar = ProgressBar::new(records()?).with_message(what);
     Ok(match ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

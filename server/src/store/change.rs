@@ -1,8 +1,10 @@
 //! One atomic commit and its conditions.
 
+use std::borrow::Cow;
+
 use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
-use super::Claim;
+use super::{Claim, Migration, Record};
 use crate::domain::{
     ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Scope, Session,
     StoredResponse, StoredToken, Workspace, effects,
@@ -79,7 +81,7 @@ pub(crate) enum Write {
     /// A developer's app, new or changed.
     App(Box<App>),
     /// A gateway's token and the times of the requests for it.
-    GatewayToken(&'static str, StoredToken),
+    GatewayToken(Cow<'static, str>, StoredToken),
     /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
     /// [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A claim whose lease has ended is taken over.
     KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
@@ -94,7 +96,18 @@ pub(crate) enum Write {
     },
     /// Logs a delivery attempt and takes the delivery out of the outbox.
     DeliveryEnded(Box<Outgoing>),
+    /// A record of another store, at whatever version. It must not exist.
+    Moved(Box<Record>),
+    /// How far a migration into this store has come.
+    Migration(Box<Migration>),
 }
+
+/// The stored version that a write of a version follows; `None` if there must be no record.
+pub(crate) type Follows = fn(u64) -> Option<u64>;
+/// A change follows the version before its own.
+pub(crate) const CHANGED: Follows = |version| version.checked_sub(1);
+/// A record that was moved follows nothing.
+pub(crate) const MOVED: Follows = |_| None;
 
 /// A payment, new or changed.
 #[derive(Debug, Clone)]

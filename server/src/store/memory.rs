@@ -3,6 +3,7 @@
 //! A change is applied to a copy of all tables, which takes their place if every condition holds.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -34,7 +35,7 @@ struct Tables {
     workspaces: BTreeMap<String, Workspace>,
     api_keys: BTreeMap<(WorkspaceId, KeyId), (KeyHash, ApiKey)>,
     apps: BTreeMap<(DeveloperId, AppId), App>,
-    gateway_tokens: BTreeMap<&'static str, StoredToken>,
+    gateway_tokens: BTreeMap<Cow<'static, str>, StoredToken>,
     endpoints: BTreeMap<WebhookId, Endpoint>,
     sessions: BTreeMap<PaymentId, Session>,
     /// All payments, the last one committed last, and the status by which each is listed.
@@ -175,6 +176,7 @@ impl Tables {
             Write::FannedOut { event, after, .. } => {
                 self.pending_events.entry(event).and_modify(|pending| pending.after = after);
             }
+            Write::Moved(_) | Write::Migration(_) => panic!("no test moves records into memory"),
         }
         Ok(())
     }

@@ -74,7 +74,9 @@ mod invariants;
 mod leases;
 #[cfg(test)]
 pub(crate) mod memory;
+mod migration;
 pub(crate) mod postgres;
+mod record;
 mod request_counts;
 pub(crate) mod sandboxed;
 mod snapshot;
@@ -92,10 +94,16 @@ use crate::domain::{
 };
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups};
-pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
+pub(crate) use change::{
+    CHANGED, Change, ClaimEnd, Committed, Conflict, EventWrite, Follows, MOVED, NewResponse, PaymentWrite, Write,
+};
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew_until_lost};
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
+pub(crate) use migration::{Contents, Migration, Unfinished};
+pub(crate) use record::{
+    PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord,
+};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 pub(crate) use stored_event::StoredEvent;

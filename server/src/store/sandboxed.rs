@@ -65,6 +65,7 @@ fn scope_of(change: &Change) -> Option<Scope> {
         Write::KeyReleased(key, _) => Some(key.scope.clone()),
         Write::FannedOut { scope, .. } => Some(scope.clone()),
         Write::Workspace(_) | Write::ApiKey(..) | Write::App(_) | Write::GatewayToken(..) => None,
+        Write::Moved(_) | Write::Migration(_) => None,
     };
     let of_key = change.idempotency.as_ref().map(|keep| keep.key.scope.clone());
     of_key.or_else(|| change.writes.iter().find_map(of_write))

@@ -3,7 +3,7 @@
 use payments_core::Posting;
 use serde::Serialize;
 
-use super::StoreError;
+use super::{Migration, Record, RecordKind, StoreError};
 use crate::domain::{Outgoing, Session};
 
 /// Records, one by one.
@@ -21,6 +21,12 @@ pub(crate) trait Snapshot {
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
     /// Every delivery, in the order of their ids.
     fn each_delivery(&self) -> Each<'_, Outgoing>;
+    /// At most `at_most` records of a kind strictly after a key, in the order of their keys.
+    fn page(&self, kind: RecordKind, after: Option<&str>, at_most: usize) -> Result<Vec<Record>, StoreError>;
+    /// How many records of a kind there are.
+    fn count(&self, kind: RecordKind) -> Result<u64, StoreError>;
+    /// The last migration into this store.
+    fn migration(&self) -> Result<Option<Migration>, StoreError>;
 }
 
 /// The result of a check.

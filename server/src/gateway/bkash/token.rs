@@ -151,7 +151,7 @@ impl Bkash {
 
     /// Stores the token's record; false if another server has changed it.
     async fn save_token(&self, record: StoredToken) -> Result<bool, GatewayError> {
-        match self.tokens.store.commit(Change::of(Write::GatewayToken(NAME, record))).await {
+        match self.tokens.store.commit(Change::of(Write::GatewayToken(NAME.into(), record))).await {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(Conflict::Stale)) => Ok(false),
             Err(error) => Err(self.client.unanswered(&error.to_string())),

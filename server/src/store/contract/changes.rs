@@ -43,7 +43,7 @@ fn one_of_each() -> Vec<Write> {
         Write::Workspace(workspace(0)),
         Write::ApiKey(hash, record),
         Write::App(Box::new(app(0))),
-        Write::GatewayToken("bkash", StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
+        Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -104,7 +104,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
             Write::ApiKey(hash, record)
         },
         |version| Write::App(Box::new(app(version))),
-        |version| Write::GatewayToken("bkash", StoredToken { version, ..StoredToken::default() }),
+        |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);
             endpoint.version = version;

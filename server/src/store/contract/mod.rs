@@ -161,7 +161,7 @@ impl Engine for Postgres {
 }
 
 /// Starts an engine again, which then checks itself. The records of these tests are a developer's who has a workspace.
-async fn check(engine: impl Engine) -> impl Engine {
+async fn check<E: Engine>(engine: E) -> E {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
         samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();
     }

@@ -1,16 +1,25 @@
 //! Whatever is done to two engines side by side comes out the same.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
-use payments_core::{Cause, Currency, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Cause, Currency, KeyId, PaymentMethod, RANDOM_BYTES, RefundId, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
+use tokio::task::spawn_blocking;
+use tokio_postgres::NoTls;
 
-use super::{Embedded, Engine, Memory, Postgres, check, samples::*};
+use super::{Embedded, Engine, Memory, Postgres, check, cluster::Cluster, cluster_url, samples::*};
 use crate::{
-    domain::{Outgoing, Session, fan_out},
-    store::{Change, Claim, ClaimEnd, Prunable, Queue, Store, Work, Write},
+    cli::Location,
+    domain::{ApiKey, KeyHash, Outgoing, Session, StoredToken, fan_out},
+    operations::move_store,
+    store::{
+        Change, Claim, ClaimEnd, Contents, Prunable, Queue, Store, Work, Write, memory::MemoryStore, postgres::Target,
+    },
 };
 
 /// How many payments, endpoints and pings there are at most.
@@ -284,6 +293,83 @@ fn same<E: Engine>(first: Option<Step>, steps: Vec<Step>) -> Result<(), TestCase
         check(engine).await.end().await;
         Ok(())
     })
+}
+
+fn api_key() -> ApiKey {
+    ApiKey {
+        version: 0,
+        id: KeyId::new(at(0), [1; RANDOM_BYTES]),
+        workspace_id: workspace(0).id,
+        scope: scope(),
+        last4: "1234".into(),
+        app_id: None,
+        created_at: at(0),
+        revoked_at: None,
+    }
+}
+
+/// Does steps to an embedded store, moves it to a database, and moves that to another directory.
+fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let engine = Embedded::new().await;
+        let mut side = Side::new(engine.store());
+        side.commit(Write::Workspace(workspace(0))).await;
+        side.commit(Write::ApiKey(KeyHash([7; 32]), api_key())).await;
+        side.commit(Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..Default::default() }))
+            .await;
+        for step in steps {
+            side.step(step).await;
+        }
+        let read = side.read().await;
+        side.store = Arc::new(MemoryStore::default());
+        let directory = engine.close();
+
+        let target = new_database().await;
+        let from = Location::Directory(directory.path().to_owned());
+        let there = migrated(from, Location::Database(Box::new(target.clone()))).await;
+        let engine = Postgres::open(target).await;
+        side.store = engine.store();
+        prop_assert_eq!(&side.read().await, &read);
+        side.store = Arc::new(MemoryStore::default());
+        let engine = check(engine).await;
+
+        let (target, directory) = (engine.close().await, tempfile::tempdir().unwrap());
+        let to = Location::Directory(directory.path().to_owned());
+        prop_assert_eq!(migrated(Location::Database(Box::new(target)), to).await, there);
+        let engine = Embedded::open(directory);
+        side.store = engine.store();
+        prop_assert_eq!(side.read().await, read);
+        drop(side);
+        check(engine).await.end().await;
+        Ok(())
+    })
+}
+
+async fn migrated(from: Location, to: Location) -> Contents {
+    spawn_blocking(move || move_store(&from, to)).await.unwrap().unwrap()
+}
+
+/// An empty database, which nobody else uses.
+async fn new_database() -> Target {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("moved_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let (client, connection) = tokio_postgres::connect(&cluster_url().await, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let url = spawn_blocking(move || Cluster::shared().url(&name)).await.unwrap();
+    Target::new(&url.into(), None).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_changes_are_the_same_after_a_migration_to_the_other_engine_and_back(
+        steps in prop::collection::vec(step(), 20..80),
+    ) {
+        moved_there_and_back(steps)?;
+    }
 }
 
 proptest! {

@@ -54,6 +54,14 @@ keys! {
 /// The last delivery that pruning redacted or passed over. No earlier one is left to redact.
 pub(super) const REDACTED_UP_TO: &[u8] = b"meta/bodies-forgotten";
 
+/// The last migration into this store.
+pub(super) const MIGRATION: &[u8] = b"meta/migration";
+
+pub(super) const WORKSPACES: &[u8] = b"workspace/";
+pub(super) const API_KEYS: &[u8] = b"key/";
+pub(super) const APPS: &[u8] = b"app/";
+pub(super) const GATEWAY_TOKENS: &[u8] = b"gateway-token/";
+pub(super) const ENDPOINTS: &[u8] = b"endpoint/";
 pub(super) const SESSIONS: &[u8] = b"payment/";
 pub(super) const DELIVERIES: &[u8] = b"delivery/";
 /// All pending deliveries.

@@ -9,7 +9,9 @@ use payments_core::Posting;
 use super::{EmbeddedStore, check, deliveries, keys, layout::Layout, stored::Stored};
 use crate::{
     domain::{Outgoing, Session},
-    store::{BackUpError, BackedUp, Backups, Checked, Each, Finding, Snapshot, StoreError},
+    store::{
+        BackUpError, BackedUp, Backups, Checked, Each, Finding, Migration, Record, RecordKind, Snapshot, StoreError,
+    },
 };
 
 #[async_trait]
@@ -49,6 +51,18 @@ impl Snapshot for EmbeddedStore {
 
     fn each_delivery(&self) -> Each<'_, Outgoing> {
         Box::new(self.database.prefix(keys::DELIVERIES).map(|entry| deliveries::of_entry(&self.database, entry)))
+    }
+
+    fn page(&self, kind: RecordKind, after: Option<&str>, at_most: usize) -> Result<Vec<Record>, StoreError> {
+        self.record_page(kind, after, at_most)
+    }
+
+    fn count(&self, kind: RecordKind) -> Result<u64, StoreError> {
+        self.record_count(kind)
+    }
+
+    fn migration(&self) -> Result<Option<Migration>, StoreError> {
+        self.get(keys::MIGRATION)
     }
 }
 

@@ -18,9 +18,11 @@ mod outbox;
 mod packed;
 mod pages;
 mod pending;
+mod records;
 mod responses;
 mod store;
 mod stored;
+mod take_in;
 #[cfg(test)]
 mod tests;
 mod view;

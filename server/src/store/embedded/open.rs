@@ -12,11 +12,36 @@ use super::{
     migrate, store_error,
     view::View,
 };
-use crate::{ambient::Ambient, metrics::Commits, store::StoreError};
+use crate::{
+    ambient::Ambient,
+    metrics::Commits,
+    store::{Migration, Snapshot as _, StoreError, Unfinished},
+};
 
 impl EmbeddedStore {
-    /// Opens the store of a directory, or makes one if the directory is missing or empty.
+    /// Opens the store of a directory, or makes one if the directory is missing or empty. Refuses a part of another store.
     pub(crate) fn open(
+        directory: &Path,
+        ambient: Arc<dyn Ambient>,
+        commits: Commits,
+    ) -> Result<(Self, Closing), OpenError> {
+        let (store, closing) = Self::open_to_migrate(directory, ambient, commits)?;
+        let opened = Migration::refuse_unfinished(store.migration()?).map_err(OpenError::Unfinished).and_then(|()| {
+            // The process that made them is gone.
+            Ok(store.database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?)
+        });
+        match opened {
+            Ok(()) => Ok((store, closing)),
+            Err(error) => {
+                drop(store);
+                closing.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the store of a directory with all that it holds, even if it is a part of another store.
+    pub(crate) fn open_to_migrate(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
         commits: Commits,
@@ -31,8 +56,6 @@ impl EmbeddedStore {
             })
             .open()?;
         bring_up_to_date(&database)?;
-        // The process that made them is gone.
-        database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?;
         let pending = database.count_prefix(keys::OUTBOX, usize::MAX)?;
         outbox.set(i64::try_from(pending).unwrap_or(i64::MAX));
         Ok((Self { database, leases: Arc::default(), outbox }, closing))
@@ -62,6 +85,8 @@ pub(crate) enum OpenError {
     Engine(#[from] journaled_tree::OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
     #[error("the data directory cannot be used: {0}")]
     Io(#[from] io::Error),
 }

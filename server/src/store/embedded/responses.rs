@@ -37,6 +37,15 @@ pub(super) fn read(
     used: &[u8],
     used_at: Timestamp,
 ) -> Result<Option<StoredResponse>, StoreError> {
+    Ok(find(records, used, used_at)?.map(|(response, _)| response))
+}
+
+/// As [`read`], with the event that holds the body.
+pub(super) fn find(
+    records: &impl Records,
+    used: &[u8],
+    used_at: Timestamp,
+) -> Result<Option<(StoredResponse, Option<EventRef>)>, StoreError> {
     let record = keys::bucket(keys::RESPONSES, used_at);
     let of = keys::name_of_used_key(used).unwrap_or_default();
     let bytes = records.bytes(&record)?;
@@ -45,12 +54,12 @@ pub(super) fn read(
     let response = responses.find(|response| response.as_ref().map_or(true, |response| response.of == of)).transpose();
     let response = response.map_err(|error| StoreError::corrupt(&record, error))?;
     let Some(ResponseRecord { fingerprint, created_at, body, event, .. }) = response else { return Ok(None) };
-    let body = match (body, event) {
+    let body = match (body, &event) {
         (Some(body), _) => body,
-        (None, Some(EventRef { payment, event })) => read_event(records, &record, &payment, &event)?.2,
+        (None, Some(EventRef { payment, event })) => read_event(records, &record, payment, event)?.2,
         (None, None) => return Err(StoreError::corrupt(&record, "it has no body")),
     };
-    Ok(Some(StoredResponse { fingerprint, created_at, body }))
+    Ok(Some((StoredResponse { fingerprint, created_at, body }, event)))
 }
 
 /// The responses in a record.
@@ -77,10 +86,22 @@ impl View<'_, '_> {
             let event = write.event.as_ref().filter(|event| event.data == body)?;
             Some(EventRef { payment: write.session.payment.id.clone(), event: event.id.clone() })
         });
+        Ok(self.store_response(used, StoredResponse { fingerprint, created_at, body }, event)?)
+    }
+
+    /// Stores the response of a used key. If an event has its body, the response names the event instead.
+    pub(super) fn store_response(
+        &mut self,
+        used: Vec<u8>,
+        response: StoredResponse,
+        event: Option<EventRef>,
+    ) -> Result<(), StoreError> {
+        let StoredResponse { fingerprint, created_at, body } = response;
+        let of = keys::name_of_used_key(&used).unwrap_or_default();
         let body = event.is_none().then_some(body);
         self.put(used, &created_at)?;
         let response = ResponseRecord { of, fingerprint, created_at, body, event };
-        Ok(self.add_responses(keys::bucket(keys::RESPONSES, created_at), &[response])?)
+        self.add_responses(keys::bucket(keys::RESPONSES, created_at), &[response])
     }
 
     /// Checks that a key has no valid response. Returns the time of a response that is no longer valid.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::Outgoing,
-    store::{Change, CommitError, Committed, Conflict, PaymentWrite, StoreError, StoredEvent, Write},
+    store::{CHANGED, Change, CommitError, Committed, Conflict, Follows, PaymentWrite, StoreError, StoredEvent, Write},
 };
 
 impl View<'_, '_> {
@@ -25,31 +25,31 @@ impl View<'_, '_> {
         }
         let mut has_pending_event = false;
         for write in change.writes {
-            has_pending_event |= self.write(write)?;
+            has_pending_event |= self.write(write, CHANGED)?;
         }
         Ok(Committed { has_pending_event })
     }
 
     /// Returns whether an event became pending.
-    fn write(&mut self, write: Write) -> Result<bool, CommitError> {
+    pub(super) fn write(&mut self, write: Write, follows: Follows) -> Result<bool, CommitError> {
         match write {
             Write::Workspace(workspace) => {
                 let id = workspace.id.to_string();
                 self.put(keys::workspace_of(&workspace.developer_id), &id)?;
-                self.put_next(keys::workspace(&id), workspace.version, &workspace)?;
+                self.put_next(keys::workspace(&id), follows(workspace.version), &workspace)?;
             }
             Write::ApiKey(hash, key) => {
                 self.set(keys::api_key_id(&key.workspace_id, &key.id), hash.0.to_vec());
-                self.put_next(keys::api_key(&hash), key.version, &key)?;
+                self.put_next(keys::api_key(&hash), follows(key.version), &key)?;
             }
             Write::Payment(write) => return self.payment(*write),
-            Write::Delivery(outgoing) => self.delivery(*outgoing)?,
+            Write::Delivery(outgoing) => self.delivery(*outgoing, follows)?,
             Write::EndpointAdded { endpoint, at_most } => {
                 if self.count_prefix(&keys::endpoints_of(&endpoint.scope()), at_most)? == at_most {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
                 self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
-                self.put_next(keys::endpoint(&endpoint.endpoint.id), endpoint.version, &endpoint)?;
+                self.put_next(keys::endpoint(&endpoint.endpoint.id), follows(endpoint.version), &endpoint)?;
             }
             Write::EndpointRemoved(endpoint) => {
                 let key = keys::endpoint(&endpoint.endpoint.id);
@@ -59,30 +59,36 @@ impl View<'_, '_> {
                 self.remove(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id));
                 self.remove(key);
             }
-            Write::GatewayToken(name, token) => self.put_next(keys::gateway_token(name), token.version, &token)?,
-            Write::App(app) => self.put_next(keys::app(&app.app.developer_id, &app.app.id), app.version, &app)?,
+            Write::GatewayToken(name, token) => {
+                self.put_next(keys::gateway_token(&name), follows(token.version), &token)?;
+            }
+            Write::App(app) => {
+                self.put_next(keys::app(&app.app.developer_id, &app.app.id), follows(app.version), &app)?;
+            }
             Write::KeyClaimed(write) => self.claim_key(&write.0, &write.1)?,
             Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(&event, after)?,
             Write::DeliveryEnded(ended) => {
                 debug_assert!(!ended.is_pending(), "an ended delivery has an outcome");
-                self.check_version(&keys::delivery(&ended.delivery.id), ended.version)?;
+                self.check_follows(&keys::delivery(&ended.delivery.id), follows(ended.version))?;
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
                 self.put_delivery(*ended)?;
             }
+            Write::Moved(record) => self.take_in(*record)?,
+            Write::Migration(it) => self.put_next(keys::MIGRATION.to_vec(), follows(it.version), &it)?,
         }
         Ok(false)
     }
 
-    /// Writes a record whose version must be the next one.
-    fn put_next(&mut self, key: Vec<u8>, version: u64, value: &impl Serialize) -> Result<(), CommitError> {
-        self.check_version(&key, version)?;
+    /// Writes a record that must follow a version.
+    fn put_next(&mut self, key: Vec<u8>, after: Option<u64>, value: &impl Serialize) -> Result<(), CommitError> {
+        self.check_follows(&key, after)?;
         Ok(self.put(key, value)?)
     }
 
-    /// Checks that a record is at the version before this one. Before version 0 there is no record.
-    fn check_version(&self, key: &[u8], version: u64) -> Result<(), CommitError> {
-        if self.version(key)? == version.checked_sub(1) { Ok(()) } else { Err(Conflict::Stale.into()) }
+    /// Checks that a record is at this version, or not there if it is `None`.
+    pub(super) fn check_follows(&self, key: &[u8], after: Option<u64>) -> Result<(), CommitError> {
+        if self.version(key)? == after { Ok(()) } else { Err(Conflict::Stale.into()) }
     }
 
     /// The version of a record, if it is there.
@@ -149,10 +155,10 @@ impl View<'_, '_> {
         Ok(passed)
     }
 
-    /// Writes a new delivery: a pending one, or a ping that was already attempted.
-    fn delivery(&mut self, outgoing: Outgoing) -> Result<(), CommitError> {
+    /// Writes a new delivery: a pending one, or one that has ended.
+    fn delivery(&mut self, outgoing: Outgoing, follows: Follows) -> Result<(), CommitError> {
         let delivery = &outgoing.delivery;
-        self.check_version(&keys::delivery(&delivery.id), outgoing.version)?;
+        self.check_follows(&keys::delivery(&delivery.id), follows(outgoing.version))?;
         for list in deliveries::lists_of(&outgoing) {
             self.append(&list, delivery.id.as_str())?;
         }
@@ -178,7 +184,7 @@ impl View<'_, '_> {
     }
 
     /// Appends to a list and returns the new entry's position.
-    fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
+    pub(super) fn append(&mut self, list: &List, id: &str) -> Result<u64, StoreError> {
         let position = self.update(list.count(), |count: u64| count + 1)?;
         self.add_line(list.leaf(position), id)?;
         Ok(position)

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
     store::{
-        Change, Claim, ClaimEnd, CommitError, Committed, Conflict, NewResponse, PaymentWrite, StoreError, StoredEvent,
-        Write,
+        CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, Follows, NewResponse, PaymentWrite,
+        StoreError, StoredEvent, Write,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Batch {
     pub(super) redacted_up_to: Option<DeliveryId>,
     pub(super) additions: Additions,
     /// The additions of the change at hand.
-    change: Additions,
+    pub(super) change: Additions,
 }
 
 /// What is only ever added: postings, and sums.
@@ -41,6 +41,8 @@ pub(super) struct Batch {
 pub(super) struct Additions {
     pub(super) postings: Vec<(PaymentId, u64, Vec<Posting>)>,
     pub(super) totals: BTreeMap<(ScopeName, String), i128>,
+    /// Where the redaction of a store that is moved here stands.
+    pub(super) redacted_up_to: Option<DeliveryId>,
 }
 
 /// A developer and an environment, in the order of the table's key.
@@ -95,7 +97,8 @@ impl PaymentColumns {
 
 /// A write to a pending event. It is never read within a batch.
 pub(super) enum PendingRow {
-    Added(PaymentId),
+    /// With the last endpoint that fan-out has handled.
+    Added(PaymentId, Option<WebhookId>),
     Reached(WebhookId),
 }
 
@@ -116,8 +119,9 @@ impl Batch {
         self.payments.end_change(is_accepted);
         self.pending.end_change(is_accepted);
         self.deliveries.end_change(is_accepted);
-        let Additions { postings, totals } = std::mem::take(&mut self.change);
+        let Additions { postings, totals, redacted_up_to } = std::mem::take(&mut self.change);
         if is_accepted {
+            self.additions.redacted_up_to = redacted_up_to.or(self.additions.redacted_up_to.take());
             self.additions.postings.extend(postings);
             totals.into_iter().for_each(|(name, value)| *self.additions.totals.entry(name).or_default() += value);
         }
@@ -134,28 +138,30 @@ impl Batch {
         }
         let mut has_pending_event = false;
         for write in change.writes {
-            has_pending_event |= self.write(write)?;
+            has_pending_event |= self.write(write, CHANGED)?;
         }
         Ok(Committed { has_pending_event })
     }
 
     /// Returns whether an event became pending.
-    fn write(&mut self, write: Write) -> Result<bool, CommitError> {
+    pub(super) fn write(&mut self, write: Write, follows: Follows) -> Result<bool, CommitError> {
         match write {
-            Write::Workspace(it) => self.record(RecordColumns::of_workspace(&it), &it)?,
-            Write::ApiKey(hash, it) => self.record(RecordColumns::of_api_key(names::hash(&hash), &it), &it)?,
-            Write::App(it) => self.record(RecordColumns::of_app(&it), &it)?,
-            Write::GatewayToken(name, it) => self.record(RecordColumns::of_gateway_token(name, &it), &it)?,
+            Write::Workspace(it) => self.record(RecordColumns::of_workspace(&it), follows, &it)?,
+            Write::ApiKey(hash, it) => self.record(RecordColumns::of_api_key(names::hash(&hash), &it), follows, &it)?,
+            Write::App(it) => self.record(RecordColumns::of_app(&it), follows, &it)?,
+            Write::GatewayToken(name, it) => self.record(RecordColumns::of_gateway_token(&name, &it), follows, &it)?,
+            Write::Migration(it) => self.record(RecordColumns::of_migration(&it), follows, &it)?,
+            Write::Moved(record) => self.take_in(*record)?,
             Write::EndpointAdded { endpoint: it, at_most } => {
                 let scope = names::scope(&it.scope());
                 let count = self.endpoints.get(&scope).copied().unwrap_or_default();
                 if count >= at_most {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
-                if it.version == 0 {
+                if follows(it.version).is_none() {
                     self.endpoints.put(scope, count + 1);
                 }
-                self.record(RecordColumns::of_endpoint(&it), &it)?;
+                self.record(RecordColumns::of_endpoint(&it), follows, &it)?;
             }
             Write::EndpointRemoved(it) => {
                 let (key, scope) = ((Kind::Endpoint, it.endpoint.id.to_string()), names::scope(&it.scope()));
@@ -172,9 +178,9 @@ impl Batch {
                 for name in [names::DELIVERIES.to_owned(), names::deliveries_to(&it.delivery.webhook_id)] {
                     self.add(scope.clone(), name, 1);
                 }
-                self.delivery(it)?;
+                self.delivery(it, follows)?;
             }
-            Write::DeliveryEnded(it) => self.delivery(it)?,
+            Write::DeliveryEnded(it) => self.delivery(it, follows)?,
             Write::KeyClaimed(it) => self.claim_key(&it.0, it.1)?,
             Write::KeyReleased(key, token) => self.release_key(&key, &token),
             Write::FannedOut { event, after: None, .. } => self.pending.remove(event),
@@ -183,9 +189,9 @@ impl Batch {
         Ok(false)
     }
 
-    fn record(&mut self, columns: RecordColumns, record: &impl Serialize) -> Result<(), CommitError> {
+    fn record(&mut self, columns: RecordColumns, follows: Follows, record: &impl Serialize) -> Result<(), CommitError> {
         let RecordColumns { key, parent, version } = columns;
-        check_version(self.records.get(&key).map(|row| row.version), version)?;
+        check_follows(self.records.get(&key).map(|row| row.version), follows(version))?;
         let body = serde_json::to_string(record).map_err(|error| StoreError::corrupt(key.1.as_bytes(), error))?;
         self.records.put(key, RecordRow { version, parent, body });
         Ok(())
@@ -195,27 +201,19 @@ impl Batch {
         let PaymentWrite { session, effects, postings, event } = write;
         let id = session.payment.id.clone();
         let stored = self.payments.get(&id);
-        check_version(stored.map(|row| row.session.version), session.version)?;
+        check_follows(stored.map(|row| row.session.version), CHANGED(session.version))?;
         let (mut events, mut columns) = stored.map(|row| (row.events.clone(), row.columns.clone())).unwrap_or_default();
         if let Some(stored) = stored {
             StoredEvent::carry_over(&mut events, &stored.session.payment, &session.payment)
                 .map_err(|error| StoreError::corrupt(id.as_str().as_bytes(), error))?;
         }
-        let scope = names::scope(&effects.scope);
-        if stored.is_none() {
-            self.add(scope.clone(), names::PAYMENTS.to_owned(), 1);
-        }
-        for (status, count) in [(effects.status.left(), -1), (effects.status.entered(), 1)] {
-            status.into_iter().for_each(|status| self.add(scope.clone(), names::status(status), count));
-        }
-        for (name, minor) in names::money(&effects) {
-            self.add(scope.clone(), name, minor);
-        }
+        let (scope, is_new) = (names::scope(&effects.scope), stored.is_none());
         columns.apply(&effects);
+        self.add_effects(&effects, is_new);
         let is_pending = event.is_some() && self.endpoints.get(&scope).is_some_and(|endpoints| *endpoints > 0);
         if let Some(event) = event {
             if is_pending {
-                self.pending.put(event.id.clone(), PendingRow::Added(id.clone()));
+                self.pending.put(event.id.clone(), PendingRow::Added(id.clone(), None));
             }
             events.push(StoredEvent::new(event, &session.payment));
         }
@@ -226,9 +224,23 @@ impl Batch {
         Ok(is_pending)
     }
 
-    fn delivery(&mut self, mut outgoing: Box<Outgoing>) -> Result<(), CommitError> {
+    /// Adds what a payment's change has to sums.
+    pub(super) fn add_effects(&mut self, effects: &Effects, is_new: bool) {
+        let scope = names::scope(&effects.scope);
+        if is_new {
+            self.add(scope.clone(), names::PAYMENTS.to_owned(), 1);
+        }
+        for (status, count) in [(effects.status.left(), -1), (effects.status.entered(), 1)] {
+            status.into_iter().for_each(|status| self.add(scope.clone(), names::status(status), count));
+        }
+        for (name, minor) in names::money(effects) {
+            self.add(scope.clone(), name, minor);
+        }
+    }
+
+    fn delivery(&mut self, mut outgoing: Box<Outgoing>, follows: Follows) -> Result<(), CommitError> {
         let id = outgoing.delivery.id.clone();
-        check_version(self.deliveries.get(&id).map(|row| row.version), outgoing.version)?;
+        check_follows(self.deliveries.get(&id).map(|row| row.version), follows(outgoing.version))?;
         let corrupt = |error| StoreError::corrupt(id.as_str().as_bytes(), error);
         if !outgoing.is_pending() && self.redacted_up_to.as_ref().is_some_and(|up_to| id <= *up_to) {
             outgoing.redact().map_err(corrupt)?;
@@ -301,9 +313,9 @@ impl Batch {
     }
 }
 
-/// A new record has version 0 and is not there; a changed one has the version after the stored one.
-fn check_version(stored: Option<u64>, version: u64) -> Result<(), Conflict> {
-    if stored == version.checked_sub(1) { Ok(()) } else { Err(Conflict::Stale) }
+/// Checks that a record is at this version, or not there if it is `None`.
+pub(super) fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), Conflict> {
+    if stored == after { Ok(()) } else { Err(Conflict::Stale) }
 }
 
 /// Moves the entry of an index column.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{Session as PaymentSession, StoredResponse},
-    store::{Change, StoreError, StoredEvent, Write},
+    store::{Change, Record, StoreError, StoredEvent, Write},
 };
 
 /// The keys of the rows that changes read.
@@ -83,7 +83,9 @@ impl Keys {
             Write::App(it) => {
                 self.records.insert((Kind::App, names::app(&it.app.developer_id, &it.app.id)));
             }
-            Write::GatewayToken(name, _) => drop(self.records.insert((Kind::GatewayToken, (*name).to_owned()))),
+            Write::GatewayToken(name, _) => drop(self.records.insert((Kind::GatewayToken, name.to_string()))),
+            Write::Migration(_) => drop(self.records.insert(names::migration())),
+            Write::Moved(record) => self.add_moved(record, is_first_try),
             Write::EndpointAdded { endpoint: it, .. } | Write::EndpointRemoved(it) => {
                 self.records.insert((Kind::Endpoint, it.endpoint.id.to_string()));
                 self.endpoints_changed.insert(names::scope(&it.scope()));
@@ -104,6 +106,25 @@ impl Keys {
             Write::KeyClaimed(it) => drop(self.idempotency.insert(names::idempotency(&it.0))),
             Write::KeyReleased(key, _) => drop(self.idempotency.insert(names::idempotency(key))),
             Write::FannedOut { .. } => {}
+        }
+    }
+
+    /// What a record of another store needs. It is new here, so a first try looks only for what others count with it.
+    fn add_moved(&mut self, record: &Record, is_first_try: bool) {
+        match record {
+            Record::Endpoint(it) => drop(self.endpoints_changed.insert(names::scope(&it.scope()))),
+            Record::KeyClaim(it) => drop(self.idempotency.insert(names::idempotency(&it.0))),
+            _ => {}
+        }
+        if is_first_try {
+            return;
+        }
+        let (kind, id) = record.key();
+        match record {
+            Record::Payment(it) => drop(self.payments.insert(it.session.payment.id.clone())),
+            Record::StoredResponse(it) => drop(self.idempotency.insert(names::idempotency(&it.key))),
+            Record::Delivery(it) => drop(self.deliveries.insert(it.delivery.id.clone())),
+            _ => drop(Kind::of(kind).map(|kind| self.records.insert((kind, id)))),
         }
     }
 

@@ -10,6 +10,7 @@ mod check;
 mod claims;
 mod clock;
 mod earlier_batches;
+mod in_use;
 mod key_cache;
 mod load;
 mod names;
@@ -17,6 +18,7 @@ mod prune;
 mod read;
 mod readers;
 mod record_columns;
+mod records;
 mod request_counts;
 mod rows;
 mod save;
@@ -24,6 +26,7 @@ mod schema;
 mod session;
 mod snapshot;
 mod statements;
+mod take_in;
 mod target;
 mod verbs;
 mod writer;
@@ -36,6 +39,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
     clock::DatabaseClock,
+    in_use::SourceLock,
     schema::SchemaError,
     snapshot::PostgresSnapshot,
     target::{Target, TargetError},
@@ -43,10 +47,15 @@ pub(crate) use self::{
 use self::{
     key_cache::KeyCache,
     readers::Readers,
+    records::MIGRATION,
     session::{Session, describe},
     writer::{Job, Writer},
 };
-use crate::{ambient::Ambient, metrics::Commits};
+use crate::{
+    ambient::Ambient,
+    metrics::Commits,
+    store::{Migration, StoreError, Unfinished},
+};
 
 /// How many batches are under way at a time: one is decided while the other waits for the disk.
 const WRITERS: usize = 2;
@@ -78,18 +87,46 @@ pub(crate) enum OpenError {
     /// Its schema cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// Others use it.
+    #[error(transparent)]
+    InUse(#[from] in_use::InUse),
+    /// It is a part of another store.
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl PostgresStore {
-    /// Connects, and makes or updates the tables.
+    /// Connects, and makes or updates the tables. Refuses a part of another store.
     pub(crate) async fn open(
         target: Target,
         ambient: Arc<dyn Ambient>,
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
-        let unreachable = |error| OpenError::Unreachable(describe(&error));
-        let session = Session::connect(&target).await.map_err(unreachable)?;
+        let session = Self::prepare(&target).await?;
+        refuse_unfinished(&session).await?;
+        Ok(Self::start(target, ambient, commits))
+    }
+
+    /// As [`open`](Self::open), even if it is a part of another store.
+    pub(crate) async fn open_to_migrate(
+        target: Target,
+        ambient: Arc<dyn Ambient>,
+        commits: Commits,
+    ) -> Result<(Self, Closing), OpenError> {
+        Self::prepare(&target).await?;
+        Ok(Self::start(target, ambient, commits))
+    }
+
+    async fn prepare(target: &Target) -> Result<Session, OpenError> {
+        let session = Session::connect(target).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
         schema::prepare(&session, &target.schema).await?;
+        Ok(session)
+    }
+
+    fn start(target: Target, ambient: Arc<dyn Ambient>, commits: Commits) -> (Self, Closing) {
         let tasks = TaskTracker::new();
         let readers = Readers::start(&target, (0..READERS).map(|_| ambient.random()).collect(), &tasks);
         let (changes, queue) = mpsc::channel(QUEUE);
@@ -98,11 +135,16 @@ impl PostgresStore {
             tasks.spawn(Writer::new(target.clone(), ambient.random(), commits.clone()).run(Arc::clone(&queue)));
         }
         tasks.close();
-        Ok((
-            Self { target, ambient, readers, keys: KeyCache::default(), outbox: commits.outbox, changes },
-            Closing(tasks),
-        ))
+        let store = Self { target, ambient, readers, keys: KeyCache::default(), outbox: commits.outbox, changes };
+        (store, Closing(tasks))
     }
+}
+
+/// Refuses a database into which a migration is not finished.
+async fn refuse_unfinished(session: &Session) -> Result<(), OpenError> {
+    let rows = session.query(MIGRATION, &[]).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+    let found = rows.first().map(|row| load::parse("migration", read::field(row, 0)?)).transpose()?;
+    Ok(Migration::refuse_unfinished(found)?)
 }
 
 impl Closing {

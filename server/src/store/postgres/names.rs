@@ -5,7 +5,7 @@ use payments_core::{AppId, Currency, DeveloperId, Environment, LedgerAccount, St
 use super::batch::{IdempotencyName, ScopeName};
 use crate::{
     domain::{Effects, IdempotencyKey, KeyHash, Scope},
-    store::Work,
+    store::{RecordKind, Work},
 };
 
 /// A kind of record in the table `record`.
@@ -16,6 +16,8 @@ pub(super) enum Kind {
     App,
     GatewayToken,
     Endpoint,
+    /// The last migration into this database. Its id is empty.
+    Migration,
 }
 
 impl Kind {
@@ -26,18 +28,37 @@ impl Kind {
             Self::App => "app",
             Self::GatewayToken => "gateway-token",
             Self::Endpoint => "endpoint",
+            Self::Migration => "migration",
         }
     }
 
     pub(super) fn known(text: &str) -> Option<Self> {
-        [Self::Workspace, Self::ApiKey, Self::App, Self::GatewayToken, Self::Endpoint]
+        [Self::Workspace, Self::ApiKey, Self::App, Self::GatewayToken, Self::Endpoint, Self::Migration]
             .into_iter()
             .find(|kind| kind.as_str() == text)
+    }
+
+    /// The kind of the rows that hold records of a kind, if they are in the table `record`.
+    pub(super) fn of(kind: RecordKind) -> Option<Self> {
+        match kind {
+            RecordKind::Workspace => Some(Self::Workspace),
+            RecordKind::ApiKey => Some(Self::ApiKey),
+            RecordKind::App => Some(Self::App),
+            RecordKind::GatewayToken => Some(Self::GatewayToken),
+            RecordKind::Endpoint => Some(Self::Endpoint),
+            _ => None,
+        }
     }
 }
 
 /// A kind of record and its id.
 pub(super) type RecordKey = (Kind, String);
+
+/// The key of the last migration into this database.
+pub(super) fn migration() -> RecordKey {
+    (Kind::Migration, String::new())
+}
+
 /// A queue and the id of a piece of its work.
 pub(super) type WorkKey = (&'static str, String);
 

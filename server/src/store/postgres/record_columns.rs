@@ -1,7 +1,10 @@
 //! The columns of the table `record`, beside the body.
 
 use super::names::{self, Kind, RecordKey};
-use crate::domain::{ApiKey, App, Endpoint, StoredToken, Workspace};
+use crate::{
+    domain::{ApiKey, App, Endpoint, StoredToken, Workspace},
+    store::Migration,
+};
 
 /// The columns that a record's row repeats.
 pub(super) struct RecordColumns {
@@ -33,5 +36,9 @@ impl RecordColumns {
     pub(super) fn of_endpoint(it: &Endpoint) -> Self {
         let key = (Kind::Endpoint, it.endpoint.id.to_string());
         Self { key, parent: names::endpoints_of(&it.scope()), version: it.version }
+    }
+
+    pub(super) fn of_migration(it: &Migration) -> Self {
+        Self { key: names::migration(), parent: String::new(), version: it.version }
     }
 }

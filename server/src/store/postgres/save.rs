@@ -72,7 +72,10 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
     })?;
     add(&mut steps, &with.update_deliveries, updated.len(), || delivery_columns(&updated))?;
 
-    let Additions { postings, totals } = additions;
+    let Additions { postings, totals, redacted_up_to } = additions;
+    add(&mut steps, &with.insert_redaction, redacted_up_to.iter().len(), || {
+        Ok(vec![Box::new(redacted_up_to.map(|id| id.to_string()))])
+    })?;
     add(&mut steps, &with.insert_postings, postings.len(), || {
         let bodies =
             postings.iter().map(|(id, _, postings)| json(id.as_str(), postings)).collect::<Result<Vec<_>, _>>();
@@ -161,22 +164,24 @@ fn pending_steps<'s>(
     with: &'s Statements,
     steps: &mut Vec<Step<'s>>,
 ) -> Result<(), StoreError> {
-    let (mut added, mut reached, mut over) = ((vec![], vec![]), (vec![], vec![]), vec![]);
+    let (mut added, mut reached, mut over) = (vec![], vec![], vec![]);
     for (id, row) in rows {
-        let (ids, column, of) = match row {
-            Some(PendingRow::Added(payment)) => (&mut added.0, &mut added.1, payment.to_string()),
-            Some(PendingRow::Reached(endpoint)) => (&mut reached.0, &mut reached.1, endpoint.to_string()),
-            None => {
-                over.push(id.to_string());
-                continue;
-            }
-        };
-        ids.push(id.to_string());
-        column.push(of);
+        let id = id.to_string();
+        match row {
+            Some(PendingRow::Added(payment, after)) => added.push((id, payment.to_string(), after)),
+            Some(PendingRow::Reached(endpoint)) => reached.push((id, endpoint.to_string())),
+            None => over.push(id),
+        }
     }
-    for (statement, (ids, column)) in [(&with.insert_pending, added), (&with.update_pending, reached)] {
-        add(steps, statement, ids.len(), || Ok(vec![Box::new(ids), Box::new(column)]))?;
-    }
+    add(steps, &with.insert_pending, added.len(), || {
+        let after = column(&added, |(.., after)| after.as_ref().map(ToString::to_string));
+        let (ids, payments): (Vec<_>, Vec<_>) = added.into_iter().map(|(id, payment, _)| (id, payment)).unzip();
+        Ok(vec![Box::new(ids), Box::new(payments), after])
+    })?;
+    add(steps, &with.update_pending, reached.len(), || {
+        let (ids, endpoints): (Vec<_>, Vec<_>) = reached.into_iter().unzip();
+        Ok(vec![Box::new(ids), Box::new(endpoints)])
+    })?;
     add(steps, &with.delete_pending, over.len(), || Ok(vec![Box::new(over)]))
 }
 

@@ -14,18 +14,20 @@ use super::{
     OpenError, Target, check,
     load::{parse, payment_body},
     read::{delivery, field},
-    schema,
+    refuse_unfinished, schema,
     session::{Session, describe},
 };
 use crate::{
     domain::{Outgoing, Session as PaymentSession},
-    store::{Checked, Each, Result, Snapshot, StoreError},
+    store::{Checked, Each, Migration, Record, RecordKind, Result, Snapshot, StoreError},
 };
 
 /// How many rows are in memory at a time.
 const PAGE: usize = 128;
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Who reads may pause for longer than a server's transaction may.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                     SET LOCAL idle_in_transaction_session_timeout = 0";
 /// The rows that a check reads.
 const RECORDS: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM endpoint_count) \
     + (SELECT count(*) FROM payment) + (SELECT count(*) FROM posting) + (SELECT count(*) FROM total) \
@@ -49,8 +51,15 @@ pub(crate) struct PostgresSnapshot {
 }
 
 impl PostgresSnapshot {
-    /// Connects to any host of the target, and begins the transaction.
+    /// Connects to any host of the target, and begins the transaction. Refuses a part of another store.
     pub(crate) async fn open(target: &Target) -> Result<Self, OpenError> {
+        let snapshot = Self::open_to_migrate(target).await?;
+        refuse_unfinished(&snapshot.session).await?;
+        Ok(snapshot)
+    }
+
+    /// As [`open`](Self::open), even if it is a part of another store.
+    pub(crate) async fn open_to_migrate(target: &Target) -> Result<Self, OpenError> {
         let unreachable = |error| OpenError::Unreachable(describe(&error));
         let session = Session::connect_to_any(target).await.map_err(unreachable)?;
         session.client().batch_execute(BEGIN).await.map_err(unreachable)?;
@@ -135,5 +144,17 @@ impl Snapshot for PostgresSnapshot {
 
     fn each_delivery(&self) -> Each<'_, Outgoing> {
         self.each(DELIVERIES, delivery)
+    }
+
+    fn page(&self, kind: RecordKind, after: Option<&str>, at_most: usize) -> Result<Vec<Record>> {
+        self.record_page(kind, after, at_most)
+    }
+
+    fn count(&self, kind: RecordKind) -> Result<u64> {
+        self.record_count(kind)
+    }
+
+    fn migration(&self) -> Result<Option<Migration>> {
+        self.last_migration()
     }
 }

@@ -78,7 +78,8 @@ statements! {
     insert_postings = "INSERT INTO posting (payment, version, body) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 
-    insert_pending = "INSERT INTO pending_event (id, payment) SELECT * FROM unnest($1::text[], $2::text[])";
+    insert_pending = "INSERT INTO pending_event (id, payment, after) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[])";
     update_pending = "UPDATE pending_event e SET after = k.after FROM unnest($1::text[], $2::text[]) k (id, after) \
         WHERE e.id = k.id";
     delete_pending = "DELETE FROM pending_event WHERE id = ANY($1)";
@@ -89,6 +90,8 @@ statements! {
     update_deliveries = "UPDATE delivery d SET version = k.version, is_pending = k.is_pending, body = k.body \
         FROM unnest($1::text[], $2::bigint[], $3::boolean[], $4::text[]) k (id, version, is_pending, body) \
         WHERE d.id = k.id";
+
+    insert_redaction = "INSERT INTO redaction (up_to) VALUES ($1)";
 
     add_totals = "INSERT INTO total (developer, environment, name, slot, value) \
         SELECT k.developer, k.environment, k.name, $4, k.value::numeric \

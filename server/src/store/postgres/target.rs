@@ -1,6 +1,6 @@
 //! Which database, and how to reach it.
 
-use std::{fs, io, path::Path, sync::Arc, time::Duration};
+use std::{fmt, fs, io, path::Path, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer, pki_types::pem::PemObject};
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -8,9 +8,11 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::watch;
 use tokio_postgres::{
     Config,
-    config::{SslMode, TargetSessionAttrs},
+    config::{Host, SslMode, TargetSessionAttrs},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::in_use::SERVER;
 
 /// The name of the schema that holds the tables, unless a test asks for its own.
 const SCHEMA: &str = "payments";
@@ -75,7 +77,7 @@ impl Target {
             let password = SecretString::from(fs::read_to_string(path).map_err(unreadable)?);
             config.password(password.expose_secret().trim_end_matches(['\r', '\n']));
         }
-        config.application_name("payments-server");
+        config.application_name(SERVER);
         notice_a_lost_host(&mut config);
         let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
         Ok(Self { config, tls, schema: SCHEMA.to_owned(), doubts: Arc::default() })
@@ -97,6 +99,18 @@ impl Target {
     #[cfg(test)]
     pub(crate) fn with_schema(self, schema: &str) -> Self {
         Self { schema: schema.to_owned(), ..self }
+    }
+}
+
+impl fmt::Display for Target {
+    /// Writes the database and its hosts, and no password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(directory) => directory.display().to_string(),
+        };
+        let hosts: Vec<_> = self.config.get_hosts().iter().map(host).collect();
+        write!(f, "the database {} on {}", self.config.get_dbname().unwrap_or("of the user"), hosts.join(","))
     }
 }
 

@@ -20,7 +20,7 @@ use self::sums::Sums;
 use super::{keys, stored::Stored};
 use crate::{
     domain::StoredToken,
-    store::{Checked, Finding, StoreError},
+    store::{Checked, Finding, Migration, StoreError},
 };
 
 struct Check<'d> {
@@ -84,6 +84,7 @@ impl Check<'_> {
             // Sums are compared when all is read.
             b"balance" | b"volume" | b"count" => {}
             _ if key == keys::REDACTED_UP_TO => self.parses::<DeliveryId>(key, value),
+            _ if key == keys::MIGRATION => self.parses::<Migration>(key, value),
             _ if [journaled_tree::APPLIED, journaled_tree::COMMITTED_AT, journaled_tree::FORMAT].contains(&key) => {
                 self.parses::<u64>(key, value);
             }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     domain::{ApiKey, App, Endpoint, StoredToken, Workspace},
-    store::Result,
+    store::{Migration, Result},
 };
 
 /// With each record: the developer of the workspace that its parent is, and how many workspaces its parent has.
@@ -49,6 +49,7 @@ impl Check<'_> {
                 RecordColumns::of_app(&it)
             }),
             Some(Kind::Endpoint) => self.body(&key, row)?.map(|it: Endpoint| RecordColumns::of_endpoint(&it)),
+            Some(Kind::Migration) => self.body(&key, row)?.map(|it: Migration| RecordColumns::of_migration(&it)),
             Some(Kind::GatewayToken) => {
                 self.body(&key, row)?.map(|it: StoredToken| RecordColumns::of_gateway_token(id, &it))
             }

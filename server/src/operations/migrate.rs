@@ -1,0 +1,120 @@
+//! `payments-server migrate`: moves a whole store to another engine, and proves that both hold the same.
+//!
+//! The target holds beside each batch which migration it belongs to and how far that has come. So a migration that was
+//! killed goes on behind its last batch, and nobody takes a part of a store for a whole one.
+
+mod compare;
+mod ends;
+mod moving;
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use self::ends::{Source, Target};
+use super::{Failure, check::check_records, open::interrupted};
+use crate::{
+    cli::{Location, MigrateArgs},
+    store::{Contents, Migration, Records, Snapshot},
+};
+
+/// Moves every record from one store to another, and prints how many of each kind there are, and their digest.
+pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
+    let MigrateArgs { from, to, from_password_file, to_password_file, json } = args;
+    let from = Location::new(&from, from_password_file.as_deref())?;
+    let to = Location::new(&to, to_password_file.as_deref())?;
+    let moving = tokio::task::spawn_blocking(move || move_store(&from, to));
+    let moved = tokio::select! {
+        moved = moving => moved??,
+        interrupted = interrupted() => {
+            interrupted?;
+            return Err("interrupted; run it again with the same --from and --to, and it goes on from here".into());
+        }
+    };
+    print(&moved, json)
+}
+
+/// Moves every record. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
+pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Failure> {
+    let source = Source::open(from)?;
+    let moved = Target::open(to).and_then(|target| {
+        let moved = move_all(&source, &from.to_string(), &target);
+        target.close();
+        moved
+    });
+    source.close();
+    moved
+}
+
+fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Failure> {
+    let migration = begin(source.store(), from, target)?;
+    if let Some(contents) = migration.moved {
+        eprintln!("this migration was finished before; nothing is moved");
+        return Ok(contents);
+    }
+    check_end("source", source.store())?;
+    let migration = moving::move_records(source.store(), target, migration)?;
+    let contents = target.read(|moved| {
+        check_end("target", moved)?;
+        compare::compare(source.store(), moved, migration.records)
+    })?;
+    source.refuse_if_unlocked()?;
+    target.commit(Vec::new(), &Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
+    Ok(contents)
+}
+
+/// Begins a migration, or finds how far it has come.
+fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration, Failure> {
+    let id = moving::identity(source)?;
+    let (found, is_empty) = target.read(|store| Ok((store.migration()?, Records::of(store, None).next().is_none())))?;
+    match found {
+        Some(found) if found.id == id => {
+            if found.moved.is_none() {
+                eprintln!("{} records were moved before; the migration goes on", found.records);
+            }
+            Ok(found)
+        }
+        Some(Migration { from: other, moved: None, .. }) => Err(format!(
+            "the target holds a part of {other}, which is another store, or has changed since; finish that migration, \
+             or empty the target and run this one again"
+        )
+        .into()),
+        _ if !is_empty => {
+            Err("the target holds records; name a missing or empty directory, or an empty database".into())
+        }
+        _ => {
+            let version = found.map_or(0, |found| found.version + 1);
+            let begun = Migration { version, id, from: from.to_owned(), after: None, records: 0, moved: None };
+            target.commit(Vec::new(), &begun)?;
+            // From here on nobody opens it, and nobody has it open.
+            target.refuse_if_served()?;
+            Ok(begun)
+        }
+    }
+}
+
+fn check_end(which: &str, store: &dyn Snapshot) -> Result<(), Failure> {
+    match &check_records(store)?.findings[..] {
+        [] => Ok(()),
+        [first, others @ ..] => Err(format!(
+            "the {which} is damaged: {}: {}, and {} more; run payments-server check on it, and migrate a sound store",
+            first.record,
+            first.what,
+            others.len()
+        )
+        .into()),
+    }
+}
+
+fn print(moved: &Contents, is_json: bool) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    if is_json {
+        writeln!(out, "{}", json!(moved))?;
+        return Ok(());
+    }
+    for (kind, records) in &moved.records {
+        writeln!(out, "{kind}: {records}")?;
+    }
+    writeln!(out, "both stores hold these records and pass the check; SHA-256 {}", moved.sha256)?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The two stores of a migration. Nobody else uses them meanwhile.
+
+use std::{path::Path, sync::Arc};
+
+use tokio::runtime::Handle;
+
+use super::{Failure, moving::writes};
+use crate::{
+    ambient::OperatingSystem,
+    cli::Location,
+    metrics::Metrics,
+    store::{
+        Change, CommitError, Migration, Record, Snapshot, Store,
+        embedded::{self, Closing, EmbeddedStore},
+        postgres::{self, PostgresSnapshot, PostgresStore, SourceLock},
+    },
+};
+
+/// The store that is read.
+pub(super) struct Source {
+    store: Box<dyn Snapshot>,
+    kept: Kept,
+}
+
+/// What keeps others off the source.
+enum Kept {
+    Directory(Closing),
+    Database(SourceLock),
+}
+
+impl Source {
+    pub(super) fn open(location: &Location) -> Result<Self, Failure> {
+        let source = match location {
+            Location::Directory(directory) => {
+                if !embedded::is_there(directory) {
+                    let directory = directory.display();
+                    return Err(format!("there is no store in {directory}; name its directory with --from").into());
+                }
+                let (store, closing) = open(directory)?;
+                Self { store: Box::new(store), kept: Kept::Directory(closing) }
+            }
+            Location::Database(target) => Handle::current().block_on(async {
+                let target = target.clone().for_migration();
+                let lock = SourceLock::take(&target).await?;
+                let snapshot = PostgresSnapshot::open_to_migrate(&target).await?;
+                Ok::<_, Failure>(Self { store: Box::new(snapshot), kept: Kept::Database(lock) })
+            })?,
+        };
+        let unfinished = source.store.migration()?;
+        if let Err(error) = Migration::refuse_unfinished(unfinished) {
+            source.close();
+            return Err(error.into());
+        }
+        Ok(source)
+    }
+
+    pub(super) fn store(&self) -> &dyn Snapshot {
+        &*self.store
+    }
+
+    /// Refuses a source that others may have changed.
+    pub(super) fn refuse_if_unlocked(&self) -> Result<(), Failure> {
+        match &self.kept {
+            Kept::Database(lock) if !Handle::current().block_on(lock.is_held()) => {
+                Err("the connection that locked the source broke; run it again with the same --from and --to".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn close(self) {
+        drop(self.store);
+        if let Kept::Directory(closing) = self.kept {
+            closing.wait();
+        }
+    }
+}
+
+/// The store that is filled.
+pub(super) enum Target {
+    Directory(EmbeddedStore, Closing),
+    Database(PostgresStore, postgres::Closing, Box<postgres::Target>),
+}
+
+impl Target {
+    pub(super) fn open(location: Location) -> Result<Self, Failure> {
+        match location {
+            Location::Directory(directory) => open(&directory).map(|(store, closing)| Self::Directory(store, closing)),
+            Location::Database(target) => Handle::current().block_on(async {
+                let target = target.for_migration();
+                // The last commit of a migration that was killed may be under way.
+                target.refuse_if_used().await?;
+                let commits = Metrics::new().commits;
+                let opened = PostgresStore::open_to_migrate(target.clone(), Arc::new(OperatingSystem), commits).await;
+                let (store, closing) = opened?;
+                Ok(Self::Database(store, closing, Box::new(target)))
+            }),
+        }
+    }
+
+    /// Commits records, and how far the migration has come with them.
+    pub(super) fn commit(&self, records: Vec<Record>, migration: &Migration) -> Result<(), Failure> {
+        let change = Change { writes: writes(records, migration), ..Change::default() };
+        let store: &dyn Store = match self {
+            Self::Directory(store, _) => store,
+            Self::Database(store, ..) => store,
+        };
+        match Handle::current().block_on(store.commit(change)) {
+            Ok(_) => Ok(()),
+            Err(CommitError::Conflict(_)) => {
+                Err("somebody else writes to the target; stop that, empty the target, and \
+                                                  run it again"
+                    .into())
+            }
+            Err(error) => Err(format!("{error}; run it again with the same --from and --to, and it goes on").into()),
+        }
+    }
+
+    /// Passes the store, as of one moment, to `read`.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure>) -> Result<T, Failure> {
+        match self {
+            Self::Directory(store, _) => read(store),
+            Self::Database(.., target) => read(&Handle::current().block_on(PostgresSnapshot::open_to_migrate(target))?),
+        }
+    }
+
+    /// Refuses a database that a server uses.
+    pub(super) fn refuse_if_served(&self) -> Result<(), Failure> {
+        match self {
+            Self::Directory(..) => Ok(()),
+            Self::Database(.., target) => Ok(Handle::current().block_on(target.refuse_if_served())?),
+        }
+    }
+
+    pub(super) fn close(self) {
+        match self {
+            Self::Directory(store, closing) => {
+                drop(store);
+                closing.wait();
+            }
+            Self::Database(store, closing, _) => {
+                drop(store);
+                Handle::current().block_on(closing.wait());
+            }
+        }
+    }
+}
+
+fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), Failure> {
+    Ok(EmbeddedStore::open_to_migrate(directory, Arc::new(OperatingSystem), Metrics::new().commits)?)
+}

@@ -1,0 +1,53 @@
+//! A migration into a store: which one, and how far it has come. The store holds this beside the records.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RecordKey, RecordKind};
+
+/// A migration into the store that holds this. Each batch of records comes with its next version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Migration {
+    pub(crate) version: u64,
+    /// Tells the source from other stores: the digest of its merchants and their endpoints.
+    pub(crate) id: String,
+    /// Where the source was, for messages.
+    pub(crate) from: String,
+    /// The last record that was moved.
+    pub(crate) after: Option<RecordKey>,
+    /// How many records were moved.
+    pub(crate) records: u64,
+    /// What both stores held when the migration was finished.
+    pub(crate) moved: Option<Contents>,
+}
+
+/// What a store holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Contents {
+    /// How many records of each kind.
+    pub(crate) records: BTreeMap<RecordKind, u64>,
+    /// The digest of all of them.
+    pub(crate) sha256: String,
+}
+
+/// The store holds a part of another one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this store holds only a part of {origin}, because its migration is not finished; run payments-server migrate again \
+     with the same --from and --to"
+)]
+pub(crate) struct Unfinished {
+    /// Where the rest is.
+    origin: String,
+}
+
+impl Migration {
+    /// Refuses a store into which a migration is not finished.
+    pub(crate) fn refuse_unfinished(found: Option<Self>) -> Result<(), Unfinished> {
+        match found {
+            Some(Self { from, moved: None, .. }) => Err(Unfinished { origin: from }),
+            _ => Ok(()),
+        }
+    }
+}

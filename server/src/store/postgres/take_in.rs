@@ -1,0 +1,55 @@
+//! Takes in the records that a migration moves here.
+
+use super::{
+    batch::{Batch, IdempotencyRow, PaymentColumns, PaymentRow, PendingRow, ResponseRow, check_follows},
+    names,
+};
+use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Write};
+
+impl Batch {
+    /// Writes a record of another store. Only what changes write in several steps has a way of its own.
+    pub(super) fn take_in(&mut self, record: Record) -> Result<(), CommitError> {
+        let write = match record {
+            Record::Workspace(it) => Write::Workspace(*it),
+            Record::ApiKey(hash, it) => Write::ApiKey(hash, *it),
+            Record::App(it) => Write::App(it),
+            Record::GatewayToken(name, it) => Write::GatewayToken(name.into(), it),
+            Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },
+            Record::KeyClaim(it) => Write::KeyClaimed(it),
+            Record::Delivery(it) => Write::Delivery(it),
+            Record::Payment(it) => return self.take_in_payment(*it),
+            Record::StoredResponse(it) => return self.take_in_response(*it),
+            Record::PendingEvent(PendingEventRecord { id, payment, after }) => {
+                self.pending.put(id, PendingRow::Added(payment, after));
+                return Ok(());
+            }
+            Record::RedactedUpTo(id) => {
+                self.change.redacted_up_to = Some(id);
+                return Ok(());
+            }
+        };
+        self.write(write, MOVED).map(drop)
+    }
+
+    fn take_in_payment(&mut self, record: PaymentRecord) -> Result<(), CommitError> {
+        let effects = record.effects();
+        let PaymentRecord { session, events, postings } = record;
+        let id = session.payment.id.clone();
+        check_follows(self.payments.get(&id).map(|row| row.session.version), None)?;
+        let mut columns = PaymentColumns::default();
+        columns.apply(&effects);
+        self.add_effects(&effects, true);
+        self.change.postings.extend(postings.into_iter().map(|(version, postings)| (id.clone(), version, postings)));
+        self.payments.put(id, PaymentRow { session, events, columns });
+        Ok(())
+    }
+
+    fn take_in_response(&mut self, ResponseRecord { key, response, event }: ResponseRecord) -> Result<(), CommitError> {
+        let name = names::idempotency(&key);
+        if self.idempotency.get(&name).is_some() {
+            return Err(Conflict::Stale.into());
+        }
+        self.idempotency.put(name, IdempotencyRow { response: Some(ResponseRow { response, event }), claim: None });
+        Ok(())
+    }
+}
