@@ -34,19 +34,21 @@ pub(crate) struct Contents {
 /// The store holds a part of another one.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this store holds only a part of {origin}, because its migration is not finished; run payments-server migrate again \
-     with the same --from and --to"
+    "this store holds only a part of {origin}, {records} records, because its migration is not finished; run \
+     payments-server migrate again with the same --from and --to"
 )]
 pub(crate) struct Unfinished {
     /// Where the rest is.
     origin: String,
+    /// How many records are here.
+    records: u64,
 }
 
 impl Migration {
     /// Refuses a store into which a migration is not finished.
     pub(crate) fn refuse_unfinished(found: Option<Self>) -> Result<(), Unfinished> {
         match found {
-            Some(Self { from, moved: None, .. }) => Err(Unfinished { origin: from }),
+            Some(Self { from, records, moved: None, .. }) => Err(Unfinished { origin: from, records }),
             _ => Ok(()),
         }
     }

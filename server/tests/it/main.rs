@@ -35,6 +35,7 @@ mod lists;
 mod live;
 mod lost_commits;
 mod lost_files;
+mod migrate;
 mod misspelt;
 mod model;
 mod open_redirect;

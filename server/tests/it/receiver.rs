@@ -95,6 +95,10 @@ impl Receiver {
         Self { address, received, task }
     }
 
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }

@@ -117,6 +117,15 @@ impl Server {
         self.restart();
     }
 
+    /// Restarts on a database, or on the directory without one. The server must have stopped.
+    pub(crate) fn restart_on(&mut self, database: Option<&str>) {
+        if let Some(flag) = self.arguments.iter().position(|argument| argument == DATABASE) {
+            self.arguments.drain(flag..flag + 2);
+        }
+        self.arguments.extend(database.into_iter().flat_map(|url| [DATABASE.to_owned(), url.to_owned()]));
+        self.restart();
+    }
+
     /// [`Self::restart_with`], by value.
     pub(crate) fn restarted_with(mut self, arguments: &[&str]) -> Self {
         self.restart_with(arguments);

@@ -1,18 +1,18 @@
 //! The embedded store: one directory, one process.
 //!
 //! The engine (`journaled_tree`) makes bytes durable. This folder is the layout: `keys` names each record, `write` and
-//! `indexes` turn a change into records, `store` and `pages` read them. `migrate` converts earlier formats, and `check`
-//! proves that records agree.
+//! `indexes` turn a change into records, `store` and `pages` read them. `convert` converts earlier formats, and `check`
+//! proves that records agree. A migration reads `records`, and `take_in` writes them.
 
 mod check;
 mod claims;
 mod codec;
+mod convert;
 mod deliveries;
 mod indexes;
 mod keys;
 mod layout;
 mod maintenance;
-mod migrate;
 mod open;
 mod outbox;
 mod packed;

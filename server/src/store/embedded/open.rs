@@ -7,9 +7,9 @@ use journaled_tree::{Closing, Database, Options};
 use super::{
     EmbeddedStore,
     codec::Records,
-    keys,
+    convert, keys,
     layout::{FORMAT, Layout},
-    migrate, store_error,
+    store_error,
     view::View,
 };
 use crate::{
@@ -26,11 +26,7 @@ impl EmbeddedStore {
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
         let (store, closing) = Self::open_to_migrate(directory, ambient, commits)?;
-        let opened = Migration::refuse_unfinished(store.migration()?).map_err(OpenError::Unfinished).and_then(|()| {
-            // The process that made them is gone.
-            Ok(store.database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?)
-        });
-        match opened {
+        match store.begin() {
             Ok(()) => Ok((store, closing)),
             Err(error) => {
                 drop(store);
@@ -38,6 +34,12 @@ impl EmbeddedStore {
                 Err(error)
             }
         }
+    }
+
+    fn begin(&self) -> Result<(), OpenError> {
+        Migration::refuse_unfinished(self.migration()?)?;
+        // The process that made them is gone.
+        Ok(self.database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?)
     }
 
     /// Opens the store of a directory with all that it holds, even if it is a part of another store.
@@ -73,7 +75,7 @@ fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
         return Ok(());
     }
     tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-    while !database.commit_blocking(|view| migrate::step(View(view))).map_err(store_error)? {}
+    while !database.commit_blocking(|view| convert::step(View(view))).map_err(store_error)? {}
     tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
     Ok(())
 }

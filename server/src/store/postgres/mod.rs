@@ -3,7 +3,7 @@
 //! `writer` commits the changes that wait together. `load` reads and locks the rows that they need, `batch` decides them one
 //! after another, as an embedded store does, and `save` writes what came of it. `read` and `claims` are single statements.
 //! `session` is a connection that has passed the barrier. `snapshot` reads everything in one transaction, for `check` and for
-//! an export.
+//! an export. A migration reads `records`, and `take_in` writes them.
 
 mod batch;
 mod check;

@@ -45,7 +45,7 @@ pub(crate) enum SchemaError {
 pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), SchemaError> {
     let mut tries = 1;
     loop {
-        let error = match migrate(session, schema).await {
+        let error = match upgrade(session, schema).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(newer)) => return Err(newer),
             Err(error) => error,
@@ -67,7 +67,7 @@ pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), Schem
     }
 }
 
-async fn migrate(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
+async fn upgrade(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
     let client = session.client();
     let known = known();
     client.batch_execute("BEGIN").await?;

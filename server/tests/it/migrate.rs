@@ -1,0 +1,324 @@
+//! `payments-server migrate` moves a store between a directory and a database, and loses nothing of it.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::Cluster,
+    engine::run_sql,
+    live::Live,
+    receiver::{Receiver, Reply},
+    server::{BINARY, Server, eventually, payment_of, text_of},
+};
+
+fn command(from: &str, to: &str) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(["migrate", "--json", "--from", from, "--to", to]);
+    command
+}
+
+/// Moves a store. Returns how many records of each kind there are, and their digest.
+fn moved(from: &str, to: &str) -> Value {
+    let output = command(from, to).output().unwrap();
+    assert!(output.status.success(), "{}", text_of(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What a command says that must fail.
+fn refused(mut command: Command) -> String {
+    let output: Output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Creates a payment under a key. Returns whether the answer is a repeated one, and the answer's bytes.
+async fn create(live: &Live, key: &str) -> (bool, String) {
+    let body = json!({"amount": 12.5, "currency": "BDT", "success_url": "https://shop.example/paid",
+        "cancel_url": "https://shop.example/cart"});
+    let request = live.request(Method::POST, "/payments").header("idempotency-key", key).json(&body);
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    (answer.headers().contains_key("idempotent-replayed"), answer.text().await.unwrap())
+}
+
+/// What the server and its commands answer about everything but deliveries.
+async fn answers(live: &Live) -> Vec<String> {
+    let mut answers = Vec::new();
+    for path in [
+        "/payments?limit=100",
+        "/payments?status=completed",
+        "/payments?status=refunded",
+        "/account",
+        "/account/apps",
+        "/webhooks",
+    ] {
+        answers.push(live.request(Method::GET, path).send().await.unwrap().text().await.unwrap());
+        answers.push(live.server.request(Method::GET, path).send().await.unwrap().text().await.unwrap());
+    }
+    for command in [&["keys", "list"][..], &["refunds", "list"], &["reconcile", "list"], &["export", "payments"]] {
+        answers.push(live.server.run(command));
+    }
+    answers.push(live.server.run(&["export", "postings"]));
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes_on() {
+    let mut live = Live::start("gateway-timeout = 1").await;
+    let hanging = Receiver::start(Reply::Never).await;
+    let hook = json!({"url": hanging.url(), "events": "*"});
+    let hook = live.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap();
+    let secret = hook.json::<Value>().await.unwrap()["secret"].as_str().unwrap().to_owned();
+    let (_, first) = create(&live, "order-1").await;
+    let opened = serde_json::from_str::<Value>(&first).unwrap()["id"].as_str().unwrap().to_owned();
+    let (refunded, paid) = (live.paid(30.0, "BDT").await, live.paid(99.99, "USD").await);
+    let refund = live.request(Method::POST, &format!("/payments/{refunded}/refund")).send().await.unwrap();
+    assert_eq!(refund.status(), StatusCode::OK);
+    let disputed = live.create(100.0, "BDT").await;
+    let (_, attempt) = live.pay(&disputed).await;
+    live.bkash.program().falsify_amount(&attempt, "1.00");
+    live.come_back(&live.bkash.program().approve(&attempt, gateway_fakes::bkash::WALLET).unwrap()).await;
+    let test = live.server.create(&payment_of(&json!(5))).await;
+    let simulate = format!("/api/v1/checkout/{}/simulate", test["id"].as_str().unwrap());
+    live.server.keyless(Method::POST, &simulate).send().await.unwrap();
+    let before = answers(&live).await;
+    assert!(before.iter().any(|it| it.contains(&refunded)) && before.iter().any(|it| it.contains(&paid)));
+
+    // The deliveries are in flight or in the outbox.
+    eventually("a request to the endpoint", async || (!hanging.received().is_empty()).then_some(())).await;
+    live.server.kill();
+    let (database, data) = (Cluster::shared().new_database(), live.server.data());
+    let there = moved(text(&data), &database);
+    for (kind, at_least) in
+        [("payment", 5), ("api_key", 2), ("gateway_token", 1), ("endpoint", 1), ("stored_response", 1), ("delivery", 1)]
+    {
+        assert!(there["records"][kind].as_u64().is_some_and(|count| count >= at_least), "{kind}: {there}");
+    }
+    assert_eq!(there["sha256"].as_str().unwrap().len(), 64);
+    let address = hanging.address();
+    drop(hanging);
+    eventually("the endpoint to close", async || std::net::TcpListener::bind(&address).ok().map(drop)).await;
+    let receiver = Receiver::start_at(&address, Reply::Status(StatusCode::OK, String::new())).await;
+    live.server.restart_on(Some(&database));
+    assert_eq!(answers(&live).await, before);
+    assert_eq!(create(&live, "order-1").await, (true, first.clone()));
+    // Every event of the payments reaches the endpoint now, signed with its secret.
+    let about = |it: &crate::receiver::Received, id: &str| String::from_utf8_lossy(&it.body).contains(id);
+    for id in [&opened, &refunded, &paid, &disputed] {
+        let event = eventually("an event", async || receiver.received().into_iter().find(|it| about(it, id))).await;
+        assert!(event.verified_with_any_age(&secret));
+    }
+    eventually("the outbox to be empty", async || {
+        let list = live.request(Method::GET, "/webhooks/deliveries?limit=100").send().await.unwrap();
+        let list: Value = list.json().await.unwrap();
+        list["items"].as_array().unwrap().iter().all(|delivery| delivery["status"] != "pending").then_some(())
+    })
+    .await;
+    let (deliveries, made) = (live.server.run(&["export", "deliveries"]), live.server.run(&["refunds", "list"]));
+    assert!(made.contains(&refunded), "{made}");
+
+    assert!(live.server.terminate().success());
+    fs::rename(&data, live.server.directory.path().join("moved-away")).unwrap();
+    let back = moved(&database, text(&data));
+    assert_eq!(back["records"]["payment"], there["records"]["payment"]);
+    live.server.restart_on(None);
+    assert_eq!(answers(&live).await, before);
+    assert_eq!(live.server.run(&["export", "deliveries"]), deliveries);
+    assert_eq!(create(&live, "order-1").await, (true, first));
+    assert!(!create(&live, "order-2").await.0);
+    live.server.run(&["refunds", "settle", &refunded, "--reference", "TRX9"]);
+    live.server.run(&["reconcile", "resolve", &disputed, "--note", "seen", "--as", "paid"]);
+    assert_eq!(live.payment(&disputed).await["rawStatus"], "paid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_in_use_filled_targets_and_damaged_sources_are_refused() {
+    let mut server = Server::start();
+    server.create(&payment_of(&json!(5))).await;
+    let on_database = Server::start_with(&["--database-url", &Cluster::shared().new_database()]);
+    on_database.create(&payment_of(&json!(6))).await;
+    let (data, database) = (server.data(), on_database.database().unwrap().to_owned());
+    let directory = tempfile::tempdir().unwrap();
+    let (empty, empty_database) = (directory.path().join("empty"), Cluster::shared().new_database());
+
+    let says = |from: &str, to: &str| refused(command(from, to));
+    let in_use = says(text(&data), &empty_database);
+    assert!(in_use.contains("open; stop it"), "{in_use}");
+    for (from, to) in [(&*database, text(&empty)), (text(&empty), &database)] {
+        let used = says(from, to);
+        let is_missing = used.contains("there is no store in");
+        assert!(is_missing == (from == text(&empty)) && (is_missing || used.contains("connections of")), "{used}");
+    }
+    assert!(!empty.exists());
+    assert!(server.terminate().success());
+    let used = says(text(&data), &database);
+    assert!(used.contains("connections of payments-server") && used.contains("stop its servers"), "{used}");
+    drop(on_database);
+    for (from, to) in [(text(&data), &*database), (&database, text(&data))] {
+        let filled = says(from, to);
+        assert!(filled.contains("the target holds records"), "{filled}");
+    }
+    assert!(says(text(&data), text(&data)).contains("open; stop it"));
+
+    let with_password = says("postgres://me:hush@one/shop", text(&empty));
+    assert!(with_password.contains("--from-password-file") && !with_password.contains("hush"), "{with_password}");
+    let to_with_password = says(text(&data), "postgres://me:hush@one/shop");
+    assert!(to_with_password.contains("PAYMENTS_TO") && !to_with_password.contains("hush"), "{to_with_password}");
+    let mut of_a_file = command(text(&data), &empty_database);
+    of_a_file.args(["--to-password-file", "/nowhere"]);
+    assert!(refused(of_a_file).contains("/nowhere"));
+
+    run_sql(&database, "UPDATE payments.total SET value = value + 1 WHERE name = 'payments'");
+    let damaged = says(&database, text(&empty));
+    assert!(damaged.contains("the source is damaged: total/") && damaged.contains("check"), "{damaged}");
+    run_sql(&database, "UPDATE payments.total SET value = value - 1 WHERE name = 'payments'");
+    // The same through the environment; the target remembers that it was begun.
+    let mut by_environment = Command::new(BINARY);
+    by_environment.arg("migrate").env("PAYMENTS_FROM", &database).env("PAYMENTS_TO", text(&empty));
+    let output = by_environment.output().unwrap();
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", text_of(&output));
+    assert!(said.starts_with("workspace: 1\nAPI key: 1\npayment: 1\n") && said.contains("SHA-256 "), "{said}");
+}
+
+/// A store of many payments, paid and open, with stored responses and deliveries.
+async fn filled() -> Server {
+    let mut server = Server::start();
+    let receiver = Receiver::ok().await;
+    receiver.subscribe(&server.client()).await;
+    let create = async |number: usize| {
+        let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("order-{number}"));
+        let payment: Value = request.json(&payment_of(&json!(100.5))).send().await.unwrap().json().await.unwrap();
+        if number.is_multiple_of(4) {
+            let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+            server.keyless(Method::POST, &simulate).send().await.unwrap();
+        }
+    };
+    stream::iter(0..PAYMENTS).for_each_concurrent(16, create).await;
+    assert!(server.terminate().success());
+    server
+}
+
+const PAYMENTS: usize = 800;
+
+/// Kills migrations at random moments until one is done. Returns how many of them went on with an earlier one.
+fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -> usize {
+    let mut resumed = 0;
+    for _ in 0..6 {
+        let mut process = command(from, to).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        thread::sleep(takes.mul_f64(fastrand::f64()));
+        let _ = process.kill();
+        let output = process.wait_with_output().unwrap();
+        resumed += usize::from(text_of(&output).contains("the migration goes on"));
+    }
+    let output = command(from, to).output().unwrap();
+    assert!(output.status.success(), "{}", text_of(&output));
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), *expected);
+    resumed + usize::from(text_of(&output).contains("the migration goes on"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_is_killed_at_any_moment_goes_on_and_ends_with_the_same_records() {
+    let server = filled().await;
+    let data = server.data();
+    let (whole, database) = (Cluster::shared().new_database(), Cluster::shared().new_database());
+    let begun = Instant::now();
+    let expected = moved(text(&data), &whole);
+    let takes = begun.elapsed();
+    assert_eq!(expected["records"]["payment"], PAYMENTS);
+    // One more is that of the endpoint.
+    assert_eq!(expected["records"]["stored_response"], PAYMENTS + 1);
+    assert!(killed_and_resumed(text(&data), &database, &expected, takes) > 0);
+
+    let (begun, directory) = (Instant::now(), tempfile::tempdir().unwrap());
+    assert_eq!(moved(&whole, text(&directory.path().join("whole"))), expected);
+    let to = directory.path().join("data");
+    assert!(killed_and_resumed(&database, text(&to), &expected, begun.elapsed()) > 0);
+    // What is done stays done.
+    assert_eq!(moved(&database, text(&to)), expected);
+    let restored = Server::try_start_on(directory).map_err(|(_, log)| log).unwrap();
+    assert_eq!(restored.get("/payments").await["total"], PAYMENTS);
+}
+
+/// Kills migrations to new targets until one is killed in the middle. Returns its target.
+fn cut_off(from: &str, new_target: impl Fn() -> String, takes: Duration) -> String {
+    let begun = Instant::now();
+    loop {
+        let to = new_target();
+        let mut process = command(from, &to).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(takes.mul_f64(0.3 + 0.6 * fastrand::f64()));
+        let _ = process.kill();
+        process.wait().unwrap();
+        let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
+        let said = text_of(&Command::new(BINARY).args(["check", check, &to]).output().unwrap());
+        // The few records before the payments are always the same.
+        if said.contains("holds only a part") && !said.contains(" 0 records") {
+            return to;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "no migration was cut off: {said}");
+    }
+}
+
+/// Asserts that every command refuses a part of a store.
+fn refused_by_all(store: [&str; 2], from: &str) {
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for arguments in [&["check"][..], &["export", "payments"], &["keys", "list"], &serve] {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).args(store);
+        let said = refused(command);
+        let is_told = said.contains("holds only a part of ") && said.contains("run payments-server migrate again");
+        assert!(is_told && said.contains(from), "{arguments:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_found() {
+    let mut server = filled().await;
+    let (data, directory) = (server.data(), tempfile::tempdir().unwrap());
+    let (whole, begun) = (Cluster::shared().new_database(), Instant::now());
+    let expected = moved(text(&data), &whole);
+    let database = cut_off(text(&data), || Cluster::shared().new_database(), begun.elapsed());
+    refused_by_all(["--database-url", &database], text(&data));
+    let from_a_part = refused(command(&database, text(&directory.path().join("data"))));
+    assert!(from_a_part.contains("holds only a part"), "{from_a_part}");
+
+    let new_directory = || text(&directory.path().join(fastrand::u32(..).to_string())).to_owned();
+    let (begun, to) = (Instant::now(), new_directory());
+    assert_eq!(moved(&whole, &to), expected);
+    let to = cut_off(&whole, new_directory, begun.elapsed());
+    refused_by_all(["--data-dir", &to], "the database test_");
+    assert_eq!(moved(&whole, &to), expected);
+
+    // A payment that was moved changes, and a new one comes.
+    server.restart();
+    let page = PAYMENTS - PAYMENTS / 4;
+    let oldest = server.get(&format!("/payments?status=pending&limit=1&page={page}")).await;
+    let oldest = oldest["items"][0]["id"].as_str().unwrap();
+    let simulate = server.keyless(Method::POST, &format!("/api/v1/checkout/{oldest}/simulate"));
+    assert_eq!(simulate.json(&json!({"action": "cancel"})).send().await.unwrap().status(), StatusCode::OK);
+    server.create(&payment_of(&json!(7))).await;
+    assert!(server.terminate().success());
+    let differs = refused(command(text(&data), &database));
+    let named = format!("the stores are not the same: the payment {oldest} differs");
+    assert!(differs.contains(&named) && differs.contains("empty the target"), "{differs}");
+    // Another store never goes on with it.
+    let other = Server::start();
+    let (mut other, other_data) = (other, directory.path().join("other"));
+    assert!(other.terminate().success());
+    fs::rename(other.data(), &other_data).unwrap();
+    let mixed = refused(command(text(&other_data), &database));
+    assert!(mixed.contains("holds a part of") && mixed.contains(text(&data)), "{mixed}");
+}
