@@ -52,11 +52,12 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Fa
         eprintln!("this migration was finished before; nothing is moved");
         return Ok(contents);
     }
-    check_end("source", source.store())?;
+    refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
     let migration = moving::move_records(source.store(), target, migration)?;
     let contents = target.read(|moved| {
-        check_end("target", moved)?;
-        compare::compare(source.store(), moved, migration.records)
+        let contents = compare::compare(source.store(), moved, migration.records)?;
+        refuse_damaged(moved, "the target came out damaged", "empty it and run it again")?;
+        Ok(contents)
     })?;
     source.refuse_if_unlocked()?;
     target.commit(Vec::new(), &Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
@@ -93,16 +94,14 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
     }
 }
 
-fn check_end(which: &str, store: &dyn Snapshot) -> Result<(), Failure> {
+/// Checks every invariant of a store.
+fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<(), Failure> {
     match &check_records(store)?.findings[..] {
         [] => Ok(()),
-        [first, others @ ..] => Err(format!(
-            "the {which} is damaged: {}: {}, and {} more; run payments-server check on it, and migrate a sound store",
-            first.record,
-            first.what,
-            others.len()
-        )
-        .into()),
+        [first, others @ ..] => {
+            let (record, fault, others) = (&first.record, &first.what, others.len());
+            Err(format!("{what}: {record}: {fault}; {others} more; {what_to_do}").into())
+        }
     }
 }
 
