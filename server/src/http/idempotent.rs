@@ -51,11 +51,8 @@ async fn stored_meanwhile(
     refused: Refused,
 ) -> Result<Answer, Refused> {
     let Some(identity) = identity else { return Err(refused) };
-    match service.replay(&identity).await {
-        Ok(Some(stored)) => Ok(stored),
-        Err(reused @ Refused::IdempotencyKeyReused) => Err(reused),
-        Ok(None) | Err(_) => Err(refused),
-    }
+    // If the store cannot say, nobody knows whether this refusal is the answer.
+    service.replay(&identity).await?.ok_or(refused)
 }
 
 /// Parses the header `Idempotency-Key`.
