@@ -4,7 +4,7 @@
 //! it works on it, and polls for unclaimed lanes. A delivery is one request of at most 8 seconds, not retried (API
 //! specification, "Delivery"). A delivery in flight at a crash is still in the outbox and is sent again.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, slice, sync::Arc, time::Duration};
 
 use payments_core::WebhookId;
 use tokio::time::{MissedTickBehavior, interval};
@@ -125,7 +125,7 @@ impl Dispatcher {
 
     /// Releases a claim. If that fails, the claim ends with its lease.
     async fn release(&self, claim: &Claim) {
-        if let Err(error) = self.store.release(claim).await {
+        if let Err(error) = self.store.release(slice::from_ref(claim)).await {
             tracing::warn!(%error, "cannot release a lane; it stays claimed until its lease expires");
         }
     }

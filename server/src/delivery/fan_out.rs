@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream};
 use payments_core::PaymentId;
 use tokio::{
     sync::{Notify, watch},
@@ -22,13 +23,15 @@ use tokio::{
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    domain::fan_out,
+    domain::{Endpoint, PendingEvent, fan_out},
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
 const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
+/// How many events are read at a time.
+const READ_AHEAD: usize = 16;
 /// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
 /// The longest wait of [`FanOutSignal::settled`].
@@ -93,10 +96,8 @@ impl FanOut {
         let mut claims = self.store.claim(Queue::FanOut, &lease, EVENTS_PER_ROUND).await?;
         let claimed = claims.len();
         let outcome = self.fan_out(&mut claims).await;
-        for claim in &claims {
-            self.store.release(claim).await?;
-        }
-        outcome.map(|()| claimed)
+        let released = self.store.release(&claims).await;
+        outcome.and(released).map(|()| claimed)
     }
 
     /// Makes the next deliveries of the claimed events. Removes unreadable events from `claims`: they are not released,
@@ -106,22 +107,21 @@ impl FanOut {
         let mut changes: Vec<(PaymentId, Change)> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
-        for claim in claims.iter() {
-            // The others are released, and the next round claims them.
-            if endpoints_left == 0 {
-                break;
-            }
-            let Work::FanOut(id) = &claim.work else { continue };
-            let (event, endpoints) = match self.store.pending_event(id, endpoints_left).await {
+        let mut events = stream::iter(claims.clone()).map(|claim| self.read(claim)).buffered(READ_AHEAD);
+        // The others are released, and the next round claims them.
+        while endpoints_left > 0 {
+            let Some((claim, event)) = events.next().await else { break };
+            let (event, mut endpoints) = match event {
                 Ok(Some(event)) => event,
                 Ok(None) => continue,
                 Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(%error, event = %id, "cannot read a pending event; run check");
-                    unreadable.push(claim.clone());
+                    tracing::error!(%error, ?claim, "cannot read a pending event; run check");
+                    unreadable.push(claim);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
+            endpoints.truncate(endpoints_left);
             let has_more = endpoints.len() == endpoints_left;
             let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
             let at = changes.iter().position(|(payment, _)| *payment == event.payment).unwrap_or_else(|| {
@@ -129,13 +129,14 @@ impl FanOut {
                 changes.len() - 1
             });
             let change = &mut changes[at].1;
-            change.under.push(claim.clone());
+            change.under.push(claim);
             change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
             let deliveries = fan_out(&event, &endpoints, || self.ambient.id_bytes());
             change.writes.extend(deliveries.into_iter().map(|delivery| Write::Delivery(Box::new(delivery))));
             // An event without endpoints counts as one endpoint.
             endpoints_left = endpoints_left.saturating_sub(endpoints.len().max(1));
         }
+        drop(events);
         claims.retain(|claim| !unreadable.contains(claim));
         // In tasks of their own, so that one sync makes many of them durable.
         let mut commits = JoinSet::new();
@@ -144,7 +145,17 @@ impl FanOut {
         }
         commits.join_all().await.into_iter().collect()
     }
+
+    /// Reads a claimed event and the endpoints that it goes to next.
+    async fn read(&self, claim: Claim) -> (Claim, Result<Option<NextDeliveries>, StoreError>) {
+        let Work::FanOut(id) = &claim.work else { return (claim, Ok(None)) };
+        let next = self.store.pending_event(id, ENDPOINTS_PER_ROUND).await;
+        (claim, next)
+    }
 }
+
+/// An event and the endpoints that it goes to next.
+type NextDeliveries = (PendingEvent, Vec<Endpoint>);
 
 /// Commits deliveries and starts the lanes of their endpoints.
 async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, change: Change) -> Result<(), StoreError> {

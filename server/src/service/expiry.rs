@@ -1,6 +1,6 @@
 //! Expires checkout sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use payments_core::Cause;
 
@@ -38,7 +38,7 @@ impl Service {
                     outcome => outcome,
                 };
             }
-            self.store.release(&claim).await?;
+            self.store.release(slice::from_ref(&claim)).await?;
         }
         outcome
     }

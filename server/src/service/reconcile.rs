@@ -1,6 +1,6 @@
 //! Reconciles payments and refunds with their gateways until each is decided.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, slice, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use payments_core::PaymentId;
@@ -64,7 +64,7 @@ impl Service {
             // If two servers work on one payment, the payment's version admits only one change.
             () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,
         }
-        if let Err(error) = self.store.release(&claim).await {
+        if let Err(error) = self.store.release(slice::from_ref(&claim)).await {
             tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
         }
     }

@@ -120,8 +120,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>>;
     /// Extends a claim to the end of `lease`. Returns whether it still counts.
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool>;
-    /// Ends a claim. The rest of the work can be claimed again at once.
-    async fn release(&self, claim: &Claim) -> Result<()>;
+    /// Ends claims. The rest of the work can be claimed again at once.
+    async fn release(&self, claims: &[Claim]) -> Result<()>;
     /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize>;
 

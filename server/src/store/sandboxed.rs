@@ -107,9 +107,9 @@ impl Store for Sandboxed {
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         Ok(self.lasting.renew(claim, lease).await? || self.sandbox.store().renew(claim, lease).await?)
     }
-    async fn release(&self, claim: &Claim) -> Result<()> {
-        self.lasting.release(claim).await?;
-        self.sandbox.store().release(claim).await
+    async fn release(&self, claims: &[Claim]) -> Result<()> {
+        self.lasting.release(claims).await?;
+        self.sandbox.store().release(claims).await
     }
 
     // One of both stores, by the scope.

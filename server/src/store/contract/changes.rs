@@ -1,5 +1,6 @@
 //! Changes: whole, conditional, durable.
 
+use std::slice;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -64,7 +65,7 @@ pub(super) async fn read(store: Arc<dyn Store>) -> String {
     let ping = ping(1, at(0), &endpoint(1)).delivery.id;
     let claims = store.claim(Queue::FanOut, &lease, 9).await.unwrap();
     for claim in &claims {
-        store.release(claim).await.unwrap();
+        store.release(slice::from_ref(claim)).await.unwrap();
     }
     format!(
         "{:?}",
@@ -175,7 +176,7 @@ pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: 
     store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
     commit(&store, vec![added(endpoint(1), 1), delivery(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
     let claim = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap().remove(0);
-    store.release(&claim).await.unwrap();
+    store.release(slice::from_ref(&claim)).await.unwrap();
     let (stale, full) = (|| Write::Workspace(workspace(7)), || added(endpoint(2), 1));
     let used = || keeping("one", 2, at(1), ClaimEnd::NotClaimed);
     let all = Change { under: vec![claim], writes: vec![stale(), full()], ..used() };

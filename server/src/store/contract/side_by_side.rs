@@ -1,5 +1,6 @@
 //! Whatever is done to two engines side by side comes out the same.
 
+use std::slice;
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
@@ -173,7 +174,7 @@ impl Side {
             }
             Step::Release(nth) => {
                 let Some((claim, _)) = self.claims.iter().rev().nth(of(nth)) else { return String::new() };
-                format!("{:?}", self.store.release(claim).await.unwrap())
+                format!("{:?}", self.store.release(slice::from_ref(claim)).await.unwrap())
             }
             Step::Renew(nth, time) => {
                 let now = self.latest.max(time * 100);

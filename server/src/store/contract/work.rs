@@ -1,5 +1,6 @@
 //! Claims on work.
 
+use std::slice;
 use std::sync::Arc;
 
 use payments_core::Environment;
@@ -32,7 +33,7 @@ pub(super) async fn work_has_one_holder_until_it_is_released_or_its_lease_ends(s
     both.sort_by_key(|work| lanes.iter().position(|lane| lane == work));
     assert_eq!(both, lanes);
     assert_eq!(claim(&store, Queue::Lanes, 1, 9_999).await, [], "nobody else's and not one's own");
-    store.release(&second[0]).await.unwrap();
+    store.release(slice::from_ref(&second[0])).await.unwrap();
     let third = claim(&store, Queue::Lanes, 3, 5_000).await;
     assert_eq!(third.len(), 1);
     assert_ne!(third[0], second[0], "an epoch is never used again");
@@ -49,9 +50,9 @@ pub(super) async fn a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_
     assert_eq!(claim(&store, Queue::Lanes, 2, 18_999).await, []);
     let second = claim(&store, Queue::Lanes, 2, 19_000).await.remove(0);
     assert!(!store.renew(&first, &lease(1, 19_000)).await.unwrap());
-    store.release(&first).await.unwrap();
+    store.release(slice::from_ref(&first)).await.unwrap();
     assert!(store.renew(&second, &lease(2, 20_000)).await.unwrap(), "the first one's release does nothing");
-    store.release(&second).await.unwrap();
+    store.release(slice::from_ref(&second)).await.unwrap();
     assert!(!store.renew(&second, &lease(2, 20_000)).await.unwrap());
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(sto
         outcome(store.commit(change).await)
     };
     let released = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
-    store.release(&released).await.unwrap();
+    store.release(slice::from_ref(&released)).await.unwrap();
     assert_eq!(finish(&released).await, WORK_LOST);
     let taken_over = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
     let holder = claim(&store, Queue::Lanes, 2, 10_000).await.remove(0);
@@ -84,7 +85,7 @@ pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_ha
     let second = claim_lane(2, 10_000).await.unwrap();
     assert_ne!(first, second);
     commit(&store, vec![end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
-    store.release(&second).await.unwrap();
+    store.release(slice::from_ref(&second)).await.unwrap();
     assert_eq!(claim_lane(1, 0).await, None);
 }
 
@@ -103,7 +104,7 @@ pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_ha
     let claimed = store.claim(Queue::FanOut, &lease(2, 10_000), 1).await.unwrap();
     assert_eq!(works(&claimed), first);
     assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), others);
-    store.release(&claimed[0]).await.unwrap();
+    store.release(slice::from_ref(&claimed[0])).await.unwrap();
     assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), [first, second].concat());
 }
 
@@ -142,7 +143,7 @@ pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_a
         let after = after.map(|nth| endpoint(nth).endpoint.id);
         let fanned_out = Write::FannedOut { scope: scope(), event: event.clone(), after };
         store.commit(Change { under: vec![claim.clone()], ..Change::of(fanned_out) }).await.unwrap();
-        store.release(&claim).await.unwrap();
+        store.release(slice::from_ref(&claim)).await.unwrap();
     };
     let (pending, endpoints) = store.pending_event(&event, 1).await.unwrap().unwrap();
     assert_eq!((pending.payment, pending.after, endpoints.len()), (id, None, 1));

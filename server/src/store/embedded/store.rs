@@ -73,8 +73,8 @@ impl Store for EmbeddedStore {
         Ok(self.leases.renew(claim, lease))
     }
 
-    async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
-        self.leases.release(claim);
+    async fn release(&self, claims: &[Claim]) -> Result<(), StoreError> {
+        claims.iter().for_each(|claim| self.leases.release(claim));
         Ok(())
     }
 

@@ -71,7 +71,9 @@ const CLAIM_LANE: &str = "INSERT INTO lease (queue, work, epoch, server, until) 
                           until = excluded.until WHERE lease.until <= $1 OR lease.epoch = $4 RETURNING work, \
                           epoch";
 const RENEW: &str = "UPDATE lease SET until = $4 WHERE queue = $1 AND work = $2 AND epoch = $3 RETURNING work";
-const RELEASE: &str = "DELETE FROM lease WHERE queue = $1 AND work = $2 AND epoch = $3";
+const RELEASE: &str = "DELETE FROM lease l USING (SELECT l.queue, l.work FROM lease l JOIN \
+                       unnest($1::text[], $2::text[], $3::bigint[]) k (queue, work, epoch) USING (queue, work, epoch) \
+                       ORDER BY 1, 2 FOR UPDATE OF l) o WHERE l.queue = o.queue AND l.work = o.work";
 
 impl PostgresStore {
     pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
@@ -89,12 +91,12 @@ impl PostgresStore {
         claims.sort_by_key(|claim| claim.epoch);
         if queue == Queue::FanOut && !claims.is_empty() {
             let ids: Vec<_> = claims.iter().map(|claim| names::work(&claim.work).1).collect();
-            let overtaken = self.readers.query(OVERTAKEN, &[&ids, &now, &server]).await?;
-            for row in overtaken {
-                let id: String = field(&row, 0)?;
-                let Some(nth) = claims.iter().position(|claim| names::work(&claim.work).1 == id) else { continue };
-                self.release_claim(&claims.remove(nth)).await?;
-            }
+            let rows = self.readers.query(OVERTAKEN, &[&ids, &now, &server]).await?;
+            let overtaken = rows.iter().map(|row| field(row, 0)).collect::<Result<Vec<String>>>()?;
+            let (given_back, kept): (Vec<_>, Vec<_>) =
+                claims.into_iter().partition(|claim| overtaken.contains(&names::work(&claim.work).1));
+            self.release_claims(&given_back).await?;
+            claims = kept;
         }
         Ok(claims)
     }
@@ -112,9 +114,14 @@ impl PostgresStore {
         Ok(self.readers.one(RENEW, &[&queue, &work, &epoch, &until]).await?.is_some())
     }
 
-    pub(super) async fn release_claim(&self, claim: &Claim) -> Result<()> {
-        let (queue, work) = names::work(&claim.work);
-        self.readers.query(RELEASE, &[&queue, &work, &claim.epoch.cast_signed()]).await.map(drop)
+    /// Ends claims, in the order in which all servers lock leases.
+    pub(super) async fn release_claims(&self, claims: &[Claim]) -> Result<()> {
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let (queues, works): (Vec<_>, Vec<_>) = claims.iter().map(|claim| names::work(&claim.work)).unzip();
+        let epochs: Vec<_> = claims.iter().map(|claim| claim.epoch.cast_signed()).collect();
+        self.readers.query(RELEASE, &[&queues, &works, &epochs]).await.map(drop)
     }
 
     /// The number before the epochs of some claims: random, so that no other claim has them. Epochs have no order.

@@ -18,3 +18,6 @@ ALTER TABLE idempotency SET (autovacuum_vacuum_scale_factor = 0.05);
 -- A page far down a list is counted in the index alone where the table's pages are known to be visible to all.
 ALTER TABLE payment SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.02);
 ALTER TABLE delivery SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.02);
+
+-- Claims on work need not outlive a crash: who loses one finishes nothing, and the work is claimed again.
+ALTER TABLE lease SET UNLOGGED;

@@ -56,8 +56,8 @@ impl Store for PostgresStore {
         self.renew_claim(claim, lease).await
     }
 
-    async fn release(&self, claim: &Claim) -> Result<()> {
-        self.release_claim(claim).await
+    async fn release(&self, claims: &[Claim]) -> Result<()> {
+        self.release_claims(claims).await
     }
 
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
