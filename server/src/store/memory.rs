@@ -3,7 +3,6 @@
 //! A change is applied to a copy of all tables, which takes their place if every condition holds.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -35,7 +34,7 @@ struct Tables {
     workspaces: BTreeMap<String, Workspace>,
     api_keys: BTreeMap<(WorkspaceId, KeyId), (KeyHash, ApiKey)>,
     apps: BTreeMap<(DeveloperId, AppId), App>,
-    gateway_tokens: BTreeMap<Cow<'static, str>, StoredToken>,
+    gateway_tokens: BTreeMap<std::borrow::Cow<'static, str>, StoredToken>,
     endpoints: BTreeMap<WebhookId, Endpoint>,
     sessions: BTreeMap<PaymentId, Session>,
     /// All payments, the last one committed last, and the status by which each is listed.
