@@ -168,6 +168,10 @@ impl Service {
     async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor) -> Result<Payment, Refused> {
         // Read the session again, because `record_capture` may have changed it.
         let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
+        // A concurrent check has decided it.
+        if !awaits_gateway(&session) {
+            return Ok(session.payment);
+        }
         let (payment, now) = (&session.payment, self.ambient.now());
         let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
         match self.commit_without_event(&session, Session { check_at, ..session.next() }).await {

@@ -2,9 +2,11 @@
 
 use std::{pin::pin, slice, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use payments_core::PaymentId;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
 use webhook_verify::replay::Claimed;
 
 use super::{
@@ -28,11 +30,15 @@ impl Service {
     pub(crate) async fn reconcile(self: Arc<Self>) {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut in_progress, mut is_more_due) = (FuturesUnordered::new(), false);
+        let (mut in_progress, mut is_more_due) = (JoinSet::new(), false);
         loop {
             tokio::select! {
                 _ = ticks.tick() => is_more_due = true,
-                Some(()) = in_progress.next() => {}
+                Some(ended) = in_progress.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a gateway check ended early; its payment is checked again");
+                    }
+                }
             }
             // A server that dies leaves claims behind, so none is made before there is a place for it.
             let places = CONCURRENCY - in_progress.len();
@@ -42,7 +48,9 @@ impl Service {
             match self.store.claim(Queue::GatewayChecks, &self.check_lease(), places).await {
                 Ok(due) => {
                     is_more_due = due.len() == places;
-                    in_progress.extend(due.into_iter().map(|claim| self.reconcile_one(claim)));
+                    for claim in due {
+                        in_progress.spawn(Arc::clone(&self).reconcile_one(claim));
+                    }
                 }
                 Err(error) => {
                     is_more_due = false;
@@ -57,32 +65,48 @@ impl Service {
     }
 
     /// Reconciles a payment while it is claimed.
-    async fn reconcile_one(&self, claim: Claim) {
-        let mut check = pin!(self.check_gateway(&claim));
-        tokio::select! {
-            () = &mut check => {}
+    async fn reconcile_one(self: Arc<Self>, claim: Claim) {
+        let Work::GatewayCheck(id) = &claim.work else { return };
+        let mut check = pin!(self.check_gateway(id));
+        let is_planned = tokio::select! {
+            is_planned = &mut check => is_planned,
             // If two servers work on one payment, the payment's version admits only one change.
             () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,
-        }
-        if let Err(error) = self.store.release(slice::from_ref(&claim)).await {
+        };
+        if !is_planned {
+            tracing::warn!(payment = %id, "a payment stays due; it is checked again when the claim on it ends");
+        } else if let Err(error) = self.store.release(slice::from_ref(&claim)).await {
             tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
         }
     }
 
-    async fn check_gateway(&self, claim: &Claim) {
-        let Work::GatewayCheck(id) = &claim.work else { return };
-        let failure = match self.store.session(id).await {
-            Ok(Some(session)) if session.pending_refund.is_some() => self.finish_refund(id.as_str(), None).await.err(),
-            Ok(_) => self.confirm(id, Hint::None).await.err(),
-            Err(error) => Some(error.into()),
+    /// Asks a payment's gateway. Returns whether the next check is planned, or none is needed: a payment that stays due would
+    /// come before all others again and again.
+    async fn check_gateway(&self, id: &PaymentId) -> bool {
+        let session = match self.store.session(id).await {
+            Ok(Some(session)) => session,
+            Ok(None) => return true,
+            Err(error) => {
+                tracing::error!(payment = %id, %error, "could not read a payment to reconcile");
+                return false;
+            }
         };
-        match failure {
+        let checked = if session.pending_refund.is_some() {
+            self.finish_refund(id.as_str(), None).await.map(drop)
+        } else if awaits_gateway(&session) {
+            self.confirm(id, Hint::None).await.map(drop)
+        } else {
+            self.commit_without_event(&session, Session { check_at: None, ..session.next() }).await
+        };
+        match checked {
             // A concurrent request finished the same refund.
-            None | Some(Refused::Conflict) => {}
+            Ok(()) | Err(Refused::Conflict) => {}
             // The gateway call is in the log. The server queries again later.
-            Some(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not reconciled yet"),
-            Some(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
+            Err(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not reconciled yet"),
+            Err(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
         }
+        let after = self.store.session(id).await;
+        after.is_ok_and(|after| after.is_none_or(|after| after.check_at != session.check_at))
     }
 
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.

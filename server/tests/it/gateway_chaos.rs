@@ -178,6 +178,7 @@ async fn play(engine: Engine) {
     let (calls, faulty) = shop.bkash.faults().calls();
     assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
     assert_eq!(live.server.run(&["reconcile", "list"]), "");
+    assert!(!live.server.log().contains("a payment stays due"), "{}", live.server.log());
 }
 
 /// The log lines about the payments of a page.
