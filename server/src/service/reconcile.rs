@@ -84,8 +84,9 @@ impl Service {
     /// come before all others again and again.
     async fn check_gateway(&self, id: &PaymentId) -> bool {
         let session = match self.store.session(id).await {
-            Ok(Some(session)) => session,
-            Ok(None) => return true,
+            Ok(Some(session)) if session.check_at.is_some() => session,
+            // A concurrent request has decided it.
+            Ok(_) => return true,
             Err(error) => {
                 tracing::error!(payment = %id, %error, "could not read a payment to reconcile");
                 return false;
@@ -106,7 +107,7 @@ impl Service {
             Err(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
         }
         let after = self.store.session(id).await;
-        after.is_ok_and(|after| after.is_none_or(|after| after.check_at != session.check_at))
+        after.is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at))
     }
 
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
