@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     pub(crate) sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
+    store_readable: Gauge,
     reviews: Gauge,
     manual_settlements: Gauge,
     registry: std::sync::Arc<Registry>,
@@ -175,11 +176,17 @@ impl Metrics {
                 kib: add(r, "delivery_loaded_kibibytes", "Memory reserved for attempts in flight"),
             },
         };
+        let store_readable = add(
+            r,
+            "store_readable",
+            "1 if the store answered this scrape; otherwise its figures are those of the last answer",
+        );
         Self {
             requests,
             commits,
             deliveries,
             oldest_in_outbox,
+            store_readable,
             outside_effects: add(r, "outside_effects", "Test pings and gateway refunds in progress for requests"),
             sandbox: SandboxGauges {
                 bytes: add(r, "sandbox_bytes", "Size of the sandbox's own store on disk"),
@@ -201,8 +208,18 @@ impl Metrics {
         }
     }
 
-    /// All metrics in the text format of Prometheus.
-    pub(crate) fn text(&self, observed: &Observed) -> Result<String, fmt::Error> {
+    /// All metrics in the text format of Prometheus. If the store could not be observed, its figures stay as they were.
+    pub(crate) fn text(&self, observed: Option<&Observed>) -> Result<String, fmt::Error> {
+        self.store_readable.set(i64::from(observed.is_some()));
+        if let Some(observed) = observed {
+            self.show(observed);
+        }
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+
+    fn show(&self, observed: &Observed) {
         for (environment, status, count) in &observed.payments {
             let labels = [("environment", (*environment).to_owned()), ("status", status.clone())];
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
@@ -210,9 +227,6 @@ impl Metrics {
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
         self.reviews.set(observed.reviews);
         self.manual_settlements.set(observed.manual_settlements);
-        let mut text = String::new();
-        text::encode(&mut text, &self.registry)?;
-        Ok(text)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `/healthz`, `/readyz` and `/metrics`, for monitoring. They have no rate limit.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use ipnet::IpNet;
+use tokio::time::timeout;
 use warp::http::{HeaderMap, StatusCode, header};
 
 use super::{
@@ -10,6 +11,9 @@ use super::{
     request::Request,
     route::Outcome,
 };
+
+/// How long the metrics wait for the store. Scrapers usually wait for ten seconds.
+const STORE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Liveness: the process responds, with or without its store.
 pub(super) async fn alive(_: Request) -> Outcome {
@@ -30,8 +34,13 @@ pub(super) async fn metrics(request: Request) -> Outcome {
     if !may_read(&request.server.metrics_from, request.addresses.peer, &request.headers) {
         return Err(Problem::no_such_path());
     }
-    let observed = request.service().observe().await?;
-    let text = request.server.metrics.text(&observed).map_err(Problem::internal)?;
+    let observed = timeout(STORE_PATIENCE, request.service().observe()).await;
+    let observed = observed.ok().and_then(|observed| {
+        observed
+            .inspect_err(|error| tracing::warn!(%error, "the metrics of the store are those of the last scrape"))
+            .ok()
+    });
+    let text = request.server.metrics.text(observed.as_ref()).map_err(Problem::internal)?;
     let kind = (header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     Ok(reply::response(StatusCode::OK, text, [kind]))
 }

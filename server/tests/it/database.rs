@@ -11,7 +11,8 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{
     cluster::Cluster,
-    server::{BINARY, SANDBOX_KEY, payment_of, text_of},
+    engine::run_sql,
+    server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
 };
 
 /// A server on a database of its own, which only the test's process uses.
@@ -141,4 +142,27 @@ async fn check_and_export_refuse_a_database_without_a_store_and_make_none() {
     }
     let schemas = connect(&database).await.query("SELECT FROM pg_namespace WHERE nspname = 'payments'", &[]).await;
     assert!(schemas.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_metrics_stay_readable_while_the_database_is_away() {
+    let (cluster, database) = (Cluster::shared(), Cluster::shared().new_database());
+    let name = database.split_once("@/").unwrap().1.split_once('?').unwrap().0;
+    let sql = |sql: &str| drop(run_sql(&cluster.url("postgres"), sql));
+    let server = Server::start_with(&["--database-url", &database]);
+    let create = server.request(Method::POST, "/payments").json(&payment_of(&json!(100)));
+    assert_eq!(create.send().await.unwrap().status(), 201);
+    let readable = server.metrics().await;
+    sql(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"));
+    sql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"));
+    let without = server.metrics().await;
+    sql(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"));
+    for (text, is_readable) in [(&readable, 1), (&without, 0)] {
+        assert!(text.contains(&format!("payments_store_readable {is_readable}\n")), "{text}");
+        assert!(text.contains(r#"status="pending"} 1"#), "{text}");
+    }
+    eventually("the database to be read again", async || {
+        server.metrics().await.contains("payments_store_readable 1\n").then_some(())
+    })
+    .await;
 }
