@@ -46,13 +46,18 @@ impl Content {
     }
 
     /// A sync that fails. Some writes reach the disk. The kernel takes the others for written: the process goes on to read
-    /// them, and no later sync writes them.
+    /// them, and no later sync writes them. A length is kept as names are: by a journal of the file system, and a later sync
+    /// makes it durable.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
-        for Unsynced { change, .. } in self.unsynced.drain(..) {
-            if rng.bool() {
-                change.apply(&mut self.durable);
+        let mut lengths = Vec::new();
+        for edit in self.unsynced.drain(..) {
+            match edit.change {
+                Edit::SetLength(_) => lengths.push(edit),
+                Edit::Write { .. } if rng.bool() => edit.change.apply(&mut self.durable),
+                Edit::Write { .. } => {}
             }
         }
+        self.unsynced = lengths;
     }
 
     /// A power cut.
