@@ -102,7 +102,7 @@ pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use record::{
-    PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord,
+    PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord, Taking,
 };
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};

@@ -8,7 +8,7 @@ use payments_core::{DeliveryId, EventId, PaymentId, Posting, WebhookId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Result, Snapshot, StoreError, StoredEvent};
+use super::{Result, Snapshot, StoreError, StoredEvent, Write};
 use crate::domain::{
     ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Session, StoredResponse, StoredToken,
     Workspace, effects,
@@ -159,6 +159,35 @@ impl Record {
             Self::RedactedUpTo(it) => serde_json::to_string(it),
         };
         json.map_err(|error| StoreError::corrupt(self.key().1.as_bytes(), error))
+    }
+}
+
+/// How a store takes in a record of another one.
+pub(crate) enum Taking {
+    /// As a change writes it.
+    Write(Write),
+    /// Changes write these in several steps, so each engine has a way of its own.
+    Payment(Box<PaymentRecord>),
+    PendingEvent(PendingEventRecord),
+    StoredResponse(Box<ResponseRecord>),
+    RedactedUpTo(DeliveryId),
+}
+
+impl From<Record> for Taking {
+    fn from(record: Record) -> Self {
+        Self::Write(match record {
+            Record::Workspace(it) => Write::Workspace(*it),
+            Record::ApiKey(hash, it) => Write::ApiKey(hash, *it),
+            Record::App(it) => Write::App(it),
+            Record::GatewayToken(name, it) => Write::GatewayToken(name.into(), it),
+            Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },
+            Record::KeyClaim(it) => Write::KeyClaimed(it),
+            Record::Delivery(it) => Write::Delivery(it),
+            Record::Payment(it) => return Self::Payment(it),
+            Record::PendingEvent(it) => return Self::PendingEvent(it),
+            Record::StoredResponse(it) => return Self::StoredResponse(it),
+            Record::RedactedUpTo(id) => return Self::RedactedUpTo(id),
+        })
     }
 }
 

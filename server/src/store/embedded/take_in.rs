@@ -8,27 +8,20 @@ use super::{
     stored::Stored,
     view::View,
 };
-use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Write};
+use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Taking};
 
 impl View<'_, '_> {
-    /// Writes a record of another store. Only what changes write in several steps has a way of its own.
+    /// Writes a record of another store.
     pub(super) fn take_in(&mut self, record: Record) -> Result<(), CommitError> {
-        let write = match record {
-            Record::Workspace(it) => Write::Workspace(*it),
-            Record::ApiKey(hash, it) => Write::ApiKey(hash, *it),
-            Record::App(it) => Write::App(it),
-            Record::GatewayToken(name, it) => Write::GatewayToken(name.into(), it),
-            Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },
-            Record::KeyClaim(it) => Write::KeyClaimed(it),
-            Record::Delivery(it) => Write::Delivery(it),
-            Record::Payment(it) => return self.take_in_payment(*it),
-            Record::StoredResponse(it) => return self.take_in_response(*it),
-            Record::PendingEvent(PendingEventRecord { id, payment, after }) => {
-                return Ok(self.put(keys::pending_event(&id), &PendingRecord { payment, after })?);
+        match record.into() {
+            Taking::Write(write) => self.write(write, MOVED).map(drop),
+            Taking::Payment(it) => self.take_in_payment(*it),
+            Taking::StoredResponse(it) => self.take_in_response(*it),
+            Taking::PendingEvent(PendingEventRecord { id, payment, after }) => {
+                Ok(self.put(keys::pending_event(&id), &PendingRecord { payment, after })?)
             }
-            Record::RedactedUpTo(id) => return Ok(self.put(keys::REDACTED_UP_TO.to_vec(), &id)?),
-        };
-        self.write(write, MOVED).map(drop)
+            Taking::RedactedUpTo(id) => Ok(self.put(keys::REDACTED_UP_TO.to_vec(), &id)?),
+        }
     }
 
     fn take_in_payment(&mut self, record: PaymentRecord) -> Result<(), CommitError> {

@@ -4,31 +4,24 @@ use super::{
     batch::{Batch, IdempotencyRow, PaymentColumns, PaymentRow, PendingRow, ResponseRow, check_follows},
     names,
 };
-use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Write};
+use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Taking};
 
 impl Batch {
-    /// Writes a record of another store. Only what changes write in several steps has a way of its own.
+    /// Writes a record of another store.
     pub(super) fn take_in(&mut self, record: Record) -> Result<(), CommitError> {
-        let write = match record {
-            Record::Workspace(it) => Write::Workspace(*it),
-            Record::ApiKey(hash, it) => Write::ApiKey(hash, *it),
-            Record::App(it) => Write::App(it),
-            Record::GatewayToken(name, it) => Write::GatewayToken(name.into(), it),
-            Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },
-            Record::KeyClaim(it) => Write::KeyClaimed(it),
-            Record::Delivery(it) => Write::Delivery(it),
-            Record::Payment(it) => return self.take_in_payment(*it),
-            Record::StoredResponse(it) => return self.take_in_response(*it),
-            Record::PendingEvent(PendingEventRecord { id, payment, after }) => {
+        match record.into() {
+            Taking::Write(write) => self.write(write, MOVED).map(drop),
+            Taking::Payment(it) => self.take_in_payment(*it),
+            Taking::StoredResponse(it) => self.take_in_response(*it),
+            Taking::PendingEvent(PendingEventRecord { id, payment, after }) => {
                 self.pending.put(id, PendingRow::Added(payment, after));
-                return Ok(());
+                Ok(())
             }
-            Record::RedactedUpTo(id) => {
+            Taking::RedactedUpTo(id) => {
                 self.change.redacted_up_to = Some(id);
-                return Ok(());
+                Ok(())
             }
-        };
-        self.write(write, MOVED).map(drop)
+        }
     }
 
     fn take_in_payment(&mut self, record: PaymentRecord) -> Result<(), CommitError> {
