@@ -38,6 +38,7 @@ mod lost_files;
 mod migrate;
 mod misspelt;
 mod model;
+mod nodes;
 mod open_redirect;
 mod openapi;
 mod operations;

@@ -1,33 +1,16 @@
-//! A PostgreSQL primary with two standbys, of which one must have each commit. They end with the process of the tests,
-//! however that ends.
+//! A PostgreSQL primary with two standbys, of which one must have each commit.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    os::unix::fs::PermissionsExt,
-    path::PathBuf,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use crate::engine::run_sql;
+use crate::{engine::run_sql, nodes::Nodes};
 
 const NODES: [&str; 3] = ["one", "two", "three"];
 
-/// Runs the lines of its standard input, and stops all servers at its end. As root it runs as the package's user.
+/// How to start and kill a server.
 ///
-/// The servers are its children, so that it can wait for one that was killed: the process number of a child that nobody
+/// The servers are children of the shell, so that it can wait for one that was killed: the process number of a child that nobody
 /// waits for would still count as the running server's.
-const SCRIPT: &str = r#"
-directory=$1
-if [ "$(id -u)" = 0 ]; then
-    chown postgres "$directory"
-    exec setpriv --reuid=postgres --regid=postgres --clear-groups sh -c "$SCRIPT" trio "$directory"
-fi
-cd "$directory"
-PATH=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1):$PATH
-
+const FUNCTIONS: &str = r#"
 # start NODE PORT: while processes of a killed server still end, a new one does not start.
 start() {
     tries=0
@@ -59,11 +42,6 @@ kill_node() {
     wait $postmaster
     true
 }
-
-trap 'for data in one two three; do pg_ctl -D $data -m immediate stop; done >/dev/null 2>&1; rm -rf "$directory"' EXIT
-while read -r line; do
-    if eval "$line" >>commands.log 2>&1 </dev/null; then echo done; else tail -n 5 commands.log | tr '\n' ' '; echo; fi
-done
 "#;
 
 /// The settings of every node. A standby asks again soon, so that the gap of a test is not its pause.
@@ -72,34 +50,21 @@ const SETTINGS: &str = "listen_addresses=''\\nmax_connections=100\\nwal_keep_siz
 
 /// Three nodes: one is the primary, and each of its commits waits for one of the others.
 pub(crate) struct Trio {
-    directory: PathBuf,
-    lines: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    nodes: Nodes,
     primary: usize,
-    /// Ends when its standard input ends.
-    _script: Child,
 }
 
 impl Trio {
     /// Starts all three.
     pub(crate) fn start() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = PathBuf::from(format!("/tmp/payments-trio-{}-{number}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "trio"]).arg(&directory).env("SCRIPT", SCRIPT);
-        let mut script = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (lines, answers) = (script.stdin.take().unwrap(), BufReader::new(script.stdout.take().unwrap()));
-        let mut trio = Self { directory, lines, answers, primary: 0, _script: script };
-        trio.run("initdb -D one -A trust -U postgres --no-sync");
-        trio.run(&format!("printf \"{SETTINGS}\" >>one/postgresql.conf && cp -r one two && cp -r one three"));
+        let mut trio = Self { nodes: Nodes::new(FUNCTIONS), primary: 0 };
+        trio.nodes.run("initdb -D one -A trust -U postgres --no-sync");
+        trio.nodes.run(&format!("printf \"{SETTINGS}\" >>one/postgresql.conf && cp -r one two && cp -r one three"));
         trio.start_node(0);
         let way = trio.way_to_primary();
         for node in [1, 2] {
             let name = NODES[node];
-            trio.run(&format!(
+            trio.nodes.run(&format!(
                 "echo \"primary_conninfo = '{way}'\" >>{name}/postgresql.auto.conf && touch {name}/standby.signal"
             ));
             trio.start_node(node);
@@ -110,9 +75,7 @@ impl Trio {
 
     /// The URL of the database on whichever node accepts writes.
     pub(crate) fn url(&self) -> String {
-        let directory = self.directory.display().to_string().replace('/', "%2F");
-        let hosts = (0..NODES.len()).map(|node| format!("{directory}:{}", port(node))).collect::<Vec<_>>().join(",");
-        format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
+        self.nodes.url(&[port(0), port(1), port(2)], "postgres")
     }
 
     /// Runs SQL on the primary.
@@ -127,7 +90,7 @@ impl Trio {
 
     /// Kills the primary's first process. Its others end by themselves.
     pub(crate) fn kill_postmaster(&mut self) {
-        self.run(&format!("kill_postmaster {}", NODES[self.primary]));
+        self.nodes.run(&format!("kill_postmaster {}", NODES[self.primary]));
     }
 
     /// Starts the primary again where it was killed.
@@ -137,7 +100,7 @@ impl Trio {
 
     /// Kills all processes of the primary. It stays dead.
     pub(crate) fn kill_primary(&mut self) {
-        self.run(&format!("kill_node {}", NODES[self.primary]));
+        self.nodes.run(&format!("kill_node {}", NODES[self.primary]));
     }
 
     /// Makes the standbys receive nothing more, as if the primary could not be reached.
@@ -154,14 +117,14 @@ impl Trio {
         let received = self.ask_standbys(RECEIVED).map(|lsn| lsn.parse::<u64>().unwrap());
         let [first, second] = self.standbys();
         let (best, other) = if received[0] >= received[1] { (first, second) } else { (second, first) };
-        self.run(&format!("pg_ctl -D {} -w promote", NODES[best]));
+        self.nodes.run(&format!("pg_ctl -D {} -w promote", NODES[best]));
         self.primary = best;
         self.receive_from(other, &self.way_to_primary());
     }
 
     /// Makes the node that was killed a standby again.
     pub(crate) fn rebuild(&mut self, node: usize) {
-        self.run(&format!("rm -rf {}", NODES[node]));
+        self.nodes.run(&format!("rm -rf {}", NODES[node]));
         self.copy_primary_to(node);
     }
 
@@ -193,33 +156,26 @@ impl Trio {
     }
 
     fn way_to_primary(&self) -> String {
-        format!("host={} port={} user=postgres", self.directory.display(), port(self.primary))
+        format!("host={} port={} user=postgres", self.nodes.directory.display(), port(self.primary))
     }
 
     fn copy_primary_to(&mut self, node: usize) {
         let way = self.way_to_primary();
-        self.run(&format!("pg_basebackup -d \"{way}\" -c fast --no-sync -R -D {}", NODES[node]));
+        self.nodes.run(&format!("pg_basebackup -d \"{way}\" -c fast --no-sync -R -D {}", NODES[node]));
         self.start_node(node);
     }
 
     fn start_node(&mut self, node: usize) {
-        self.run(&format!("start {} {}", NODES[node], port(node)));
+        self.nodes.run(&format!("start {} {}", NODES[node], port(node)));
     }
 
     fn url_of(&self, node: usize) -> String {
-        format!("postgres://postgres@/postgres?host={}&port={}", self.directory.display(), port(node))
-    }
-
-    fn run(&mut self, line: &str) {
-        writeln!(self.lines, "{line}").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        assert_eq!(answer.trim_end(), "done", "{line}");
+        self.nodes.url_at(port(node), "postgres")
     }
 }
 
-fn port(node: usize) -> usize {
-    5432 + node
+fn port(node: usize) -> u16 {
+    [5432, 5433, 5434][node]
 }
 
 /// Waits for at most 20 seconds.
