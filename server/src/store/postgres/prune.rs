@@ -5,9 +5,10 @@ use payments_core::{DeliveryId, Timestamp};
 use super::{
     PostgresStore,
     read::{delivery, field},
+    request_counts::millis,
     session::{Session, describe},
 };
-use crate::store::{Prunable, Result, StoreError};
+use crate::store::{Prunable, Result, StoreError, WINDOW};
 
 const RESPONSES: &str = "WITH old AS (SELECT developer, environment, digest, claim FROM idempotency \
     WHERE responded_at < $1 ORDER BY responded_at LIMIT $2 FOR UPDATE), \
@@ -27,7 +28,7 @@ const KEY_CLAIMS: &str = "WITH old AS (SELECT developer, environment, digest, re
     SELECT (SELECT count(*) FROM dropped) + (SELECT count(*) FROM answered)";
 /// Leases that nobody took over, windows of requests, and rows of connections that ended without removing them.
 const LEFT_BEHIND: &str = "WITH ended AS (DELETE FROM lease WHERE until < $1), \
-    over AS (DELETE FROM request_window WHERE begun_at < $1 - 60000) \
+    over AS (DELETE FROM request_window WHERE begun_at < $1 - $2) \
     DELETE FROM connection WHERE seen_at < now() - interval '7 days'";
 const NEXT_DELIVERY: &str = "SELECT id FROM delivery WHERE id > coalesce((SELECT up_to FROM redaction), '') \
     ORDER BY id LIMIT 1";
@@ -45,7 +46,7 @@ impl PostgresStore {
         let sql = match what {
             Prunable::StoredResponses => RESPONSES,
             Prunable::KeyClaims => {
-                self.readers.query(LEFT_BEHIND, &[&time]).await?;
+                self.readers.query(LEFT_BEHIND, &[&time, &millis(WINDOW)]).await?;
                 KEY_CLAIMS
             }
             Prunable::DeliveryBodies => return self.redact(before, limit).await,

@@ -49,7 +49,8 @@ impl RequestCounts for PostgresStore {
     }
 }
 
-fn millis(time: Duration) -> i64 {
+/// Milliseconds, as a column holds them.
+pub(super) fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
