@@ -30,8 +30,8 @@ use crate::{
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
 const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
-/// How many events are read at a time.
-const READ_AHEAD: usize = 16;
+/// How many events are read at a time. What is read beyond [`ENDPOINTS_PER_ROUND`] is read again in the next round.
+const READ_AHEAD: usize = 4;
 /// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
 /// The longest wait of [`FanOutSignal::settled`].

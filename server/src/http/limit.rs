@@ -24,7 +24,7 @@ use super::{
 };
 use crate::store::Store;
 
-/// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 25 MB.
+/// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 30 MB.
 const MAX_WINDOWS: usize = 200_000;
 
 /// The rate limits of all routes.
