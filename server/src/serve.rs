@@ -62,8 +62,8 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
     }
     start_workers(&args, &tasks, &service, &dispatcher);
-    if let Some(clock) = stores.clock() {
-        tasks.start_worker(clock);
+    if let Some(workers) = stores.of_database() {
+        tasks.start_worker(workers);
     }
     if let Some(renewal) = stores.renewal() {
         tasks.start_worker(renewal);

@@ -88,10 +88,13 @@ impl Stores {
         Arc::clone(&self.ambient)
     }
 
-    /// The worker that follows the clock of a database.
-    pub(super) fn clock(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+    /// The workers that a database needs: one follows its clock, one counts its payments in blocks.
+    pub(super) fn of_database(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Main::Postgres(clock, store, _) = &self.main else { return None };
-        Some(Arc::clone(clock).follow(Arc::clone(store)))
+        let (follow, count) = (Arc::clone(clock).follow(Arc::clone(store)), Arc::clone(store).count_payment_blocks());
+        Some(async {
+            tokio::join!(follow, count);
+        })
     }
 
     /// The stores behind one interface.

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 12] = [
     "record",
     "endpoint_count",
     "payment",
@@ -26,10 +26,15 @@ const TABLES: [&str; 10] = [
     "delivery",
     "redaction",
     "lease",
+    "payment_block",
+    "payment_block_sum",
 ];
 
 /// A damage, the beginning of a record that a finding names, and a part of what it says.
-const DAMAGES: [(&str, &str, &str); 66] = [
+const DAMAGES: [(&str, &str, &str); 69] = [
+    ("UPDATE payment_block_sum SET payments = payments + 1", "payment_block/dev_1/live/1/", "records come to 1"),
+    ("DELETE FROM payment_block_sum", "payment_block/dev_1/live/1/", "is missing"),
+    ("UPDATE payment_block SET up_to = 'pay'", "payment_block/dev_1/live/1/", "is stored as 1"),
     (
         "UPDATE total SET value = value + 1 WHERE name = 'payments'",
         "total/dev_1/live/payments",
@@ -153,6 +158,7 @@ async fn a_sound_database_has_no_findings_and_every_damage_is_named() {
     let (target, client) = schema("damaged").await;
     let engine = Postgres::open(target.clone()).await;
     fill(engine.store()).await;
+    engine.store.count_blocks_of(1).await.unwrap();
     engine.end().await;
     let each = |sql: fn(&str) -> String| TABLES.map(sql).concat();
     client.batch_execute(&each(|table| format!("CREATE TABLE sound_{table} AS TABLE {table};"))).await.unwrap();

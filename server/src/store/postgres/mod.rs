@@ -14,6 +14,8 @@ mod in_use;
 mod key_cache;
 mod load;
 mod names;
+mod payment_blocks;
+mod payment_list;
 mod prune;
 mod read;
 mod readers;

@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    Payment, PaymentId, Status, Timestamp, WebhookId,
+    PaymentId, Status, Timestamp, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -30,21 +30,6 @@ const RECORDS_OF: &str = "SELECT body, id FROM record WHERE kind = $1 AND parent
 const SESSION: &str = "SELECT body FROM payment WHERE id = $1";
 const SETTLEMENTS: &str = "SELECT id, body FROM payment WHERE needs_settlement ORDER BY id";
 const REVIEWS: &str = "SELECT id, body FROM payment WHERE needs_review ORDER BY id";
-/// A page of payments, of all or of those that a condition selects, and how many there are. Entries that a page passes over are
-/// counted in the index; only the rows that it shows are read.
-macro_rules! payments {
-    ($condition:literal) => {
-        concat!(
-            "WITH shown AS (SELECT p.body, p.id FROM (SELECT id FROM payment WHERE developer = $1 AND environment = $2",
-            $condition,
-            " ORDER BY id DESC OFFSET $4 LIMIT $5) k JOIN payment p USING (id)) \
-             SELECT coalesce(sum(value), 0)::bigint, ARRAY(SELECT body FROM shown ORDER BY id DESC) FROM total \
-             WHERE developer = $1 AND environment = $2 AND name = $3"
-        )
-    };
-}
-const PAYMENTS: &str = payments!("");
-const PAYMENTS_BY_STATUS: &str = payments!(" AND status = $6");
 const SUMS: &str = "SELECT name, sum(value)::text FROM total WHERE developer = $1 AND environment = $2 \
     AND name = ANY($3) GROUP BY name";
 const STATUS_SUMS: &str = "SELECT environment, name, sum(value)::bigint FROM total WHERE name LIKE 'payments/%' \
@@ -214,28 +199,6 @@ impl PostgresStore {
         rows.iter().map(|row| Ok(payment_body(field(row, 0)?, field(row, 1)?)?.0)).collect()
     }
 
-    pub(super) async fn payment_page(
-        &self,
-        scope: &Scope,
-        status: Option<&Status>,
-        page: PageRequest,
-    ) -> Result<Page<Payment>> {
-        let (developer, environment) = names::scope(scope);
-        let (skipped, limit) = places(page);
-        let name = status.map_or_else(|| names::PAYMENTS.to_owned(), names::status);
-        let word = status.map(ToString::to_string).unwrap_or_default();
-        let common: [&(dyn ToSql + Sync); 6] = [&developer, &environment, &name, &skipped, &limit, &word];
-        let row = match status {
-            None => self.readers.one(PAYMENTS, &common[..5]).await?,
-            Some(_) => self.readers.one(PAYMENTS_BY_STATUS, &common).await?,
-        };
-        let row = row.ok_or_else(|| StoreError::unavailable("the database returned no row"))?;
-        let (total, bodies): (i64, Vec<&str>) = (field(&row, 0)?, field(&row, 1)?);
-        let items = bodies.into_iter().map(|body| Ok(payment_body("payment", body)?.0.payment));
-        let (page, limit) = (page.page(), page.limit());
-        Ok(Page { items: items.collect::<Result<_>>()?, total: u64::try_from(total).unwrap_or_default(), page, limit })
-    }
-
     pub(super) async fn pending(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
         let Some(row) = self.readers.one(PENDING_EVENT, &[&id.as_str()]).await? else { return Ok(None) };
         let (after, body): (Option<&str>, Option<&str>) = (field(&row, 1)?, field(&row, 2)?);
@@ -299,6 +262,6 @@ impl PostgresStore {
 }
 
 /// How many entries a page passes over, and how many it shows.
-fn places(page: PageRequest) -> (i64, i64) {
+pub(super) fn places(page: PageRequest) -> (i64, i64) {
     (i64::try_from(page.skipped()).unwrap_or(i64::MAX), page.limit().into())
 }

@@ -8,7 +8,7 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("schema-2.sql")];
+const STEPS: [&str; 3] = [include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 /// How often servers that start together may get in each other's way.
 const TRIES: u32 = 20;
 

@@ -34,7 +34,7 @@ type Table = (&'static str, fn(&mut Check<'_>, &Row) -> Result<()>);
 
 /// Checks every row. Calls `progress` with the number of rows read.
 pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
-    const TABLES: [Table; 10] = [
+    const TABLES: [Table; 11] = [
         (records::RECORDS, |check, row| check.record(row)),
         (records::ENDPOINT_COUNTS, |check, row| check.endpoint_count(row)),
         (payments::PAYMENTS, |check, row| check.payment(row)),
@@ -46,6 +46,7 @@ pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) 
         (deliveries::LEASES, |check, row| check.lease(row)),
         // The payments come before: their postings are summed up by then.
         (sums::TOTALS, |check, row| check.total(row)),
+        (sums::BLOCK_SUMS, |check, row| check.block_sum(row)),
     ];
     let mut check = Check { snapshot, progress, checked: Checked::default(), money: BTreeMap::new() };
     for (sql, check_row) in TABLES {
