@@ -13,13 +13,13 @@ use super::{PostgresStore, read::field};
 use crate::store::Result;
 
 /// How many payments a block has when it is begun.
-pub(super) const BLOCK: i64 = 1_000;
+pub(super) const BLOCK: i64 = 500;
 /// How often blocks are begun and counted.
 const EVERY: Duration = Duration::from_secs(30);
 /// How many blocks of a scope are begun before any is counted, at most.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 100;
 /// How many blocks a statement counts.
-const COUNTED_AT_ONCE: i64 = 50;
+const COUNTED_AT_ONCE: i64 = 100;
 /// The pause between two looks at the transactions that ran.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How many looks there are. A long transaction, as of a dump, puts the count off until it has ended.

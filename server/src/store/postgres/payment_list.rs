@@ -51,14 +51,13 @@ macro_rules! far_page {
                  newer AS MATERIALIZED (SELECT count(*) AS payments FROM payment WHERE developer = $1 AND environment = $2",
                 $condition,
                 " AND id > coalesce((SELECT up_to FROM last), '')), \
-                 block AS (SELECT number, sum(payments) AS payments FROM payment_block_sum WHERE developer = $1 \
-                 AND environment = $2",
+                 through AS (SELECT number, coalesce(sum(payments) OVER (ORDER BY number DESC \
+                 RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) + (SELECT payments FROM newer) AS passed, \
+                 sum(payments) OVER (ORDER BY number DESC) + (SELECT payments FROM newer) AS through \
+                 FROM payment_block_sum WHERE developer = $1 AND environment = $2",
                 $condition,
-                " AND number <= (SELECT number FROM last) GROUP BY number), \
-                 through AS (SELECT number, payments, sum(payments) OVER (ORDER BY number DESC) \
-                 + (SELECT payments FROM newer) AS through FROM block), \
-                 first AS (SELECT number, through - payments AS passed FROM through WHERE through > $4::bigint \
-                 ORDER BY number DESC LIMIT 1), \
+                " AND number <= (SELECT number FROM last)), \
+                 first AS (SELECT number, passed FROM through WHERE through > $4::bigint ORDER BY number DESC LIMIT 1), \
                  place AS MATERIALIZED (SELECT '~' AS up_to, $4::bigint AS passed FROM newer WHERE payments > $4::bigint \
                  UNION ALL SELECT b.up_to, ($4::bigint - f.passed)::bigint FROM newer n, first f JOIN payment_block b USING (number) \
                  WHERE n.payments <= $4::bigint AND b.developer = $1 AND b.environment = $2), "

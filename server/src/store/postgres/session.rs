@@ -34,7 +34,8 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
                         SET client_min_messages = 'warning'";
 /// The statements of a server find their rows by key. A plan that is kept for all arrays does not know how few they are, and would
 /// read whole tables to join them.
-const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
+const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+                      SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off";
 /// How long an answer of the database may take.
 const ANSWER: Duration = Duration::from_secs(10);
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
