@@ -6,7 +6,10 @@ use std::{
     collections::BTreeMap,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -51,6 +54,8 @@ struct Schedule {
     /// What happens to the next commit.
     next_commit: Mutex<Option<Fault>>,
     hits: Mutex<BTreeMap<Fault, u32>>,
+    /// How many commits the schedule has hit.
+    commits_hit: AtomicUsize,
 }
 
 impl Relay {
@@ -109,9 +114,15 @@ impl Schedule {
         let (commits, others) = *self.one_in.lock().unwrap();
         let one_in = if is_commit { commits } else { others };
         let mut random = self.random.lock().unwrap();
-        // Only a commit may fail by a code: another request has no transaction that would end with it.
-        let known = if is_commit { FAULTS.len() } else { 4 };
-        let fault = (one_in > 0 && random.u32(..one_in) == 0).then(|| FAULTS[random.usize(..known)])?;
+        if one_in == 0 || random.u32(..one_in) > 0 {
+            return None;
+        }
+        // Only a commit may fail by a code: another request has no transaction that would end with it. Commits meet each
+        // fault in turn.
+        let fault = match is_commit {
+            true => FAULTS[self.commits_hit.fetch_add(1, Ordering::Relaxed) % FAULTS.len()],
+            false => FAULTS[random.usize(..4)],
+        };
         *self.hits.lock().unwrap().entry(fault).or_default() += 1;
         Some(fault)
     }
