@@ -2,7 +2,7 @@
 
 use std::{pin::pin, slice, sync::Arc, time::Duration};
 
-use payments_core::PaymentId;
+use payments_core::{PaymentId, Timestamp};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval},
@@ -45,11 +45,12 @@ impl Service {
             if !is_more_due || places == 0 {
                 continue;
             }
-            match self.store.claim(Queue::GatewayChecks, &self.check_lease(), places).await {
+            let lease = self.check_lease();
+            match self.store.claim(Queue::GatewayChecks, &lease, places).await {
                 Ok(due) => {
                     is_more_due = due.len() == places;
                     for claim in due {
-                        in_progress.spawn(Arc::clone(&self).reconcile_one(claim));
+                        in_progress.spawn(Arc::clone(&self).reconcile_one(claim, lease.now));
                     }
                 }
                 Err(error) => {
@@ -65,9 +66,9 @@ impl Service {
     }
 
     /// Reconciles a payment while it is claimed.
-    async fn reconcile_one(self: Arc<Self>, claim: Claim) {
+    async fn reconcile_one(self: Arc<Self>, claim: Claim, claimed_at: Timestamp) {
         let Work::GatewayCheck(id) = &claim.work else { return };
-        let mut check = pin!(self.check_gateway(id));
+        let mut check = pin!(self.check_gateway(id, claimed_at));
         let is_planned = tokio::select! {
             is_planned = &mut check => is_planned,
             // If two servers work on one payment, the payment's version admits only one change.
@@ -82,10 +83,10 @@ impl Service {
 
     /// Asks a payment's gateway. Returns whether the next check is planned, or none is needed: a payment that stays due would
     /// come before all others again and again.
-    async fn check_gateway(&self, id: &PaymentId) -> bool {
+    async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> bool {
         let session = match self.store.session(id).await {
-            Ok(Some(session)) if session.check_at.is_some() => session,
-            // A concurrent request has decided it.
+            Ok(Some(session)) if session.check_at.is_some_and(|at| at <= claimed_at) => session,
+            // While it was claimed, a concurrent request decided it or planned its next check.
             Ok(_) => return true,
             Err(error) => {
                 tracing::error!(payment = %id, %error, "could not read a payment to reconcile");
