@@ -18,6 +18,7 @@ mod payment_blocks;
 mod payment_list;
 mod prune;
 mod read;
+mod read_task;
 mod readers;
 mod record_columns;
 mod records;

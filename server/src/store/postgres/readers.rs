@@ -56,7 +56,7 @@ impl Readers {
         let mut is_second = false;
         loop {
             let session = self.session().await?;
-            match session.in_time(session.query(sql, parameters)).await {
+            match session.in_time(session.read(sql, parameters)).await {
                 Some(Ok(rows)) => return Ok(rows),
                 None | Some(Err(_)) if session.is_closed() && !is_second => is_second = true,
                 None => return Err(StoreError::unavailable("the database does not answer")),

@@ -167,9 +167,13 @@ impl Session {
         self.client.query(&statement, parameters).await
     }
 
+    /// A statement that is prepared.
+    pub(super) fn known(&self, sql: &'static str) -> Option<Statement> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
+    }
+
     pub(super) async fn prepared(&self, sql: &'static str) -> Result<Statement, Error> {
-        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
-        if let Some(statement) = known {
+        if let Some(statement) = self.known(sql) {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
