@@ -57,7 +57,6 @@ async fn shop(http: &Client, url: &str, shop: usize) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "it passes by hand, and has not run in CI yet; RELAY_SEED=8 to 12 passed"]
 async fn broken_connections_to_the_database_lose_and_repeat_nothing() {
     // RELAY_SEED for another schedule.
     let seed = std::env::var("RELAY_SEED").map_or(7, |text| text.parse().unwrap());
@@ -71,11 +70,10 @@ async fn broken_connections_to_the_database_lose_and_repeat_nothing() {
     let http = Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
 
     let begun = Instant::now();
-    relay.set_faults(12, 300);
+    relay.set_faults(8, 300);
     let answered = join_all((0..SHOPS).map(|number| shop(&http, &server.url, number))).await.concat();
     eprintln!("{} payments in {:?} with {:?}", answered.len(), begun.elapsed(), relay.hits());
     let everything = SHOPS * PAYMENTS_EACH;
-    assert_eq!(relay.hits().len(), 6, "a fault did not happen: {:?}", relay.hits());
 
     // The events arrive although connections still break, and the server needs nobody's help.
     let events = async || {
@@ -83,13 +81,14 @@ async fn broken_connections_to_the_database_lose_and_repeat_nothing() {
         let id = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned();
         received.iter().map(|one| id(&one.body)).collect::<HashSet<_>>()
     };
-    // Connections go on to break, and a claim whose answer is lost may hold its lane for ten seconds.
+    // A claim whose answer is lost may hold its lane for ten seconds.
     while events().await.len() < 2 * everything {
         let missing = 2 * everything - events().await.len();
-        assert!(begun.elapsed() < Duration::from_secs(150), "{missing} events did not arrive");
+        assert!(begun.elapsed() < Duration::from_secs(90), "{missing} events did not arrive");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     eprintln!("every event after {:?}", begun.elapsed());
+    assert_eq!(relay.hits().len(), 6, "a fault did not happen: {:?}", relay.hits());
     relay.set_faults(0, 0);
     assert_eq!(events().await.len(), 2 * everything, "an event twice under two ids");
     let deliveries = "SELECT count(*), count(*) FILTER (WHERE is_pending) FROM payments.delivery";

@@ -70,6 +70,7 @@ impl Relay {
             while let Ok((client, _)) = listener.accept().await {
                 let (socket, schedule) = (socket.clone(), Arc::clone(&faults));
                 tokio::spawn(async move {
+                    client.set_nodelay(true)?;
                     let server = UnixStream::connect(socket).await?;
                     let (from_client, to_client) = client.into_split();
                     let (from_server, to_server) = server.into_split();
