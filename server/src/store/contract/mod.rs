@@ -9,6 +9,7 @@ mod cluster;
 mod damaged_rows;
 mod keys;
 mod lists;
+mod many_creates;
 mod payment_blocks;
 mod pruning;
 mod samples;

@@ -1,0 +1,43 @@
+"""The store on PostgreSQL without HTTP, by turns with pgbench on the same database.
+
+store_on_postgres.py [--creates N] [--rounds N] [--disk DIRECTORY]
+
+128 tasks make N creates each, by a test that is built in release; pgbench commits the same three rows from 32 clients. Needs
+PostgreSQL (Debian: apt-get install postgresql); as root it runs PostgreSQL as the user postgres.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from serving import BIN, HERE, Cluster, run
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("--creates", type=int, default=400)
+arguments.add_argument("--rounds", type=int, default=5)
+arguments.add_argument("--disk", default="/tmp")
+arguments = arguments.parse_args()
+
+directory = pathlib.Path(tempfile.mkdtemp(prefix="bench.", dir=arguments.disk))
+directory.chmod(0o777)
+cluster = Cluster(directory)
+test = ["cargo", "test", "--release", "-p", "payments-server", "--bin", "payments-server", "--", "--nocapture", "many_creates"]
+settings = {**os.environ, "STORE_CREATES": str(arguments.creates), "STORE_AT": cluster.url("payments")}
+try:
+    run(BIN / "psql", "-q", "-h", directory, "-p", "15432", "-U", "postgres", "-f", HERE / "postgres-schema.sql")
+    cluster.sql("CREATE DATABASE payments")
+    ratios = []
+    for turn in range(arguments.rounds):
+        commits = cluster.pgbench(5)
+        said = subprocess.run(test, env=settings, cwd=HERE, check=True, capture_output=True, text=True).stderr
+        creates = float(re.search(r"(\d+) creates a second", said).group(1))
+        ratios.append(creates / commits)
+        print(f"pgbench {commits:.0f}/s, store {creates:.0f}/s: {ratios[-1]:.2f}", flush=True)
+    print(f"median {statistics.median(ratios):.2f}   ({min(ratios):.2f} to {max(ratios):.2f})")
+finally:
+    cluster.stop()
+    shutil.rmtree(directory)

@@ -1,0 +1,51 @@
+//! Creates from many tasks at a time, on PostgreSQL. With `STORE_CREATES=500` for each task and `STORE_AT` for the URL of a
+//! database, in release, it measures the store without HTTP.
+
+use std::{env, time::Instant};
+
+use futures_util::future::{join_all, try_join_all};
+use payments_core::RawJson;
+
+use super::{Engine as _, Postgres, check, cluster_url, samples::*};
+use crate::store::{Change, ClaimEnd, NewResponse, postgres::Target};
+
+const TASKS: u8 = 128;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_from_many_tasks_are_each_there_and_none_twice() {
+    let each: i64 = env::var("STORE_CREATES").map_or(5, |text| text.parse().unwrap());
+    let url = match env::var("STORE_AT") {
+        Ok(url) => url,
+        Err(_) => cluster_url().await,
+    };
+    let schema = format!("many_creates_{}", std::process::id());
+    let target = Target::new(&url.into(), None).unwrap().with_schema(&schema);
+    let engine = Postgres::open(target).await;
+    let begun = Instant::now();
+    let tasks = (0..TASKS).map(|task| {
+        let store = engine.store();
+        tokio::spawn(async move {
+            for number in 0..each {
+                let create = new_payment(task, at(number));
+                let id = create.session.payment.id.as_str().to_owned();
+                let body = RawJson::of(&create.session.payment).unwrap();
+                // As a shop sends again what it got no answer to.
+                let changes = [(); 2].map(|()| {
+                    let (key, claim) = (key(&id), ClaimEnd::NotClaimed);
+                    let (created_at, body) = (at(number), body.clone());
+                    let keep = NewResponse { key, fingerprint: "v2:1".into(), created_at, body, claim };
+                    Change { idempotency: Some(keep), ..Change::of(payment(create.clone())) }
+                });
+                let repeats = if number == 0 { 2 } else { 1 };
+                let commits = changes.into_iter().take(repeats).map(|change| store.commit(change));
+                let committed = join_all(commits).await.into_iter().filter(Result::is_ok).count();
+                assert_eq!(committed, 1, "{id}");
+            }
+        })
+    });
+    try_join_all(tasks).await.unwrap();
+    let everything = u64::from(TASKS) * each.unsigned_abs();
+    eprintln!("{:.0} creates a second", everything as f64 / begun.elapsed().as_secs_f64());
+    assert_eq!(payments(&engine.store(), 1, 1).await.total, everything);
+    check(engine).await.end().await;
+}
