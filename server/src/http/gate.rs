@@ -17,12 +17,11 @@ use super::{
 use crate::service::{Caller, Service};
 
 /// Checks a request that has a route and calls its handler.
-pub(super) async fn answer(found: Found, mut request: Request) -> Response {
-    request.id = found.id;
-    let (server, client) = (Arc::clone(&request.server), request.addresses.client);
-    let page_headers = matches!(found.route.access, Access::Page(_)).then(|| request.headers.clone());
+pub(super) async fn answer(found: &Found, request: Request) -> Response {
+    let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
+    let client = head.addresses.client;
     let (verdict, handling) = match found.route.access {
-        Access::Keyed(handle) => match authenticate(&server.service, &request.headers).await {
+        Access::Keyed(handle) => match authenticate(&server.service, &head.parts.headers).await {
             Ok(caller) => (server.limits.take_key(&caller.id).await, handle(caller, request)),
             // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
@@ -35,9 +34,9 @@ pub(super) async fn answer(found: Found, mut request: Request) -> Response {
         (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
         (None, None) => handling.await,
     };
-    let mut response = outcome.unwrap_or_else(|problem| match page_headers {
-        Some(headers) => page::refusal(&headers, problem),
-        None => problem.into_response(),
+    let mut response = outcome.unwrap_or_else(|problem| match found.route.access {
+        Access::Page(_) => page::refusal(&head.parts.headers, problem),
+        _ => problem.into_response(),
     });
     response.extensions_mut().insert(verdict);
     response

@@ -26,7 +26,7 @@ pub(super) async fn customer_returned(request: Request, word: &str) -> Outcome {
         Some("failure" | "cancel") => Hint::Cancelled,
         _ => Hint::None,
     };
-    let id = &request.id;
+    let id = request.id();
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
     // A separate task, so that the query completes even if the customer disconnects.
@@ -44,7 +44,7 @@ pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     // Fail before reading the body if there is no card processor.
     request.service().gateways.card_processor().map_err(Refused::from)?;
     let body = request.read_body().await?;
-    let signature = request.headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
+    let signature = request.headers().get("stripe-signature").map_or(&b""[..], |value| value.as_bytes());
     request.service().handle_event(signature, &body).await?;
     reply::json(StatusCode::OK, &json!({"received": true}))
 }

@@ -4,7 +4,7 @@
 //! even longer heads, with the same status and no body.
 
 use hyper::server::conn::http1;
-use warp::http::{Request, StatusCode};
+use warp::http::{StatusCode, request::Parts};
 
 use super::reply::Problem;
 
@@ -25,17 +25,17 @@ pub(super) fn configure(http: &mut http1::Builder) {
 }
 
 /// Returns an error if the head is too long.
-pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
-    let uri = request.uri();
+pub(super) fn check(head: &Parts) -> Result<(), Problem> {
+    let uri = &head.uri;
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let uri = uri.authority().map_or(0, |authority| authority.as_str().len()) + path;
     if uri > MAX_URI_BYTES {
         let message = format!("the path and query must be at most {MAX_URI_BYTES} bytes");
         return Err(Problem::new(StatusCode::URI_TOO_LONG, message));
     }
-    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len());
-    let head = request.method().as_str().len() + uri + "  HTTP/1.1\r\n\r\n".len() + fields.sum::<usize>();
-    if request.headers().len() > MAX_FIELDS || head > MAX_HEAD_BYTES {
+    let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len());
+    let bytes = head.method.as_str().len() + uri + "  HTTP/1.1\r\n\r\n".len() + fields.sum::<usize>();
+    if head.headers.len() > MAX_FIELDS || bytes > MAX_HEAD_BYTES {
         let message = format!(
             "the request line and headers must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} headers"
         );

@@ -17,7 +17,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Liveness: the process responds, with or without its store.
 pub(super) async fn alive(_: Request) -> Outcome {
-    reply::json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
+    Ok(reply::json_literal(r#"{"status":"ok"}"#))
 }
 
 /// Readiness: the store is readable, and the server is not shutting down.
@@ -31,7 +31,7 @@ pub(super) async fn ready(request: Request) -> Outcome {
 
 /// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.
 pub(super) async fn metrics(request: Request) -> Outcome {
-    if !may_read(&request.server.metrics_from, request.addresses.peer, &request.headers) {
+    if !may_read(&request.server.metrics_from, request.head.addresses.peer, request.headers()) {
         return Err(Problem::no_such_path());
     }
     let observed = timeout(STORE_PATIENCE, request.service().observe()).await;

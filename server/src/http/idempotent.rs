@@ -27,9 +27,9 @@ pub(super) async fn idempotent<F>(
 where
     F: Future<Output = Result<Answer, Refused>>,
 {
-    let key = idempotency_key(&request.headers)?;
+    let key = idempotency_key(request.headers())?;
     let body = request.read_json().await?;
-    let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", &request.path, &key, &body));
+    let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", request.path(), &key, &body));
     let service = request.service();
     if lookup == Lookup::First
         && let Some(identity) = &identity

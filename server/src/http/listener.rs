@@ -25,7 +25,6 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
-use tracing::Instrument;
 use warp::{
     http::{HeaderValue, Request, StatusCode, header},
     reply::Response,
@@ -36,8 +35,9 @@ use super::{
     head,
     limit::{RateLimits, Verdict},
     lingering::Lingering,
+    logged::REQUEST,
     reply::Problem,
-    request::Addresses,
+    request::{Addresses, Head},
     route::OTHER,
     routes::{Routes, find},
 };
@@ -144,24 +144,16 @@ pub(crate) struct Edge {
 impl Edge {
     /// Responds to one request, even if its handler panics. Adds the request id, which the log shares, and the rate-limit
     /// headers.
-    async fn respond(
-        self: Arc<Self>,
-        peer: IpAddr,
-        mut request: Request<body::Incoming>,
-    ) -> Result<Response, Infallible> {
+    async fn respond(self: Arc<Self>, peer: IpAddr, request: Request<body::Incoming>) -> Result<Response, Infallible> {
         let begun = Instant::now();
-        let method = request.method().clone();
-        let found = find(&method, request.uri().path());
-        let route = found.as_ref().map_or(OTHER, |found| found.label);
-        let id = format!("req_{}", uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple());
-        let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
-        let client = self.limits.client(peer, request.headers());
-        request.extensions_mut().insert(Addresses { peer, client });
-        found.map(|found| request.extensions_mut().insert(found));
-        let handled = AssertUnwindSafe(self.handle(request)).catch_unwind();
-        let mut response = handled.instrument(span.clone()).await.unwrap_or_else(|_| {
+        let (parts, body) = request.into_parts();
+        let found = find(&parts.method, parts.uri.path());
+        let client = self.limits.client(peer, &parts.headers);
+        let head = Arc::new(Head { id: self.new_id(), parts, addresses: Addresses { peer, client }, found });
+        let handled = AssertUnwindSafe(self.handle(&head, body)).catch_unwind();
+        let mut response = REQUEST.scope(Arc::clone(&head), handled).await.unwrap_or_else(|_| {
             self.metrics.panics.inc();
-            span.in_scope(|| Problem::internal("the handler panicked").into_response())
+            REQUEST.sync_scope(Arc::clone(&head), || Problem::internal("the handler panicked").into_response())
         });
         let verdict = match response.extensions_mut().remove::<Verdict>() {
             Some(verdict) => verdict,
@@ -176,21 +168,31 @@ impl Edge {
         };
         verdict.write(&mut response);
         let (status, took) = (response.status().as_u16(), begun.elapsed());
-        self.metrics.answered(route, method.as_str(), status, took);
-        span.in_scope(|| tracing::debug!(route, status, micros = took.as_micros(), "answered"));
-        if let Ok(id) = HeaderValue::from_str(&id) {
-            response.headers_mut().insert("x-request-id", id);
+        let route = head.found.as_ref().map_or(OTHER, |found| found.label);
+        self.metrics.answered(route, head.parts.method.as_str(), status, took);
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let answered = || tracing::debug!(route, status, micros = took.as_micros(), "answered");
+            REQUEST.sync_scope(Arc::clone(&head), answered);
         }
+        response.headers_mut().insert("x-request-id", head.id.clone());
         Ok(response)
     }
 
+    /// A request's id: `req_` and a random UUID.
+    fn new_id(&self) -> HeaderValue {
+        let mut id = *b"req_00000000000000000000000000000000";
+        uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple().encode_lower(&mut id[4..]);
+        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_"))
+    }
+
     /// Checks the head's length, then calls the routes.
-    async fn handle(&self, request: Request<body::Incoming>) -> Response {
-        let expects_continue = request.headers().contains_key(header::EXPECT);
-        let request = request.map(|body| Lingering::new(body, expects_continue));
-        if let Err(problem) = head::check(&request) {
+    async fn handle(&self, head: &Arc<Head>, body: body::Incoming) -> Response {
+        let body = Lingering::new(body, head.parts.headers.contains_key(header::EXPECT));
+        if let Err(problem) = head::check(&head.parts) {
             return problem.into_response();
         }
+        let mut request = Request::new(body);
+        request.extensions_mut().insert(Arc::clone(head));
         let Ok(response) = warp::service(self.routes.clone()).call(request).await;
         response
     }
@@ -208,9 +210,11 @@ mod tests {
     use crate::{ambient::OperatingSystem, http::TrustedProxies};
 
     async fn listening_with(limits: Limits) -> SocketAddr {
-        let panics = warp::path!("panic").then(async || -> Response { panic!("on purpose") });
-        let works = warp::path!("works").then(async || Response::new("yes".into()));
-        let routes = panics.or(works).unify().boxed();
+        let routes = warp::ext::get::<Arc<Head>>().then(async |head: Arc<Head>| match head.parts.uri.path() {
+            "/panic" => panic!("on purpose"),
+            _ => Response::new("yes".into()),
+        });
+        let routes = routes.boxed();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let address = listener.address().unwrap();
         let metrics = crate::metrics::Metrics::new().requests;

@@ -1,6 +1,6 @@
 //! HTTP: connections, route table, handlers.
 //!
-//! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)), warp parses the request, and the [`gate`]
+//! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)), warp reads the body, and the [`gate`]
 //! authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
@@ -18,6 +18,7 @@ mod idempotent;
 mod limit;
 mod lingering;
 mod listener;
+mod logged;
 mod metrics_at;
 mod page;
 mod payments;
@@ -35,6 +36,7 @@ pub(crate) use by_address::ConnectionsByAddress;
 pub(crate) use client_address::TrustedProxies;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
+pub(crate) use logged::WithRequest;
 pub(crate) use metrics_at::MetricsAt;
 pub(crate) use reference::Reference;
 pub(crate) use routes::routes;

@@ -69,9 +69,9 @@ struct Shown<'s> {
 impl<'p> Page<'p> {
     fn of(request: &'p Request) -> Self {
         let chosen = request.query("lang");
-        let language = Language::of(chosen.as_deref(), &request.headers);
+        let language = Language::of(chosen.as_deref(), request.headers());
         let is_chosen = chosen.as_deref() == Some(language.code());
-        Self { service: request.service(), id: &request.id, language, is_chosen }
+        Self { service: request.service(), id: request.id(), language, is_chosen }
     }
 
     /// Shows errors as a page, and stores a chosen language in a cookie.

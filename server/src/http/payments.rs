@@ -23,11 +23,11 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
-    reply::json(StatusCode::OK, &request.service().payment(&caller, &request.id).await?)
+    reply::json(StatusCode::OK, &request.service().payment(&caller, request.id()).await?)
 }
 
 pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
-    let (service, id) = (Arc::clone(request.service()), request.id.clone());
+    let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;
         service.refund_payment(&caller, &id, params, identity.as_ref()).await

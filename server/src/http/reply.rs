@@ -36,13 +36,18 @@ pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response
     Ok(json_text(status, body, None))
 }
 
+/// A successful response whose JSON is always the same.
+pub(super) fn json_literal(body: &'static str) -> Response {
+    json_text(StatusCode::OK, body, None)
+}
+
 /// The response to a request that may have an idempotency key.
 pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
     let replayed = answer.replayed.then_some((HeaderName::from_static("idempotent-replayed"), "true"));
     json_text(status, answer.body.as_str().to_owned(), replayed)
 }
 
-fn json_text(status: StatusCode, body: String, extra: Option<StaticHeader>) -> Response {
+fn json_text(status: StatusCode, body: impl Into<Bytes>, extra: Option<StaticHeader>) -> Response {
     // A response is about one caller's money at one moment.
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     response(status, body, headers.into_iter().chain(extra))

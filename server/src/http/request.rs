@@ -1,6 +1,6 @@
-//! The request that handlers receive: parsed by warp, body not yet read.
+//! The request that handlers receive. Its head is what the listener handed over; warp reads its body.
 
-use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -8,10 +8,10 @@ use payments_core::{Invalid, PageRequest};
 use tokio::time::timeout;
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
 };
 
-use super::{reply::Problem, server::Server};
+use super::{reply::Problem, route::Found, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -19,7 +19,17 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The addresses of a request's sender. The listener adds them to each request's extensions.
+/// A request without its body. The listener hands it to the routes as an extension of the request that warp gets, which is
+/// otherwise empty: warp's filters would copy the headers, the path and the query.
+pub(super) struct Head {
+    /// The value of `X-Request-Id`, which the log has too.
+    pub(super) id: HeaderValue,
+    pub(super) parts: Parts,
+    pub(super) addresses: Addresses,
+    pub(super) found: Option<Found>,
+}
+
+/// The addresses of a request's sender.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addresses {
     /// The peer: the client or its proxy.
@@ -30,34 +40,20 @@ pub(super) struct Addresses {
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
-/// A parsed request.
+/// A request, its body not yet read.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
-    pub(super) path: String,
-    /// The path parameter `{id}`, not decoded; empty if the route has none.
-    pub(super) id: String,
-    pub(super) headers: HeaderMap,
-    pub(super) addresses: Addresses,
-    query: String,
+    pub(super) head: Arc<Head>,
     body: Body,
 }
 
-/// Parses a request. Never rejects.
+/// Takes over a request that the listener hands in. Never rejects one.
 pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
-    warp::path::full()
-        .and(warp::header::headers_cloned())
-        .and(warp::query::raw().or_else(|_| async { Ok::<_, Infallible>((String::new(),)) }))
-        .and(warp::ext::get())
-        .and(warp::body::stream())
-        .map(move |path: warp::path::FullPath, headers, query, addresses, body| Request {
-            server: Arc::clone(&server),
-            path: path.as_str().to_owned(),
-            id: String::new(),
-            headers,
-            addresses,
-            query,
-            body: to_bytes(body),
-        })
+    warp::ext::get().and(warp::body::stream()).map(move |head, body| Request {
+        server: Arc::clone(&server),
+        head,
+        body: to_bytes(body),
+    })
 }
 
 fn to_bytes(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + 'static) -> Body {
@@ -67,6 +63,19 @@ fn to_bytes(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + 'st
 impl Request {
     pub(super) fn service(&self) -> &Arc<Service> {
         &self.server.service
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.head.parts.headers
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.head.parts.uri.path()
+    }
+
+    /// The path parameter `{id}`, not decoded; empty if the route has none.
+    pub(super) fn id(&self) -> &str {
+        self.head.found.as_ref().map_or("", |found| &found.id)
     }
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
@@ -92,7 +101,7 @@ impl Request {
     /// Reads a JSON body, which may be empty.
     pub(super) async fn read_json(&mut self) -> Result<Bytes, Problem> {
         let body = self.read_body().await?;
-        let declared = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let declared = self.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let essence = declared.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
         if body.is_empty() || essence.eq_ignore_ascii_case("application/json") {
             Ok(body)
@@ -108,7 +117,7 @@ impl Request {
 
     /// Returns a query parameter, decoded; the first of several.
     pub(super) fn query(&self, name: &str) -> Option<String> {
-        let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
+        let mut pairs = url::form_urlencoded::parse(self.head.parts.uri.query().unwrap_or_default().as_bytes());
         pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
     }
 }

@@ -9,7 +9,7 @@ use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 use super::{
     account, assets, checkout, dashboard, docs, gate, gateways, health, page, payments,
     reply::Problem,
-    request::request,
+    request::{Request, request},
     route::{
         Access::{self, Keyed, Keyless, Page, Unlimited},
         Found, Route, Table,
@@ -97,14 +97,15 @@ pub(crate) type Routes = BoxedFilter<(Response,)>;
 
 /// Builds the filter that handles requests. The listener has already found their routes.
 pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
-    let respond = move |found: Option<Found>, request| async move {
-        match found.filter(|found| parts.include(found.route)) {
+    let respond = move |request: Request| async move {
+        let head = Arc::clone(&request.head);
+        match head.found.as_ref().filter(|found| parts.include(found.route)) {
             Some(found) => gate::answer(found, request).await,
             // The listener counts the request for its client address.
             None => Problem::no_such_path().into_response(),
         }
     };
-    warp::ext::optional().and(request(Arc::clone(server))).then(respond).boxed()
+    request(Arc::clone(server)).then(respond).boxed()
 }
 
 #[cfg(test)]

@@ -27,12 +27,12 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
-    request.service().remove_webhook(&caller, &request.id).await?;
+    request.service().remove_webhook(&caller, request.id()).await?;
     reply::json(StatusCode::OK, &json!({"success": true, "message": "Webhook endpoint removed"}))
 }
 
 pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
-    let (service, id) = (Arc::clone(request.service()), request.id.clone());
+    let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         // The request has no parameters; its body may be empty.
         Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;

@@ -1,0 +1,155 @@
+//! Lines of the log that are written while a request is handled say which one.
+//!
+//! A span of `tracing` would do the same, but it is formatted and stored for each request, and hardly any request logs.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
+
+use serde::Serialize;
+use tokio::task_local;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    fmt::{
+        FmtContext,
+        format::{FormatEvent, FormatFields, Writer},
+    },
+    registry::LookupSpan,
+};
+
+use super::request::Head;
+
+task_local! {
+    /// The request that this task handles.
+    pub(super) static REQUEST: Arc<Head>;
+}
+
+/// Formats a line and adds the request of the task that writes it.
+pub(crate) struct WithRequest<F> {
+    format: F,
+    is_json: bool,
+}
+
+/// What a line says of a request.
+#[derive(Serialize)]
+struct Described<'r> {
+    id: &'r str,
+    method: &'r str,
+    path: &'r str,
+}
+
+impl<F> WithRequest<F> {
+    /// Adds `request{id=… method=… path=…}` to a line of text.
+    pub(crate) fn text(format: F) -> Self {
+        Self { format, is_json: false }
+    }
+
+    /// Adds the member `request` to a line that is a JSON object.
+    pub(crate) fn json(format: F) -> Self {
+        Self { format, is_json: true }
+    }
+
+    fn add(&self, line: &mut String, head: &Head) -> fmt::Result {
+        let path = head.parts.uri.path();
+        let request = Described { id: head.id.to_str().unwrap_or_default(), method: head.parts.method.as_str(), path };
+        let end = line.trim_end();
+        if self.is_json {
+            line.truncate(end.strip_suffix('}').unwrap_or(end).len());
+            let request = serde_json::to_string(&request).map_err(|_| fmt::Error)?;
+            return writeln!(line, r#","request":{request}}}"#);
+        }
+        line.truncate(end.len());
+        let Described { id, method, path } = request;
+        writeln!(line, " request{{id={id} method={method} path={path:?}}}")
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for WithRequest<F>
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+    N: for<'w> FormatFields<'w> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        // Outside a request there is nothing to add.
+        REQUEST.try_with(|head| self.add(&mut line, head)).unwrap_or(Ok(()))?;
+        out.write_str(&line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        net::Ipv4Addr,
+        sync::{Mutex, PoisonError},
+    };
+
+    use serde_json::{Value, json};
+    use tracing::{info, subscriber::with_default};
+    use tracing_subscriber::fmt::{
+        SubscriberBuilder,
+        format::{JsonFields, format},
+    };
+    use warp::http::{HeaderValue, Request};
+
+    use super::*;
+    use crate::http::request::Addresses;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Logs one line while a request is handled, and one outside.
+    fn log() {
+        let (parts, ()) = Request::post("/api/v1/payments?a=1").body(()).unwrap().into_parts();
+        let client = Ipv4Addr::LOCALHOST.into();
+        let addresses = Addresses { peer: client, client };
+        let head = Head { id: HeaderValue::from_static("req_1"), parts, addresses, found: None };
+        REQUEST.sync_scope(Arc::new(head), || info!(number = 7, "a {}", "{\"brace\": {}}"));
+        info!("outside");
+    }
+
+    fn lines(lines: &Lines) -> Vec<String> {
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_line_of_text_ends_with_its_request() {
+        let (out, builder) = (Lines::default(), SubscriberBuilder::default());
+        let writer = out.clone();
+        let builder = builder.event_format(WithRequest::text(format().with_ansi(false)));
+        with_default(builder.with_writer(move || writer.clone()).finish(), log);
+        let lines = lines(&out);
+        let end = r#": a {"brace": {}} number=7 request{id=req_1 method=POST path="/api/v1/payments"}"#;
+        assert!(lines[0].ends_with(end), "{lines:?}");
+        assert!(lines[1].ends_with(": outside") && lines.len() == 2, "{lines:?}");
+    }
+
+    #[test]
+    fn a_line_of_json_has_its_request_as_a_member() {
+        let (out, builder) = (Lines::default(), SubscriberBuilder::default());
+        let writer = out.clone();
+        let format = WithRequest::json(format().json().flatten_event(true));
+        let builder = builder.fmt_fields(JsonFields::new()).event_format(format);
+        with_default(builder.with_writer(move || writer.clone()).finish(), log);
+        let lines: Vec<Value> = lines(&out).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let request = json!({"id": "req_1", "method": "POST", "path": "/api/v1/payments"});
+        assert_eq!((&lines[0]["request"], &lines[0]["number"]), (&request, &json!(7)));
+        assert_eq!((&lines[1]["message"], lines[1].get("request")), (&json!("outside"), None));
+    }
+}
