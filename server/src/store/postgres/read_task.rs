@@ -3,7 +3,7 @@
 //! A connection answers its reads in their order, and takes the next row only when the one before it was taken. So a read
 //! that nobody polls, say beside a branch of `select!` that waits for another read, would hold up every read behind it.
 
-use std::{error::Error as StdError, future::pending, panic::resume_unwind, sync::Arc};
+use std::{error::Error as StdError, fmt, future::pending, panic::resume_unwind, sync::Arc};
 
 use bytes::{BufMut as _, BytesMut};
 use futures_util::TryStreamExt as _;
@@ -29,8 +29,9 @@ impl Session {
                 in_a_task(async move { session.prepared(sql).await }).await?
             }
         };
-        let pairs = parameters.iter().zip(statement.params());
-        let parameters: Vec<Encoded> = pairs.map(|(parameter, kind)| Encoded::of(*parameter, kind)).collect();
+        let kinds = statement.params().iter().map(Some).chain(std::iter::repeat(None));
+        let parameters: Vec<Encoded> =
+            parameters.iter().zip(kinds).map(|(given, kind)| Encoded::of(*given, kind)).collect();
         let session = Arc::clone(self);
         in_a_task(async move { session.client().query_raw(&statement, parameters).await?.try_collect().await }).await
     }
@@ -48,17 +49,25 @@ async fn in_a_task<T: Send + 'static>(work: impl Future<Output = T> + Send + 'st
 }
 
 /// A parameter in the form in which the database gets it; `None` is NULL.
-#[derive(Debug)]
 struct Encoded(Result<Option<BytesMut>, String>);
 
 impl Encoded {
-    fn of(parameter: &(dyn ToSql + Sync), kind: &Type) -> Self {
+    /// Encodes a parameter for a kind; `None` if the statement has no such parameter.
+    fn of(parameter: &(dyn ToSql + Sync), kind: Option<&Type>) -> Self {
+        let Some(kind) = kind else { return Self(Err("the statement has fewer parameters".into())) };
         let mut bytes = BytesMut::new();
         Self(match parameter.to_sql_checked(kind, &mut bytes) {
             Ok(IsNull::No) => Ok(Some(bytes)),
             Ok(IsNull::Yes) => Ok(None),
             Err(error) => Err(error.to_string()),
         })
+    }
+}
+
+/// Parameters may be secrets.
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a parameter")
     }
 }
 
@@ -90,7 +99,10 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::store::{contract::cluster_url, postgres::Target};
+    use crate::store::{
+        contract::cluster_url,
+        postgres::{Target, session::describe},
+    };
 
     const ROWS: &str = "SELECT $1::bigint + number, $2::text FROM generate_series(1, 1000) number";
 
@@ -121,6 +133,16 @@ mod tests {
     #[tokio::test]
     async fn a_parameter_of_a_wrong_type_is_an_error() {
         let error = session().await.read(ROWS, &[&"one", &"two"]).await.unwrap_err();
-        assert!(super::super::session::describe(&error).contains("cannot convert"), "{error}");
+        assert!(describe(&error).contains("cannot convert"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_parameter_too_many_or_too_few_is_an_error() {
+        let session = session().await;
+        let three: [&(dyn ToSql + Sync); 3] = [&1_i64, &"two", &"three"];
+        for parameters in [&three[..1], &three[..]] {
+            let error = session.read(ROWS, parameters).await.unwrap_err();
+            assert!(describe(&error).contains("expected 2 parameters"), "{error}");
+        }
     }
 }
