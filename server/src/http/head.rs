@@ -1,12 +1,14 @@
-//! Limits of a request's head: request line and header fields.
+//! A request's head: request line and header fields, and their limits.
 //!
 //! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects
 //! even longer heads, with the same status and no body.
 
-use hyper::server::conn::http1;
-use warp::http::{StatusCode, request::Parts};
+use std::net::IpAddr;
 
-use super::reply::Problem;
+use hyper::server::conn::http1;
+use warp::http::{HeaderValue, StatusCode, request::Parts};
+
+use super::{reply::Problem, route::Found};
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -22,6 +24,25 @@ const READ_BYTES: usize = 64 * 1024;
 /// Sets hyper's limits above ours.
 pub(super) fn configure(http: &mut http1::Builder) {
     http.max_headers(READ_FIELDS).max_buf_size(READ_BYTES);
+}
+
+/// A request without its body. The listener hands it to the routes as an extension of the request that warp gets, which is
+/// otherwise empty: warp's filters would copy the headers, the path and the query.
+pub(super) struct Head {
+    /// The value of `X-Request-Id`, which the log has too.
+    pub(super) id: HeaderValue,
+    pub(super) parts: Parts,
+    pub(super) addresses: Addresses,
+    pub(super) found: Option<Found>,
+}
+
+/// The addresses of a request's sender.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addresses {
+    /// The peer: the client or its proxy.
+    pub(super) peer: IpAddr,
+    /// The client's address, or IPv6 network, that the request counts for.
+    pub(super) client: IpAddr,
 }
 
 /// Returns an error if the head is too long.

@@ -32,12 +32,11 @@ use warp::{
 
 use super::{
     by_address::ConnectionsByAddress,
-    head,
+    head::{self, Addresses, Head},
     limit::{RateLimits, Verdict},
     lingering::Lingering,
     logged::REQUEST,
     reply::Problem,
-    request::{Addresses, Head},
     route::OTHER,
     routes::{Routes, find},
 };
@@ -142,18 +141,22 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Responds to one request, even if its handler panics. Adds the request id, which the log shares, and the rate-limit
-    /// headers.
+    /// Responds to one request. What is logged meanwhile says which.
     async fn respond(self: Arc<Self>, peer: IpAddr, request: Request<body::Incoming>) -> Result<Response, Infallible> {
-        let begun = Instant::now();
         let (parts, body) = request.into_parts();
         let found = find(&parts.method, parts.uri.path());
         let client = self.limits.client(peer, &parts.headers);
         let head = Arc::new(Head { id: self.new_id(), parts, addresses: Addresses { peer, client }, found });
-        let handled = AssertUnwindSafe(self.handle(&head, body)).catch_unwind();
-        let mut response = REQUEST.scope(Arc::clone(&head), handled).await.unwrap_or_else(|_| {
+        Ok(REQUEST.scope(Arc::clone(&head), self.answer(&head, body)).await)
+    }
+
+    /// Answers a request, even if its handler panics. Adds the request's id and the rate-limit headers.
+    async fn answer(&self, head: &Arc<Head>, body: body::Incoming) -> Response {
+        let (begun, client) = (Instant::now(), head.addresses.client);
+        let handled = AssertUnwindSafe(self.handle(head, body)).catch_unwind();
+        let mut response = handled.await.unwrap_or_else(|_| {
             self.metrics.panics.inc();
-            REQUEST.sync_scope(Arc::clone(&head), || Problem::internal("the handler panicked").into_response())
+            Problem::internal("the handler panicked").into_response()
         });
         let verdict = match response.extensions_mut().remove::<Verdict>() {
             Some(verdict) => verdict,
@@ -170,12 +173,9 @@ impl Edge {
         let (status, took) = (response.status().as_u16(), begun.elapsed());
         let route = head.found.as_ref().map_or(OTHER, |found| found.label);
         self.metrics.answered(route, head.parts.method.as_str(), status, took);
-        if tracing::enabled!(tracing::Level::DEBUG) {
-            let answered = || tracing::debug!(route, status, micros = took.as_micros(), "answered");
-            REQUEST.sync_scope(Arc::clone(&head), answered);
-        }
+        tracing::debug!(route, status, micros = took.as_micros(), "answered");
         response.headers_mut().insert("x-request-id", head.id.clone());
-        Ok(response)
+        response
     }
 
     /// A request's id: `req_` and a random UUID.

@@ -18,7 +18,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::request::Head;
+use super::head::Head;
 
 task_local! {
     /// The request that this task handles.
@@ -97,7 +97,7 @@ mod tests {
     use warp::http::{HeaderValue, Request};
 
     use super::*;
-    use crate::http::request::Addresses;
+    use crate::http::head::Addresses;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

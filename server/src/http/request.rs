@@ -1,6 +1,6 @@
 //! The request that handlers receive. Its head is what the listener handed over; warp reads its body.
 
-use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -8,35 +8,16 @@ use payments_core::{Invalid, PageRequest};
 use tokio::time::timeout;
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderMap, StatusCode, header},
 };
 
-use super::{reply::Problem, route::Found, server::Server};
+use super::{head::Head, reply::Problem, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
-
-/// A request without its body. The listener hands it to the routes as an extension of the request that warp gets, which is
-/// otherwise empty: warp's filters would copy the headers, the path and the query.
-pub(super) struct Head {
-    /// The value of `X-Request-Id`, which the log has too.
-    pub(super) id: HeaderValue,
-    pub(super) parts: Parts,
-    pub(super) addresses: Addresses,
-    pub(super) found: Option<Found>,
-}
-
-/// The addresses of a request's sender.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Addresses {
-    /// The peer: the client or its proxy.
-    pub(super) peer: IpAddr,
-    /// The client's address, or IPv6 network, that the request counts for.
-    pub(super) client: IpAddr,
-}
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
