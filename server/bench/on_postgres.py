@@ -13,7 +13,7 @@ import shutil
 import statistics
 import tempfile
 
-from serving import BIN, BUILT, HERE, Cluster, Server, median_ms, processor_time, rate, run
+from serving import BUILT, Cluster, Server, median_ms, processor_time, rate, run
 
 MERCHANTS = 64
 
@@ -41,7 +41,7 @@ directory.chmod(0o777)
 cluster = Cluster(directory, 2 if arguments.standbys else 0)
 servers = []
 try:
-    run(BIN / "psql", "-q", "-h", directory, "-p", "15432", "-U", "postgres", "-f", HERE / "postgres-schema.sql")
+    cluster.make_tables_of_pgbench()
     cluster.sql("CREATE DATABASE payments")
     store = ("--database-url", cluster.url("payments"))
     servers += [Server(arguments.server, port, *store) for port in (18080, 18081)]

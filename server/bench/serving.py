@@ -53,6 +53,9 @@ class Cluster:
     def url(self, database):
         return f"postgres://postgres@/{database}?host={self.directory}&port=15432"
 
+    def make_tables_of_pgbench(self):
+        self.tool("psql", "-q", "-h", self.directory, "-p", "15432", "-U", "postgres", "-f", HERE / "postgres-schema.sql")
+
     def pgbench(self, seconds):
         said = self.tool("pgbench", "-h", self.directory, "-p", "15432", "-U", "postgres", "-n", "-c", "32", "-j", "2", "-T",
                          seconds, "-f", HERE / "postgres.sql", "postgres")

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 
-from serving import BIN, HERE, Cluster, run
+from serving import HERE, Cluster
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--creates", type=int, default=400)
@@ -28,7 +28,7 @@ cluster = Cluster(directory)
 test = ["cargo", "test", "--release", "-p", "payments-server", "--bin", "payments-server", "--", "--nocapture", "many_creates"]
 settings = {**os.environ, "STORE_CREATES": str(arguments.creates), "STORE_AT": cluster.url("payments")}
 try:
-    run(BIN / "psql", "-q", "-h", directory, "-p", "15432", "-U", "postgres", "-f", HERE / "postgres-schema.sql")
+    cluster.make_tables_of_pgbench()
     cluster.sql("CREATE DATABASE payments")
     ratios = []
     for turn in range(arguments.rounds):
