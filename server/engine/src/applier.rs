@@ -1,104 +1,232 @@
-//! The applier: applies batches to the tree that are durable, shown and answered.
+//! The applier: brings what is durable, shown and answered to the tree.
 //!
-//! It is a worker of its own, so that the next batch becomes durable while the tree takes this one.
+//! It is a thread of its own. It lets batches gather in the overlay, because they write many of the same keys, and then
+//! applies all of them together, in the order of their keys.
 
 use std::{
     error::Error,
     io,
-    sync::{Arc, mpsc},
-    thread::JoinHandle,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
-use crate::{
-    overlay::{Batch, Overlay},
-    stop::Stop,
-    tree::TreeFile,
-    worker::Worker,
-    writes::bytes_of,
-};
+use crate::{overlay::Overlay, stop::Stop, tree::TreeFile, writes::Writes};
 
-/// How many batches may wait besides the one that is being applied, before the next batch waits too.
-const WAITING: usize = 1;
+/// How long batches gather at most.
+const GATHERED_FOR: Duration = Duration::from_secs(1);
 /// After about this many bytes the tree writes. By itself it would at 8 MiB, with so much to write at once that the journal's
 /// next syncs wait for the disk.
 const FLUSHED_AT_BYTES: usize = 64 * 1024;
 
-/// Sends work to the applier. The applier ends, with all batches applied, when this is dropped.
-pub(crate) struct Applier(Worker<Work>);
+/// Tells the applier what has gathered. It ends, with everything applied, when this is dropped.
+pub(crate) struct Applier {
+    shared: Arc<Shared>,
+    /// Where there are no threads.
+    #[cfg(feature = "simulation")]
+    stepped: Option<Mutex<Work>>,
+}
 
-enum Work {
-    Apply(Arc<Batch>),
-    /// Make the tree durable, and answer.
-    Sync(mpsc::SyncSender<()>),
+/// What the committer and the applier tell each other.
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How many bytes gather before they are applied. Twice as many may be in the overlay.
+    gathered_bytes: usize,
+}
+
+#[derive(Default)]
+struct State {
+    /// The size of the writes that have gathered, also of those that later ones have replaced.
+    gathered: usize,
+    /// Since when there are any.
+    since: Option<Instant>,
+    /// What is left of the writes that are being applied.
+    left: usize,
+    wants_sync: bool,
+    is_closing: bool,
+    /// The applier does no more.
+    has_ended: bool,
 }
 
 impl Applier {
-    /// Starts the applier.
+    /// Starts the applier of a tree for which this much of the disk is reserved.
     pub(crate) fn start(
         overlay: Overlay,
         file: Arc<TreeFile>,
         stop: Arc<Stop>,
+        reserve_bytes: u64,
         has_threads: bool,
     ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
-        let mut unflushed = 0;
-        let work = move |work| match stop.on_panic(|| apply(&overlay, &file, &mut unflushed, work)) {
-            Some(Ok(())) => true,
-            Some(Err((what, error))) => {
-                stop.stop(what, &*error);
-                false
-            }
-            None => false,
+        // Half of the reserve is there for certain, and sled takes up to four times what it is given.
+        let gathered_bytes = usize::try_from(reserve_bytes / 2 / 4 / 2).unwrap_or(usize::MAX);
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), gathered_bytes });
+        let work = Work { overlay, file, stop, shared: Arc::clone(&shared) };
+        #[cfg(feature = "simulation")]
+        if !has_threads {
+            return Ok((Self { shared, stepped: Some(Mutex::new(work)) }, None));
+        }
+        debug_assert!(has_threads, "only a simulation has no threads");
+        let thread = thread::Builder::new().name("applier".into()).spawn(move || work.run())?;
+        let applier = Self {
+            shared,
+            #[cfg(feature = "simulation")]
+            stepped: None,
         };
-        let (worker, thread) = Worker::start("applier", WAITING, has_threads, Box::new(work))?;
-        Ok((Self(worker), thread))
+        Ok((applier, Some(thread)))
     }
 
-    /// Has a batch applied after those before it. Waits while too many of them wait.
-    pub(crate) fn apply(&self, batch: Arc<Batch>) {
-        // The applier ends early only if the engine has stopped.
-        let _ = self.0.send(Work::Apply(batch));
+    /// Tells that so many bytes more are in the overlay. Waits while there are too many.
+    pub(crate) fn gathered(&self, bytes: usize) {
+        let mut state = self.shared.lock();
+        let is_first = state.gathered == 0;
+        if is_first {
+            state.since = Some(Instant::now());
+        }
+        state.gathered += bytes;
+        if is_first || state.gathered >= self.shared.gathered_bytes {
+            self.shared.changed.notify_all();
+        }
+        while state.gathered + state.left > 2 * self.shared.gathered_bytes && !state.has_ended {
+            state = self.wait(state);
+        }
     }
 
     /// Waits until the tree has all batches so far on the disk. False if the engine has stopped.
     #[must_use]
     pub(crate) fn sync(&self) -> bool {
-        let (done, synced) = mpsc::sync_channel(1);
-        let is_sent = self.0.send(Work::Sync(done));
-        self.0.finish();
-        is_sent && synced.recv().is_ok()
+        let mut state = self.shared.lock();
+        state.wants_sync = true;
+        self.shared.changed.notify_all();
+        while state.wants_sync && !state.has_ended {
+            state = self.wait(state);
+        }
+        !state.has_ended
     }
 
-    /// Where there are no threads, does a piece of work. False if none waits.
+    /// Waits for the applier to get on.
+    fn wait<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        #[cfg(feature = "simulation")]
+        if self.stepped.is_some() {
+            drop(state);
+            self.step();
+            return self.shared.lock();
+        }
+        self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where there are no threads, does a piece of work. False if there is none.
     #[cfg(feature = "simulation")]
     pub(crate) fn step(&self) -> bool {
-        self.0.step()
+        let Some(work) = &self.stepped else { return false };
+        let state = self.shared.lock();
+        if state.has_ended || (state.gathered == 0 && !state.wants_sync) {
+            return false;
+        }
+        drop(state);
+        work.lock().unwrap_or_else(PoisonError::into_inner).step();
+        true
+    }
+}
+
+impl Drop for Applier {
+    fn drop(&mut self) {
+        self.shared.lock().is_closing = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is work. False if there will be none.
+    fn wait_for_work(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            let waits = state.since.map(|since| GATHERED_FOR.saturating_sub(since.elapsed()));
+            if state.wants_sync || state.gathered >= self.gathered_bytes || waits.is_some_and(|waits| waits.is_zero()) {
+                return true;
+            }
+            if state.is_closing {
+                return state.gathered > 0;
+            }
+            state = match waits {
+                Some(waits) => self.changed.wait_timeout(state, waits).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
     }
 }
 
 /// What failed, and why.
 type Failure = (&'static str, Box<dyn Error>);
 
-/// Does a piece of work.
-fn apply(overlay: &Overlay, file: &TreeFile, unflushed: &mut usize, work: Work) -> Result<(), Failure> {
-    let flush = || overlay.tree.flush().map_err(|error| ("the tree could not be flushed", error.into()));
-    match work {
-        Work::Apply(batch) => {
-            let applied = overlay.tree.apply(&batch.writes);
+/// The applier's side.
+struct Work {
+    overlay: Overlay,
+    file: Arc<TreeFile>,
+    stop: Arc<Stop>,
+    shared: Arc<Shared>,
+}
+
+impl Work {
+    /// The applier's thread.
+    fn run(self) {
+        while self.shared.wait_for_work() && self.step() {}
+    }
+
+    /// Applies what has gathered, and syncs the tree if that is wanted. False if the engine has stopped.
+    fn step(&self) -> bool {
+        let done = match self.stop.on_panic(|| self.apply()) {
+            Some(Ok(())) => true,
+            Some(Err((what, error))) => {
+                self.stop.stop(what, &*error);
+                false
+            }
+            None => false,
+        };
+        if !done {
+            self.shared.lock().has_ended = true;
+            self.shared.changed.notify_all();
+        }
+        done
+    }
+
+    fn apply(&self) -> Result<(), Failure> {
+        let mut state = self.shared.lock();
+        let wants_sync = state.wants_sync;
+        state.left = std::mem::take(&mut state.gathered);
+        state.since = None;
+        drop(state);
+        self.apply_all(&self.overlay.take())?;
+        self.overlay.applied();
+        if wants_sync {
+            self.file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
+        }
+        let mut state = self.shared.lock();
+        state.left = 0;
+        // What was asked for meanwhile comes next.
+        state.wants_sync &= !wants_sync;
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    fn apply_all(&self, writes: &Writes) -> Result<(), Failure> {
+        let flush = || self.overlay.tree.flush().map_err(|error| ("the tree could not be flushed", error.into()));
+        let mut unflushed = 0;
+        for (key, value) in self.overlay.tree.in_order(writes) {
+            let applied = self.overlay.tree.apply_one(key, value);
             applied.map_err(|error| ("a batch could not be applied to the tree", error.into()))?;
-            overlay.applied(batch.number);
-            *unflushed += bytes_of(&batch.writes);
-            if *unflushed > FLUSHED_AT_BYTES {
+            unflushed += key.len() + value.map_or(0, <[u8]>::len);
+            if unflushed > FLUSHED_AT_BYTES {
                 flush()?;
-                *unflushed = 0;
+                let mut state = self.shared.lock();
+                state.left = state.left.saturating_sub(std::mem::take(&mut unflushed));
+                self.shared.changed.notify_all();
             }
         }
-        Work::Sync(done) => {
-            flush()?;
-            file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
-            *unflushed = 0;
-            // The other end waits, or its thread has panicked.
-            let _ = done.send(());
-        }
+        flush()
     }
-    Ok(())
 }

@@ -149,7 +149,6 @@ mod tests {
     use crate::{
         journal::Journal,
         layout::tests::Plain,
-        overlay::Batch,
         restore::{LeftOut, Restored, Sources, Until, restore},
         tree::Tree,
         writes::{COMMITTED_AT, FORMAT, set_number},
@@ -168,7 +167,7 @@ mod tests {
             Writes::from([(b"a".to_vec(), value("1")), (b"b".to_vec(), value("2")), (FORMAT.to_vec(), value("1"))]);
         let number = journal.append(&writes).unwrap();
         tree.apply(&Writes::from([(b"b".to_vec(), value("2"))])).unwrap();
-        overlay.push(Arc::new(Batch { number, writes }));
+        overlay.push(number, writes);
 
         let (retention, is_closing) = (Arc::default(), Arc::default());
         let copier = Copier { disk: Arc::clone(&disk), overlay, journal: within("journal"), retention, is_closing };

@@ -1,8 +1,8 @@
 //! Group commit: one sync of the journal for all changes that wait.
 //!
 //! The committer's thread takes the changes that wait, lets each decide what it writes, and makes all of it durable as one
-//! entry of the journal with one sync. Then it shows the batch to readers, answers every change, and sends the batch to the
-//! applier, which applies it to the tree while the next batch is made. So changes have one order, each is whole or not there,
+//! entry of the journal with one sync. Then it shows the batch to readers and answers every change. The applier brings what
+//! has gathered to the tree while the next batches are made. So changes have one order, each is whole or not there,
 //! and those that wait share the cost of a sync. A change that arrives alone is committed on its caller's thread instead: the
 //! way to the other thread and back takes about as long as half a sync.
 
@@ -24,12 +24,12 @@ use crate::{
     database::Database,
     error::{AppendError, CommitError},
     journal::{FileList, Journal, Retention},
-    overlay::{Batch, Overlay},
+    overlay::Overlay,
     reserve::Reserve,
     stop::Stop,
     view::View,
     worker::Worker,
-    writes::{APPLIED, COMMITTED_AT, Writes, set_number},
+    writes::{APPLIED, COMMITTED_AT, Writes, bytes_of, set_number},
 };
 
 /// How many changes may wait; the next caller waits for a place.
@@ -261,11 +261,11 @@ impl Writer {
         let answers: Vec<Answer> = changes.into_iter().map(|change| change(&mut view)).collect();
         let begun = Instant::now();
         match self.make_durable(view.batch) {
-            Ok(batch) => {
+            Ok(bytes) => {
                 (self.on_sync)(answers.len(), begun.elapsed());
                 answers.into_iter().for_each(|answer| answer(true));
-                if let Some(batch) = batch {
-                    self.applier.apply(batch);
+                if bytes > 0 {
+                    self.applier.gathered(bytes);
                 }
             }
             Err(error @ (AppendError::NoRoom(_) | AppendError::NotWritten(_))) => {
@@ -282,11 +282,11 @@ impl Writer {
         }
     }
 
-    /// Appends a batch to the journal, then shows it to readers: they see only durable batches. No batch if nothing is
+    /// Appends a batch to the journal, then shows it to readers: they see only durable batches. Returns the size of what is
     /// written.
-    fn make_durable(&mut self, mut writes: Writes) -> Result<Option<Arc<Batch>>, AppendError> {
+    fn make_durable(&mut self, mut writes: Writes) -> Result<usize, AppendError> {
         if writes.is_empty() {
-            return Ok(None);
+            return Ok(0);
         }
         self.reserve.keep().map_err(AppendError::NoRoom)?;
         // A clock may step back. The order of entries is that of their numbers, and their times never contradict it.
@@ -294,9 +294,9 @@ impl Writer {
         set_number(&mut writes, COMMITTED_AT, self.committed_at);
         let number = self.journal.append(&writes)?;
         set_number(&mut writes, APPLIED, number);
-        let batch = Arc::new(Batch { number, writes });
-        self.overlay.push(Arc::clone(&batch));
-        Ok(Some(batch))
+        let bytes = bytes_of(&writes);
+        self.overlay.push(number, writes);
+        Ok(bytes)
     }
 
     fn is_checkpoint_due(&self) -> bool {

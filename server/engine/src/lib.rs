@@ -143,6 +143,7 @@ mod read;
 mod replay;
 mod reserve;
 mod restore;
+mod scan;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod stop;

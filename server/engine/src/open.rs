@@ -115,7 +115,8 @@ impl Options {
         // The last run may have left closed files uncompressed.
         let _ = archivist.send(journal.list.clone());
         let has_threads = disk.has_threads();
-        let (applier, applying) = Applier::start(overlay.clone(), Arc::clone(&file), Arc::clone(&stop), has_threads)?;
+        let (shared, stopping) = (Arc::clone(&file), Arc::clone(&stop));
+        let (applier, applying) = Applier::start(overlay.clone(), shared, stopping, self.reserve_bytes, has_threads)?;
         let writer = Writer {
             archivist,
             applier,

@@ -1,19 +1,18 @@
-//! The overlay: batches that are durable and not yet in the tree.
+//! The overlay: what is durable and not yet in the tree.
 //!
-//! A commit is answered as soon as the journal has its batch; only then the batch is applied to the tree. Until then it
-//! is here, so that a reader finds everything that was answered.
+//! A commit is answered as soon as the journal has its batch. Its writes gather here, and the applier brings them to the tree
+//! many batches at a time, each key once. Until then a reader finds here everything that was answered.
 
 use std::{
-    cmp::Ordering,
     collections::BTreeMap,
     iter,
-    ops::Bound::{Excluded, Included},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use crate::{
     error::TreeError,
-    read::{Entries, Entry, KeyRange},
+    read::{Entries, KeyRange},
+    scan::{Scan, may_hold_a_key, merge},
     tree::Tree,
     writes::Writes,
 };
@@ -23,110 +22,114 @@ use crate::{
 pub(crate) struct Overlay {
     /// The tree alone, which may lack the last batches or parts of them.
     pub(crate) tree: Tree,
-    batches: Arc<RwLock<Batches>>,
+    layers: Arc<RwLock<Layers>>,
 }
 
-/// The last batches, oldest first. There is always one.
-type Batches = Arc<[Arc<Batch>]>;
-
-/// A batch that the journal has.
-pub(crate) struct Batch {
-    /// Its number in the journal.
-    pub(crate) number: u64,
-    pub(crate) writes: Writes,
+/// The latest write to each key.
+struct Layers {
+    /// Of the batches that the applier has not taken.
+    gathered: Writes,
+    /// Of the batches before them, which the applier has taken.
+    taken: Arc<Writes>,
+    /// The number of the last batch.
+    last: u64,
 }
 
 impl Overlay {
     /// Over a tree that has all batches up to this number.
     pub(crate) fn new(tree: Tree, applied: u64) -> Self {
-        let last = Arc::new(Batch { number: applied, writes: Writes::new() });
-        Self { tree, batches: Arc::new(RwLock::new(Arc::new([last]))) }
+        let layers = Layers { gathered: Writes::new(), taken: Arc::default(), last: applied };
+        Self { tree, layers: Arc::new(RwLock::new(layers)) }
     }
 
     /// Shows a batch to readers. It must be durable.
-    pub(crate) fn push(&self, batch: Arc<Batch>) {
-        let mut batches = self.batches.write().unwrap_or_else(PoisonError::into_inner);
-        *batches = batches.iter().cloned().chain([batch]).collect();
+    pub(crate) fn push(&self, number: u64, writes: Writes) {
+        let mut layers = self.write();
+        layers.gathered.extend(writes);
+        layers.last = number;
     }
 
-    /// Drops the batches up to this number: the tree has them. The last batch stays until the next is pushed, since that
-    /// batch's changes read much of what this one wrote.
-    pub(crate) fn applied(&self, number: u64) {
-        let mut batches = self.batches.write().unwrap_or_else(PoisonError::into_inner);
-        let over = batches.iter().take(batches.len() - 1).take_while(|batch| batch.number <= number).count();
-        *batches = batches[over..].into();
+    /// Takes what has gathered, to be applied to the tree. What was taken before must be in the tree.
+    pub(crate) fn take(&self) -> Arc<Writes> {
+        let mut layers = self.write();
+        debug_assert!(layers.taken.is_empty(), "what was taken before is in the tree");
+        layers.taken = Arc::new(std::mem::take(&mut layers.gathered));
+        Arc::clone(&layers.taken)
+    }
+
+    /// Drops what was taken: the tree has it.
+    pub(crate) fn applied(&self) {
+        let taken = std::mem::take(&mut self.write().taken);
+        // Readers need not wait for this.
+        drop(taken);
     }
 
     /// The number of the last batch.
     pub(crate) fn last(&self) -> u64 {
-        self.batches().last().map_or(0, |batch| batch.number)
+        self.read().last
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
-        // The overlay first: a batch leaves it when the tree has it.
-        match self.batches().iter().rev().find_map(|batch| batch.writes.get(key)) {
-            Some(value) => Ok(value.clone()),
-            None => self.tree.get(key),
+        // The overlay first: a write leaves it when the tree has it.
+        let layers = self.read();
+        if let Some(value) = layers.gathered.get(key).or_else(|| layers.taken.get(key)) {
+            return Ok(value.clone());
         }
+        drop(layers);
+        self.tree.get(key)
     }
 
     /// Returns the entries of a key range, with `newer` writes over them, oldest first.
     pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool, newer: &[&Writes]) -> Entries {
-        // sled and `BTreeMap` panic on a range that cannot hold a key.
-        if let (Included(start) | Excluded(start), Included(end) | Excluded(end)) = &keys
-            && (start > end || (start == end && !matches!(keys, (Included(_), Included(_)))))
-        {
+        if !may_hold_a_key(&keys) {
             return Box::new(iter::empty());
         }
-        // The overlay first: a batch leaves it when the tree has it.
-        let newer = self.newer(&keys, newer).into_iter();
-        let in_tree = self.tree.range(keys);
+        let newer = latest(newer.iter().copied(), &keys);
+        let durable = Scan::new(self.clone(), keys, is_reversed);
         match is_reversed {
-            false => Box::new(merge(newer, in_tree, <[u8]>::cmp)),
-            true => Box::new(merge(newer.rev(), in_tree.rev(), |one, other| other.cmp(one))),
+            _ if newer.is_empty() => Box::new(durable),
+            false => Box::new(merge(newer.into_iter(), durable, <[u8]>::cmp)),
+            true => Box::new(merge(newer.into_iter().rev(), durable, |one, other| other.cmp(one))),
         }
     }
 
-    /// Returns the latest write to each key of a range that the tree may not have.
-    fn newer(&self, keys: &KeyRange, newer: &[&Writes]) -> Writes {
-        let batches = self.batches();
-        let mut latest = BTreeMap::new();
-        for writes in batches.iter().map(|batch| &batch.writes).chain(newer.iter().copied()) {
-            latest.extend(writes.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref())));
+    /// The first writes of a range, or the last ones if it is reversed: at most this many.
+    pub(crate) fn writes_in(&self, keys: &KeyRange, is_reversed: bool, at_most: usize) -> Writes {
+        let layers = self.read();
+        let mut found = BTreeMap::new();
+        for layer in [&*layers.taken, &layers.gathered] {
+            let range = layer.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
+            match is_reversed {
+                false => found.extend(range.take(at_most)),
+                true => found.extend(range.rev().take(at_most)),
+            }
         }
-        latest.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        while found.len() > at_most {
+            if is_reversed {
+                found.pop_first()
+            } else {
+                found.pop_last()
+            };
+        }
+        found.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    fn batches(&self) -> Batches {
-        Arc::clone(&self.batches.read().unwrap_or_else(PoisonError::into_inner))
+    fn read(&self) -> RwLockReadGuard<'_, Layers> {
+        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Layers> {
+        self.layers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Merges two runs of entries in this order. Where both have a key, the newer one counts; `None` removes the key.
-fn merge(
-    newer: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
-    in_tree: impl Iterator<Item = Result<Entry, TreeError>>,
-    order: fn(&[u8], &[u8]) -> Ordering,
-) -> impl Iterator<Item = Result<Entry, TreeError>> {
-    let (mut newer, mut in_tree) = (newer.peekable(), in_tree.peekable());
-    iter::from_fn(move || {
-        loop {
-            let order = match (newer.peek(), in_tree.peek()) {
-                (Some((newer, _)), Some(Ok((in_tree, _)))) => order(newer, in_tree),
-                (Some(_), None) => Ordering::Less,
-                (_, _) => Ordering::Greater,
-            };
-            if order == Ordering::Greater {
-                return in_tree.next();
-            }
-            if order == Ordering::Equal {
-                in_tree.next();
-            }
-            if let Some((key, Some(value))) = newer.next() {
-                return Some(Ok((key, value)));
-            }
-        }
-    })
+/// The latest write to each key of a range, of writes that come oldest first.
+fn latest<'w>(writes: impl Iterator<Item = &'w Writes>, keys: &KeyRange) -> Writes {
+    let mut latest = BTreeMap::new();
+    for writes in writes {
+        latest.extend(writes.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref())));
+    }
+    latest.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +137,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{disk::SystemDisk, layout::tests::Plain, read::Read, view::View};
+    use crate::{
+        disk::SystemDisk,
+        layout::tests::Plain,
+        read::{Entry, Read},
+        view::View,
+    };
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -181,11 +189,11 @@ mod tests {
                 [b"a", b"b"].map(|key| (key.to_vec(), Some(value.clone()))).into()
             };
             for number in 1..=last {
-                overlay.push(Arc::new(Batch { number, writes: writes_of(number) }));
-                // The tree comes two batches behind.
-                if number > 2 {
-                    tree.apply(&writes_of(number - 2)).unwrap();
-                    overlay.applied(number - 2);
+                overlay.push(number, writes_of(number));
+                // The tree comes some batches behind.
+                if number.is_multiple_of(3) {
+                    tree.apply(&overlay.take()).unwrap();
+                    overlay.applied();
                 }
             }
         });
@@ -196,7 +204,8 @@ mod tests {
         fn readers_see_the_state_of_the_tree_after_all_batches(
             in_tree in prop::collection::btree_map(key(), any::<u8>(), 0..20),
             batches in prop::collection::vec(prop::collection::btree_map(key(), any::<Option<u8>>(), 0..12), 0..5),
-            applied in 0_u64..5,
+            taken in 0_u64..5,
+            is_applied: bool,
             prefix in key(),
             after in key(),
             end in key(),
@@ -218,10 +227,13 @@ mod tests {
             // The last two are of a batch under way: of a change before, and of the one that looks.
             let (own, before) = (batches.pop().unwrap_or_default(), batches.pop().unwrap_or_default());
             for (number, writes) in (1..).zip(batches) {
-                overlay.push(Arc::new(Batch { number, writes: writes.clone() }));
-                if number <= applied {
-                    tree.apply(&writes).unwrap();
-                    overlay.applied(number);
+                overlay.push(number, writes);
+                if number == taken {
+                    let writes = overlay.take();
+                    if is_applied {
+                        tree.apply(&writes).unwrap();
+                        overlay.applied();
+                    }
                 }
             }
             let mut view = View::new(&overlay);

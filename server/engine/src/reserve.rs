@@ -7,8 +7,8 @@ use std::{io, sync::Arc};
 
 use crate::tree::TreeFile;
 
-/// How much of the disk is kept unless given: far more than the tree holds back of a few batches.
-pub(crate) const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
+/// How much of the disk is kept unless given.
+pub(crate) const RESERVE_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The room at the end of the tree's file.
 pub(crate) struct Reserve {

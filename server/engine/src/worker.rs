@@ -59,12 +59,6 @@ impl<W: Send + 'static> Worker<W> {
         }
     }
 
-    /// Where there are no threads, does all the work that waits.
-    pub(crate) fn finish(&self) {
-        #[cfg(feature = "simulation")]
-        while self.step() {}
-    }
-
     /// Where there are no threads, does a piece of work. False if none waits.
     #[cfg(feature = "simulation")]
     pub(crate) fn step(&self) -> bool {

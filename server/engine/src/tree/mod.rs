@@ -111,25 +111,31 @@ impl Tree {
         self.apply(&writes)
     }
 
-    /// Applies a batch. What makes it whole is the journal: after a crash within it, it is applied again. sled's own batches
-    /// are whole too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
+    /// Applies writes. What makes them whole is the journal: after a crash within them, they are applied again. sled's own
+    /// batches are whole too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
     pub(crate) fn apply(&self, writes: &Writes) -> Result<(), TreeError> {
-        let mut writes: Vec<_> = writes.iter().collect();
-        // The number of the batch comes last.
+        self.in_order(writes).into_iter().try_for_each(|(key, value)| self.apply_one(key, value))
+    }
+
+    /// The writes in the order in which they are applied: that of the layout, and within it that of the keys.
+    pub(crate) fn in_order<'w>(&self, writes: &'w Writes) -> Vec<(&'w [u8], Option<&'w [u8]>)> {
+        let mut writes: Vec<_> = writes.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
+        // The number of the last batch comes last.
         let is_first = planted!(NumberBeforeBatch);
         writes
             .sort_by_key(|(key, value)| ((*key == APPLIED) != is_first, self.layout.apply_order(key, value.is_some())));
-        for (key, value) in writes {
-            match value {
-                Some(value) if self.layout.compresses(key) => self.store.put(key, &compression::compress(value)),
-                Some(value) => self.store.put(key, value),
-                None => self.store.remove(key),
-            }?;
-        }
-        Ok(())
+        writes
     }
 
-    /// Makes sled write the batches that it still holds in memory. A crash of the process no longer undoes them; a power cut may.
+    pub(crate) fn apply_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
+        match value {
+            Some(value) if self.layout.compresses(key) => self.store.put(key, &compression::compress(value)),
+            Some(value) => self.store.put(key, value),
+            None => self.store.remove(key),
+        }
+    }
+
+    /// Makes sled write what it still holds in memory. A crash of the process no longer undoes them; a power cut may.
     pub(crate) fn flush(&self) -> Result<(), TreeError> {
         self.store.flush()
     }

@@ -19,9 +19,6 @@ use journaled_tree::{
 use super::Counts;
 use crate::workload::{Bytes, Model, change, commit, count};
 
-/// More than the tree holds back of a few batches.
-const RESERVE_BYTES: u64 = 1024 * 1024;
-
 /// A run under way.
 pub(super) struct Run<'m> {
     pub(super) disk: SimulatedDisk,
@@ -30,6 +27,8 @@ pub(super) struct Run<'m> {
     pub(super) counts: Counts,
     pub(super) data: PathBuf,
     journal_file_bytes: u64,
+    /// Decides how much gathers in the overlay.
+    reserve_bytes: u64,
     /// No fewer commits may be found: so many were acknowledged, or seen after an opening.
     pub(super) least: u64,
     /// No more may be found: so many were begun and not refused.
@@ -60,6 +59,7 @@ impl<'m> Run<'m> {
             counts: Counts::default(),
             data: "/data".into(),
             journal_file_bytes: [1 << 10, 1 << 12, 1 << 14, 1 << 16][rng.usize(..4)],
+            reserve_bytes: [1 << 14, 1 << 16, 1 << 20][rng.usize(..3)],
             least: 0,
             most: 0,
             backup: None,
@@ -150,7 +150,7 @@ impl<'m> Run<'m> {
         Options::new(&self.data, Bytes)
             .simulated(&self.disk)
             .journal_file_bytes(self.journal_file_bytes)
-            .reserve_bytes(RESERVE_BYTES)
+            .reserve_bytes(self.reserve_bytes)
             .clock(move || clock.lock().unwrap()())
             .on_stop(move |what, error| {
                 disk.note(format!("the engine stops: {what}: {error}"));
