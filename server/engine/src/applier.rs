@@ -44,6 +44,8 @@ struct State {
     /// What is left of the writes that are being applied.
     left: usize,
     wants_sync: bool,
+    /// The tree has everything up to this entry on the disk since a sync.
+    synced: u64,
     is_closing: bool,
     /// The applier does no more.
     has_ended: bool,
@@ -92,12 +94,22 @@ impl Applier {
         }
     }
 
+    /// Has all batches so far applied, and then the tree synced.
+    pub(crate) fn begin_sync(&self) {
+        self.shared.lock().wants_sync = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// The number of the last entry that a sync of the tree was after; 0 if there was none.
+    pub(crate) fn synced(&self) -> u64 {
+        self.shared.lock().synced
+    }
+
     /// Waits until the tree has all batches so far on the disk. False if the engine has stopped.
     #[must_use]
     pub(crate) fn sync(&self) -> bool {
+        self.begin_sync();
         let mut state = self.shared.lock();
-        state.wants_sync = true;
-        self.shared.changed.notify_all();
         while state.wants_sync && !state.has_ended {
             state = self.wait(state);
         }
@@ -200,15 +212,17 @@ impl Work {
         state.left = std::mem::take(&mut state.gathered);
         state.since = None;
         drop(state);
-        self.apply_all(&self.overlay.take())?;
+        let (last, taken) = self.overlay.take();
+        self.apply_all(&taken)?;
         self.overlay.applied();
         if wants_sync {
             self.file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
         }
         let mut state = self.shared.lock();
         state.left = 0;
-        // What was asked for meanwhile comes next.
-        state.wants_sync &= !wants_sync;
+        if wants_sync {
+            (state.wants_sync, state.synced) = (false, last);
+        }
         self.shared.changed.notify_all();
         Ok(())
     }

@@ -41,7 +41,7 @@ const MAX_BATCH: usize = 256;
 type Change = Box<dyn FnOnce(&mut View<'_>) -> Answer + Send>;
 /// Answers a change, given whether the batch is durable. If it is not, nothing of it was written.
 type Answer = Box<dyn FnOnce(bool) + Send>;
-/// A change to commit, or `None` to make a checkpoint, for which a caller's thread has no time.
+/// A change to commit, or `None` to look after the journal's files, for which a caller's thread has no time.
 type Job = Option<Change>;
 
 /// Commits changes, on the caller's thread or on the committer's.
@@ -124,8 +124,8 @@ impl GroupCommit {
 
     fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {
         writer.commit(vec![change]);
-        if writer.is_checkpoint_due() {
-            // If the queue is full, the next batch makes the checkpoint.
+        if writer.is_file_due() || writer.has_synced() {
+            // If the queue is full, the next batch does it.
             let _ = self.queue.try_send(None);
         }
     }
@@ -169,10 +169,7 @@ impl Committer {
     fn commit(&mut self) {
         let mut writer = lock(&self.writer);
         writer.commit(self.jobs.drain(..).flatten().collect());
-        // On a full disk the tree could not be written, which would stop the engine.
-        if writer.is_checkpoint_due() && writer.reserve.keep().is_ok() {
-            writer.checkpoint();
-        }
+        writer.look_after_files();
     }
 
     /// Where there are no threads, commits the changes that wait. False if none does.
@@ -229,8 +226,8 @@ pub(crate) struct Writer {
     pub(crate) archivist: Worker<FileList>,
     /// The usual length of a journal file.
     pub(crate) file_bytes: u64,
-    /// The length of the journal file at which a checkpoint is due.
-    pub(crate) checkpoint_at: u64,
+    /// The length of the journal file at which the next one is begun.
+    pub(crate) next_file_at: u64,
     pub(crate) applier: Applier,
     pub(crate) reserve: Reserve,
     pub(crate) retention: Arc<Retention>,
@@ -274,7 +271,10 @@ impl Writer {
             }
             // Everything answered is on the disk once the tree is, and a start continues in a new file.
             Err(error @ AppendError::Gone { .. }) => {
-                self.checkpoint();
+                if self.applier.sync() {
+                    self.list_synced();
+                    self.begin_file();
+                }
                 self.stop.stop("the journal is not where a start would look for it", &error);
             }
             // After a failed sync the kernel may have dropped the pages; only a fresh read of the file tells.
@@ -299,20 +299,40 @@ impl Writer {
         Ok(bytes)
     }
 
-    fn is_checkpoint_due(&self) -> bool {
-        self.journal.length > self.checkpoint_at
+    fn is_file_due(&self) -> bool {
+        self.journal.length > self.next_file_at
     }
 
-    /// Makes the tree durable and begins a new journal file, so that a start need not apply the old ones again. If that
-    /// fails, the next try is due when the file has grown by its usual length.
-    fn checkpoint(&mut self) {
-        if !planted!(CheckpointWithoutTree) && !self.applier.sync() {
-            return;
+    /// Whether the tree has been synced since the list of files says so.
+    fn has_synced(&self) -> bool {
+        self.applier.synced() > self.journal.in_tree()
+    }
+
+    /// Lists what the tree has on the disk. Where the journal's file is long enough, begins the next one and has the tree
+    /// synced, so that a start need not apply the old one again. Commits do not wait for the tree.
+    fn look_after_files(&mut self) {
+        if self.has_synced() {
+            self.list_synced();
         }
-        self.checkpoint_at = self.journal.length + self.file_bytes;
+        // On a full disk the tree could not be written, which would stop the engine.
+        if self.is_file_due() && self.reserve.keep().is_ok() {
+            self.begin_file();
+            self.applier.begin_sync();
+        }
+    }
+
+    fn list_synced(&mut self) {
+        if let Err(error) = self.journal.set_in_tree(self.applier.synced()) {
+            tracing::warn!(%error, "the list of journal files could not be written; a start applies more than it need");
+        }
+    }
+
+    /// Begins the next file. If that fails, the next try is due when the present one has grown by its usual length.
+    fn begin_file(&mut self) {
+        self.next_file_at = self.journal.length + self.file_bytes;
         match self.journal.rotate(self.retention.needed_after()) {
             Ok(()) => {
-                self.checkpoint_at = self.file_bytes;
+                self.next_file_at = self.file_bytes;
                 // The archivist ends only when this is gone.
                 let _ = self.archivist.send(self.journal.list.clone());
             }

@@ -68,23 +68,25 @@
 //!                                                                         synced ^
 //! ```
 //!
-//! **The overlay** holds the batches that are durable and not yet in the tree. Readers look there first. A batch is dropped
-//! from it when the tree has the batch, so a reader finds each value in one of them at least.
+//! **The overlay** holds what is durable and not yet in the tree: the latest write to each key. Readers look there first. The
+//! applier takes what has gathered for a second, or sooner if it is much, and brings each key to the tree once. It drops what
+//! it took when the tree has all of it, so a reader finds each value in one of them at least.
 //!
 //! ```text
 //! change -+                                  +-> answer the callers
 //! change -+-> decide -> append, sync -> show +
-//! change -+             (journal)            +-> overlay: 393, 394 -> applier -> tree: up to 392
-//!                                                   ^                             ^
-//!                                         get, range: here first, then here ------+
+//! change -+             (journal)            +-> overlay: gathered -> taken -> applier -> tree: up to 392
+//!                                                   ^                                     ^
+//!                                         get, range: here first, then here --------------+
 //! ```
 //!
-//! **A checkpoint** is made when a journal file is long. Until then the tree is flushed and not synced.
+//! **The tree is synced** when a journal file is long and the next one begun. Until then it is only flushed. Commits go on
+//! meanwhile.
 //!
 //! ```text
-//! tree:     everything up to 512 applied -> synced
-//! journal:                                         -> file 513 begun -> listed -> files that nobody needs removed
-//! a start:  applies again what comes after the last checkpoint: all of the last file
+//! journal:  -> file 513 begun, listed ------------------------> listed: the tree has 530 -> files that nobody needs removed
+//! tree:                              -> 530 applied -> synced -^
+//! a start:  applies again what comes after 530
 //! ```
 //!
 //! All calls on files go through one trait, which the operating system implements. With the feature `simulation` a disk in

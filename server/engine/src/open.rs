@@ -62,14 +62,14 @@ impl Options {
         }
     }
 
-    /// The length of a journal file at which the tree is synced and the next file begun; 32 MiB unless given. A start after a
+    /// The length of a journal file at which the next one is begun and the tree synced; 32 MiB unless given. A start after a
     /// crash applies up to two journal files again.
     pub fn journal_file_bytes(self, bytes: u64) -> Self {
         Self { journal_file_bytes: bytes, ..self }
     }
 
-    /// How much of the disk is kept free for the tree, which must be able to write every batch that was answered; 64 MiB
-    /// unless given. Commits fail when less than half of it can be kept.
+    /// How much of the disk is kept free for the tree, which must be able to write every batch that was answered; 128 MiB
+    /// unless given. Commits fail when less than half of it can be kept. An eighth of it is how much the overlay may hold.
     pub fn reserve_bytes(self, bytes: u64) -> Self {
         Self { reserve_bytes: bytes, ..self }
     }
@@ -125,7 +125,7 @@ impl Options {
             overlay: overlay.clone(),
             journal,
             file_bytes: self.journal_file_bytes,
-            checkpoint_at: self.journal_file_bytes,
+            next_file_at: self.journal_file_bytes,
             retention: Arc::clone(&retention),
             stop: Arc::clone(&stop),
             clock: self.clock,

@@ -50,11 +50,12 @@ impl Overlay {
     }
 
     /// Takes what has gathered, to be applied to the tree. What was taken before must be in the tree.
-    pub(crate) fn take(&self) -> Arc<Writes> {
+    /// Also returns the number of the last batch in it.
+    pub(crate) fn take(&self) -> (u64, Arc<Writes>) {
         let mut layers = self.write();
         debug_assert!(layers.taken.is_empty(), "what was taken before is in the tree");
         layers.taken = Arc::new(std::mem::take(&mut layers.gathered));
-        Arc::clone(&layers.taken)
+        (layers.last, Arc::clone(&layers.taken))
     }
 
     /// Drops what was taken: the tree has it.
@@ -192,7 +193,7 @@ mod tests {
                 overlay.push(number, writes_of(number));
                 // The tree comes some batches behind.
                 if number.is_multiple_of(3) {
-                    tree.apply(&overlay.take()).unwrap();
+                    tree.apply(&overlay.take().1).unwrap();
                     overlay.applied();
                 }
             }
@@ -229,7 +230,7 @@ mod tests {
             for (number, writes) in (1..).zip(batches) {
                 overlay.push(number, writes);
                 if number == taken {
-                    let writes = overlay.take();
+                    let (_, writes) = overlay.take();
                     if is_applied {
                         tree.apply(&writes).unwrap();
                         overlay.applied();

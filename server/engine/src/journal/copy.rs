@@ -29,7 +29,7 @@ impl<'d> JournalCopy<'d> {
     /// Begins in an empty directory.
     pub(crate) fn create(disk: &'d dyn Disk, directory: &Path, first: u64) -> io::Result<Self> {
         let pieces = Pieces::create(disk, &file_in(directory, first), first)?;
-        Ok(Self { disk, directory: directory.to_owned(), list: FileList { files: vec![first] }, pieces })
+        Ok(Self { disk, directory: directory.to_owned(), list: FileList::of(vec![first]), pieces })
     }
 
     pub(crate) fn append(&mut self, writes: &Writes) -> io::Result<()> {

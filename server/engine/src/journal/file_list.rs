@@ -21,15 +21,22 @@ use crate::{
 pub(crate) struct FileList {
     /// The numbers of their first entries, ascending. There is at least one. The last file is appended to.
     pub(super) files: Vec<u64>,
+    /// The tree has everything up to this entry on the disk. If nobody has said so: everything before the last file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) in_tree: Option<u64>,
 }
 
 impl FileList {
+    pub(super) fn of(files: Vec<u64>) -> Self {
+        Self { files, in_tree: None }
+    }
+
     /// Reads the list of the journal in a directory, if it has one.
     pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<Option<Self>, JournalError> {
         let path = path_of(directory);
         let Some(json) = if_there(disk::read(disk, &path))? else { return Ok(None) };
         let list = serde_json::from_slice::<Self>(&json).ok();
-        let list = list.filter(|Self { files }| {
+        let list = list.filter(|Self { files, .. }| {
             files.is_sorted_by(|one, next| one < next) && files.first().is_some_and(|first| *first > 0)
         });
         list.map(Some).ok_or(JournalError::Damaged { path, offset: 0 })

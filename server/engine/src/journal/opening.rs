@@ -1,8 +1,8 @@
 //! How a start continues the journal in a directory.
 //!
-//! A new file is begun only at a checkpoint, when the tree has been synced. So whatever a power cut did to the tree since then,
-//! the last journal file has everything, and each start applies all of that file again: a crash can leave a part of a batch
-//! in the tree, and a power cut the number of the last batch without the rest of it.
+//! The list of files says up to which entry the tree was synced. Whatever a crash did to the tree since then, each start applies
+//! all later entries again: a crash can leave a part of a batch in the tree, and a power cut the number of the last batch
+//! without the rest of it.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Journal {
-    /// Opens the journal in a directory and passes to `replay`, in order, every entry since the last checkpoint, and any
+    /// Opens the journal in a directory and passes to `replay`, in order, every entry since the tree was last synced, and any
     /// before that after number `applied`, the last that the tree says it holds.
     ///
     /// # Errors
@@ -44,10 +44,11 @@ impl Journal {
             tracing::warn!("a crash cut the last journal entry short; it is dropped, its commits were not answered");
         }
         let last = content.last;
-        // Begun at a checkpoint and not yet used.
+        // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
-        let synced = begun.unwrap_or(current).first - 1;
-        let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(synced) };
+        let listed = FileList::read(disk, directory)?;
+        let in_tree = listed.as_ref().and_then(|list| list.in_tree).unwrap_or(begun.unwrap_or(current).first - 1);
+        let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
         if last < applied {
             return Err(JournalError::Behind { path: current.path.clone(), last, applied });
@@ -67,10 +68,12 @@ impl Journal {
             // It is compressed.
             None => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
-        let mut list =
-            FileList { files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect() };
+        let mut list = FileList {
+            files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect(),
+            in_tree: Some(in_tree),
+        };
         list.files.dedup();
-        if FileList::read(disk, directory)?.as_ref() != Some(&list) {
+        if listed.as_ref() != Some(&list) {
             list.write(disk, directory)?;
         }
         for file in files_in(disk, directory)? {

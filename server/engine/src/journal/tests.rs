@@ -131,6 +131,7 @@ fn a_journal_that_ends_before_the_tree_or_begins_after_it_is_refused() {
     for _ in 1..=8 {
         journal.append(&batch("a", Some("1"))).unwrap();
     }
+    journal.set_in_tree(8).unwrap();
     journal.rotate(8).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gap { after: 4, found: 9, .. })));
@@ -147,7 +148,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
     for list in [vec![1], vec![1, 2]] {
         for left in [&MAGIC[..], b"", b"PAY", &[0; 9000]] {
             fs::write(&stray, left).unwrap();
-            FileList { files: list.clone() }.write(&SystemDisk, &directory).unwrap();
+            FileList::of(list.clone()).write(&SystemDisk, &directory).unwrap();
             assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
             let mut read_again = 0;
             read(&SystemDisk, &directory, 0, |_, _| {
@@ -160,9 +161,9 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
             assert_eq!(FileList::read(&SystemDisk, &directory).unwrap().unwrap().files, [1]);
         }
     }
-    // A file that begins after the last entry was begun at a checkpoint, and is continued.
+    // A file that begins after the last entry was begun and is continued.
     fs::write(file_in(&directory, 4), MAGIC).unwrap();
-    FileList { files: vec![1, 4] }.write(&SystemDisk, &directory).unwrap();
+    FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     assert_eq!(journal.list.files, [1, 4]);
     journal.append(&batch("d", Some("4"))).unwrap();
@@ -173,6 +174,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
 fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
     let (_held, directory, path) = three_entries();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
+    journal.set_in_tree(3).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     let active = file_in(&directory, 4);
@@ -264,9 +266,10 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
 }
 
 #[test]
-fn a_file_begun_at_a_checkpoint_replaces_a_missing_one_and_is_listed_once() {
+fn a_file_begun_and_not_used_replaces_a_missing_one_and_is_listed_once() {
     let (_held, directory, path) = three_entries();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
+    journal.set_in_tree(3).unwrap();
     journal.rotate(0).unwrap();
     drop(journal);
     fs::remove_file(path).unwrap();

@@ -49,7 +49,7 @@ impl Journal {
     pub(crate) fn create(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self, JournalError> {
         whole_file::create_directory(&**disk, directory)?;
         let file = begin_file(&**disk, directory, 1)?;
-        let list = FileList { files: vec![1] };
+        let list = FileList::of(vec![1]);
         list.write(&**disk, directory)?;
         Ok(Self::of_file(disk, directory, list, file, 0)?)
     }
@@ -137,13 +137,26 @@ impl Journal {
         self.file.set_length(self.length)
     }
 
-    /// Begins a new file and removes earlier ones without entries after number `needed_after`. Only when everything so far is
-    /// durable elsewhere. After an error the present file goes on.
+    /// The tree has everything up to this entry on the disk, as far as the list says.
+    pub(crate) fn in_tree(&self) -> u64 {
+        self.list.in_tree.unwrap_or(self.list.active() - 1)
+    }
+
+    /// Lists that the tree has everything up to an entry on the disk. A start then applies only what comes after it.
+    pub(crate) fn set_in_tree(&mut self, number: u64) -> io::Result<()> {
+        let list = FileList { in_tree: Some(number), ..self.list.clone() };
+        list.write(&*self.disk, &self.directory)?;
+        self.list = list;
+        Ok(())
+    }
+
+    /// Begins a new file, and removes earlier ones without entries that the tree, or anyone after number `needed_after`, still
+    /// needs. After an error the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
         if planted!(ListedBeforeBegun) {
             let files = self.list.files.iter().copied().chain([first]).collect();
-            FileList { files }.write(&*self.disk, &self.directory)?;
+            FileList::of(files).write(&*self.disk, &self.directory)?;
         }
         let file = begin_file(&*self.disk, &self.directory, first)?;
         if self.list.active() == first {
@@ -151,9 +164,10 @@ impl Journal {
             *self = self.go_on_in(self.list.clone(), file)?;
             return Ok(());
         }
-        let mut list = self.list.clone();
+        let in_tree = if planted!(ListedWithoutTree) { self.last } else { self.in_tree() };
+        let mut list = FileList { in_tree: Some(in_tree), ..self.list.clone() };
         list.files.push(first);
-        let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(self.last) + 1).count();
+        let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(in_tree) + 1).count();
         list.files.drain(..superseded);
         if planted!(RemovedBeforeListed) {
             remove_before(&*self.disk, &self.directory, &list)?;
@@ -243,8 +257,12 @@ mod tests {
         let mut journal = Journal::open(&SystemDisk::shared(), &directory, 3, |_, _| Ok(())).unwrap();
         journal.rotate(u64::MAX).unwrap();
         assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
+        assert_eq!(files_in(&SystemDisk, &directory).unwrap().len(), 2, "the tree may need the old one");
+        assert_eq!(entries_after(&directory, 4).unwrap().len(), 4);
+        journal.set_in_tree(3).unwrap();
+        journal.rotate(u64::MAX).unwrap();
         drop(journal);
-        assert_eq!(files_in(&SystemDisk, &directory).unwrap().len(), 1);
+        assert_eq!(files_in(&SystemDisk, &directory).unwrap().len(), 2);
         assert_eq!(entries_after(&directory, 3).unwrap(), [(4, batch("d", Some("4")))]);
     }
 
@@ -258,6 +276,7 @@ mod tests {
         let old = file_in(&directory, 1);
         fs::remove_file(&old).unwrap();
         fs::create_dir(&old).unwrap();
+        journal.set_in_tree(2).unwrap();
         journal.rotate(u64::MAX).unwrap();
         assert_eq!((&*journal.list.files, journal.length), (&[3][..], EMPTY_BYTES));
         assert_eq!(journal.append(&batch("c", Some("3"))).unwrap(), 3);

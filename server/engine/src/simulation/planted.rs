@@ -19,8 +19,8 @@ pub enum Planted {
     ChecksumIgnored,
     /// A start does not sync what a killed process wrote last.
     LastEntryNotSynced,
-    /// A journal file is begun without a sync of the tree.
-    CheckpointWithoutTree,
+    /// The list says that the tree has what it was not synced with.
+    ListedWithoutTree,
     /// Old journal files are removed before the list lacks them.
     RemovedBeforeListed,
     /// The list names a journal file before there is one.

@@ -2,7 +2,7 @@
 //!
 //! sled 0.34.7 does not sync when it flushes (`sync_file_range` neither waits for the drive nor covers the file's metadata).
 //! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start tidies
-//! up before it, a checkpoint syncs sled's files beside it, and durability rests on the journal.
+//! up before it, the applier syncs sled's files beside it, and durability rests on the journal.
 
 mod store;
 

@@ -117,7 +117,7 @@ const FOUND_WITHIN: [(Planted, u64); 13] = [
     (Planted::NameNotSynced, 50),
     (Planted::ChecksumIgnored, 500),
     (Planted::LastEntryNotSynced, 3_000),
-    (Planted::CheckpointWithoutTree, 200),
+    (Planted::ListedWithoutTree, 200),
     (Planted::RemovedBeforeListed, 4_000),
     (Planted::ListedBeforeBegun, 200),
     (Planted::RemovedBeforeCompressed, 500),

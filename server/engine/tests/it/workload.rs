@@ -21,7 +21,7 @@ use journaled_tree::{
 const COUNT: &[u8] = b"count";
 /// How many tasks commit at a time.
 const TASKS: u64 = 4;
-/// Journal files are this long, so that a run has many checkpoints.
+/// Journal files are this long, so that a run has many of them.
 const JOURNAL_FILE_BYTES: u64 = 64 * 1024;
 const RESERVE_BYTES: u64 = 1024 * 1024;
 
