@@ -254,16 +254,29 @@ impl Writer {
 
     fn commit_batch(&mut self, changes: Vec<Change>) {
         self.last_batch = changes.len();
+        let begun = Instant::now();
         let mut view = View::new(&self.overlay);
         let answers: Vec<Answer> = changes.into_iter().map(|change| change(&mut view)).collect();
-        let begun = Instant::now();
+        let decided = Instant::now();
         match self.make_durable(view.batch) {
             Ok(bytes) => {
-                (self.on_sync)(answers.len(), begun.elapsed());
+                let durable = Instant::now();
+                (self.on_sync)(answers.len(), durable - decided);
                 answers.into_iter().for_each(|answer| answer(true));
+                let answered = Instant::now();
                 if bytes > 0 {
                     self.applier.gathered(bytes);
                 }
+                let micros = |from: Instant, to: Instant| (to - from).as_micros();
+                tracing::debug!(
+                    changes = self.last_batch,
+                    bytes,
+                    decided = micros(begun, decided),
+                    durable = micros(decided, durable),
+                    answered = micros(durable, answered),
+                    waited = micros(answered, Instant::now()),
+                    "committed, in microseconds"
+                );
             }
             Err(error @ (AppendError::NoRoom(_) | AppendError::NotWritten(_))) => {
                 tracing::error!(%error, "a batch was refused; is the disk full?");

@@ -207,6 +207,7 @@ mod tests {
             batches in prop::collection::vec(prop::collection::btree_map(key(), any::<Option<u8>>(), 0..12), 0..5),
             taken in 0_u64..5,
             is_applied: bool,
+            appended in prop::collection::vec((key(), any::<u8>()), 0..12),
             prefix in key(),
             after in key(),
             end in key(),
@@ -219,14 +220,20 @@ mod tests {
             tree.apply(&model.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
             let overlay = Overlay::new(tree.clone(), 0);
             let mut batches: Vec<_> = batches.into_iter().map(as_writes).collect();
-            for (key, value) in batches.iter().flatten() {
-                match value {
-                    Some(value) => drop(model.insert(key.clone(), value.clone())),
-                    None => drop(model.remove(key)),
-                }
-            }
             // The last two are of a batch under way: of a change before, and of the one that looks.
             let (own, before) = (batches.pop().unwrap_or_default(), batches.pop().unwrap_or_default());
+            let (own, before) = ((own, &appended[..appended.len() / 2]), (before, &appended[appended.len() / 2..]));
+            for (writes, appended) in batches.iter().map(|writes| (writes, &[][..])).chain([(&before.0, before.1), (&own.0, own.1)]) {
+                for (key, value) in writes {
+                    match value {
+                        Some(value) => drop(model.insert(key.clone(), value.clone())),
+                        None => drop(model.remove(key)),
+                    }
+                }
+                for (key, byte) in appended {
+                    model.entry(key.clone()).or_default().push(*byte);
+                }
+            }
             for (number, writes) in (1..).zip(batches) {
                 overlay.push(number, writes);
                 if number == taken {
@@ -238,18 +245,15 @@ mod tests {
                 }
             }
             let mut view = View::new(&overlay);
-            for (writes, is_own) in [(before, false), (own, true)] {
-                let write = |view: &mut View<'_>| {
+            for ((writes, appended), is_own) in [(before, false), (own, true)] {
+                let decide = |view: &mut View<'_>| {
                     for (key, value) in writes {
                         match value {
                             Some(value) => view.put(key, value),
                             None => view.remove(key),
                         }
                     }
-                };
-                let decide = |view: &mut View<'_>| {
-                    write(view);
-                    Ok::<_, TreeError>(())
+                    appended.iter().try_for_each(|(key, byte)| view.append(key.clone(), &[*byte]))
                 };
                 if is_own { decide(&mut view) } else { view.take(decide) }.unwrap();
             }

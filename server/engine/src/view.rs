@@ -1,11 +1,15 @@
 //! The reads and writes of a change while it is being decided.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map::Entry as Place},
+};
 
 use crate::{
     error::TreeError,
     overlay::Overlay,
     read::{Entries, KeyRange, Read},
+    scan::may_hold_a_key,
     writes::Writes,
 };
 
@@ -15,44 +19,104 @@ pub struct View<'d> {
     overlay: &'d Overlay,
     /// The writes of the changes before this one.
     pub(crate) batch: Writes,
-    change: Writes,
+    change: BTreeMap<Vec<u8>, Edit>,
+}
+
+/// What a change does to a key.
+enum Edit {
+    /// Gives it a value, or removes it.
+    Set(Option<Vec<u8>>),
+    /// Adds to the end of the value that it has in the batch.
+    Append(Vec<u8>),
 }
 
 impl<'d> View<'d> {
     pub(crate) fn new(overlay: &'d Overlay) -> Self {
-        Self { overlay, batch: Writes::new(), change: Writes::new() }
+        Self { overlay, batch: Writes::new(), change: BTreeMap::new() }
     }
 
     /// Sets the value under a key.
     pub fn put(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.change.insert(key.into(), Some(value.into()));
+        self.change.insert(key.into(), Edit::Set(Some(value.into())));
     }
 
     /// Removes a key, if it is there.
     pub fn remove(&mut self, key: impl Into<Vec<u8>>) {
-        self.change.insert(key.into(), None);
+        self.change.insert(key.into(), Edit::Set(None));
+    }
+
+    /// Adds to the end of the value under a key. Many changes of a batch may do so to a long value: it is not copied for each.
+    ///
+    /// # Errors
+    /// As [`Read::get`].
+    pub fn append(&mut self, key: impl Into<Vec<u8>>, bytes: &[u8]) -> Result<(), TreeError> {
+        match self.change.entry(key.into()) {
+            Place::Occupied(mut place) => match place.get_mut() {
+                Edit::Set(Some(value)) | Edit::Append(value) => value.extend_from_slice(bytes),
+                removed @ Edit::Set(None) => *removed = Edit::Set(Some(bytes.to_vec())),
+            },
+            Place::Vacant(place) => {
+                let edit = match self.batch.get(place.key()) {
+                    Some(Some(_)) => Edit::Append(bytes.to_vec()),
+                    Some(None) => Edit::Set(Some(bytes.to_vec())),
+                    None => {
+                        let before = self.overlay.get(place.key())?.unwrap_or_default();
+                        Edit::Set(Some([&before, bytes].concat()))
+                    }
+                };
+                place.insert(edit);
+            }
+        }
+        Ok(())
     }
 
     /// Adds the writes of a change to the batch, unless it fails.
     pub(crate) fn take<T, E>(&mut self, decide: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let outcome = decide(self);
-        let writes = std::mem::take(&mut self.change);
+        let change = std::mem::take(&mut self.change);
         if outcome.is_ok() {
-            self.batch.extend(writes);
+            for (key, edit) in change {
+                match edit {
+                    Edit::Set(value) => drop(self.batch.insert(key, value)),
+                    Edit::Append(more) => {
+                        let value = self.batch.entry(key).or_default();
+                        value.get_or_insert_default().extend(more);
+                    }
+                }
+            }
         }
         outcome
+    }
+
+    /// The value of a key after an edit of this change.
+    fn edited<'v>(&'v self, key: &[u8], edit: &'v Edit) -> Option<Cow<'v, [u8]>> {
+        match edit {
+            Edit::Set(value) => value.as_deref().map(Cow::Borrowed),
+            Edit::Append(more) => {
+                let before = self.batch.get(key).and_then(Option::as_deref).unwrap_or_default();
+                Some(Cow::Owned([before, more].concat()))
+            }
+        }
     }
 }
 
 impl Read for View<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
-        match self.change.get(key).or_else(|| self.batch.get(key)) {
+        if let Some(edit) = self.change.get(key) {
+            return Ok(self.edited(key, edit));
+        }
+        match self.batch.get(key) {
             Some(value) => Ok(value.as_deref().map(Cow::Borrowed)),
             None => Ok(self.overlay.get(key)?.map(Cow::Owned)),
         }
     }
 
     fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
-        self.overlay.scan(keys, is_reversed, &[&self.batch, &self.change])
+        if !may_hold_a_key(&keys) {
+            return Box::new(std::iter::empty());
+        }
+        let own = self.change.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
+        let own = own.map(|(key, edit)| (key.clone(), self.edited(key, edit).map(Cow::into_owned))).collect();
+        self.overlay.scan(keys, is_reversed, &[&self.batch, &own])
     }
 }

@@ -117,12 +117,11 @@ impl View<'_, '_> {
 
     /// Appends responses to a record.
     pub(super) fn add_responses(&mut self, record: Vec<u8>, added: &[ResponseRecord]) -> Result<(), StoreError> {
-        let mut values = self.bytes(&record)?;
+        let mut values = Vec::new();
         for response in added {
             packed::push_value(&mut values, response).map_err(|error| StoreError::corrupt(&record, error))?;
         }
-        self.set_unless_empty(record, values);
-        Ok(())
+        if values.is_empty() { Ok(()) } else { Ok(self.0.append(record, &values)?) }
     }
 
     /// Drops at most `at_most` responses that were stored before a time, oldest first. Returns how many it dropped.

@@ -11,14 +11,11 @@ use crate::store::StoreError;
 pub(super) struct View<'v, 'd>(pub(super) &'v mut journaled_tree::View<'d>);
 
 impl View<'_, '_> {
-    /// Adds a line to a record of lines, once.
+    /// Adds a line to a record of lines, which does not have it.
     pub(super) fn add_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
-        let mut lines = self.bytes(&key)?;
-        if !packed::has_line(&lines, line) {
-            packed::push_line(&mut lines, line);
-            self.set(key, lines);
-        }
-        Ok(())
+        let mut added = Vec::with_capacity(line.len() + 1);
+        packed::push_line(&mut added, line);
+        Ok(self.0.append(key, &added)?)
     }
 
     pub(super) fn remove_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
