@@ -4,6 +4,7 @@
 //! many batches at a time, each key once. Until then a reader finds here everything that was answered.
 
 use std::{
+    cmp::Ordering,
     collections::BTreeMap,
     iter,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
@@ -11,8 +12,8 @@ use std::{
 
 use crate::{
     error::TreeError,
-    read::{Entries, KeyRange},
-    scan::{Scan, may_hold_a_key, merge},
+    read::{Entries, Entry, KeyRange},
+    scan::{Scan, first, may_hold_a_key, merge, merge_writes},
     tree::Tree,
     writes::Writes,
 };
@@ -94,25 +95,22 @@ impl Overlay {
         }
     }
 
-    /// The first writes of a range, or the last ones if it is reversed: at most this many.
-    pub(crate) fn writes_in(&self, keys: &KeyRange, is_reversed: bool, at_most: usize) -> Writes {
+    /// The first entries of a range, or the last ones if it is reversed: about this many. Fewer mean that there are no more.
+    pub(crate) fn part(&self, keys: KeyRange, is_reversed: bool, at_most: usize) -> Vec<Result<Entry, TreeError>> {
+        // While the layers are locked nothing leaves them, so each write is in them or in the tree.
         let layers = self.read();
-        let mut found = BTreeMap::new();
-        for layer in [&*layers.taken, &layers.gathered] {
+        let [taken, gathered] = [&*layers.taken, &layers.gathered].map(|layer| {
             let range = layer.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
-            match is_reversed {
-                false => found.extend(range.take(at_most)),
-                true => found.extend(range.rev().take(at_most)),
+            range.map(|(key, value)| (&**key, value.as_deref()))
+        });
+        let in_tree = self.tree.range(keys.clone());
+        match is_reversed {
+            false => first(merge(merge_writes(gathered, taken, <[u8]>::cmp), in_tree, <[u8]>::cmp), at_most),
+            true => {
+                let down: fn(&[u8], &[u8]) -> Ordering = |one, other| other.cmp(one);
+                first(merge(merge_writes(gathered.rev(), taken.rev(), down), in_tree.rev(), down), at_most)
             }
         }
-        while found.len() > at_most {
-            if is_reversed {
-                found.pop_first()
-            } else {
-                found.pop_last()
-            };
-        }
-        found.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Layers> {
@@ -138,12 +136,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        disk::SystemDisk,
-        layout::tests::Plain,
-        read::{Entry, Read},
-        view::View,
-    };
+    use crate::{disk::SystemDisk, layout::tests::Plain, read::Read, view::View};
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {

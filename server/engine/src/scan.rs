@@ -4,52 +4,43 @@ use std::{
     cmp::Ordering,
     iter,
     ops::Bound::{Excluded, Included},
+    vec,
 };
 
 use crate::{
     error::TreeError,
     overlay::Overlay,
-    read::{Entries, Entry, KeyRange},
+    read::{Entry, KeyRange},
 };
 
-/// How many writes of the overlay are copied at a time. Most scans end before they need more.
-const WRITES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
+/// How many entries are read at a time. Most scans end before they need more.
+const ENTRIES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
 
-/// A scan. It goes through its range part by part, each with the next writes of the overlay.
+/// A scan. It goes through its range part by part.
 pub(crate) struct Scan {
     overlay: Overlay,
     is_reversed: bool,
-    /// The entries of the present part.
-    part: Entries,
-    /// What comes after the present part, if anything.
+    part: vec::IntoIter<Result<Entry, TreeError>>,
+    /// What comes after the part, if anything.
     rest: Option<KeyRange>,
 }
 
 impl Scan {
     pub(crate) fn new(overlay: Overlay, keys: KeyRange, is_reversed: bool) -> Self {
-        Self { overlay, is_reversed, part: Box::new(iter::empty()), rest: Some(keys) }
+        Self { overlay, is_reversed, part: Vec::new().into_iter(), rest: Some(keys) }
     }
 
-    /// The entries of the next part of the range.
-    fn next_part(&mut self, keys: KeyRange) -> Entries {
-        // The overlay before the tree: a write leaves the overlay when the tree has it.
-        let writes = self.overlay.writes_in(&keys, self.is_reversed, WRITES_AT_A_TIME);
-        let last = if self.is_reversed { writes.first_key_value() } else { writes.last_key_value() };
-        let mut part = keys;
-        if let Some((last, _)) = last.filter(|_| writes.len() == WRITES_AT_A_TIME) {
-            // There may be more writes after the last of these.
-            let mut rest = part.clone();
-            match self.is_reversed {
-                false => (part.1, rest.0) = (Included(last.clone()), Excluded(last.clone())),
-                true => (part.0, rest.1) = (Included(last.clone()), Excluded(last.clone())),
-            }
+    /// Reads the next part of the range.
+    fn read_part(&mut self, keys: KeyRange) {
+        let part = self.overlay.part(keys.clone(), self.is_reversed, ENTRIES_AT_A_TIME);
+        if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= ENTRIES_AT_A_TIME) {
+            let rest = match self.is_reversed {
+                false => (Excluded(last.clone()), keys.1),
+                true => (keys.0, Excluded(last.clone())),
+            };
             self.rest = Some(rest).filter(may_hold_a_key);
         }
-        let in_tree = self.overlay.tree.range(part);
-        match self.is_reversed {
-            false => Box::new(merge(writes.into_iter(), in_tree, <[u8]>::cmp)),
-            true => Box::new(merge(writes.into_iter().rev(), in_tree.rev(), |one, other| other.cmp(one))),
-        }
+        self.part = part.into_iter();
     }
 }
 
@@ -62,7 +53,7 @@ impl Iterator for Scan {
                 return Some(entry);
             }
             let keys = self.rest.take()?;
-            self.part = self.next_part(keys);
+            self.read_part(keys);
         }
     }
 }
@@ -76,9 +67,27 @@ pub(crate) fn may_hold_a_key(keys: &KeyRange) -> bool {
     }
 }
 
+/// Ends a part of a scan: after this many entries, or where the tree fails. So the last of many is an entry.
+pub(crate) fn first(
+    entries: impl Iterator<Item = Result<Entry, TreeError>>,
+    at_most: usize,
+) -> Vec<Result<Entry, TreeError>> {
+    let mut part = Vec::new();
+    let mut found = 0;
+    for entry in entries {
+        found += usize::from(entry.is_ok());
+        let is_last = found == at_most || matches!(entry, Err(TreeError::Failed(_)));
+        part.push(entry);
+        if is_last {
+            break;
+        }
+    }
+    part
+}
+
 /// Merges two runs of entries in this order. Where both have a key, the newer one counts; `None` removes the key.
-pub(crate) fn merge(
-    newer: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+pub(crate) fn merge<K: AsRef<[u8]> + Into<Vec<u8>>, V: Into<Vec<u8>>>(
+    newer: impl Iterator<Item = (K, Option<V>)>,
     older: impl Iterator<Item = Result<Entry, TreeError>>,
     order: fn(&[u8], &[u8]) -> Ordering,
 ) -> impl Iterator<Item = Result<Entry, TreeError>> {
@@ -86,7 +95,7 @@ pub(crate) fn merge(
     iter::from_fn(move || {
         loop {
             let order = match (newer.peek(), older.peek()) {
-                (Some((newer, _)), Some(Ok((older, _)))) => order(newer, older),
+                (Some((newer, _)), Some(Ok((older, _)))) => order(newer.as_ref(), older),
                 (Some(_), None) => Ordering::Less,
                 (_, _) => Ordering::Greater,
             };
@@ -97,8 +106,29 @@ pub(crate) fn merge(
                 older.next();
             }
             if let Some((key, Some(value))) = newer.next() {
-                return Some(Ok((key, value)));
+                return Some(Ok((key.into(), value.into())));
             }
         }
+    })
+}
+
+/// Merges two runs of writes in this order. Where both have a key, the newer one counts.
+pub(crate) fn merge_writes<'w, V>(
+    newer: impl Iterator<Item = (&'w [u8], V)>,
+    older: impl Iterator<Item = (&'w [u8], V)>,
+    order: fn(&[u8], &[u8]) -> Ordering,
+) -> impl Iterator<Item = (&'w [u8], V)> {
+    let (mut newer, mut older) = (newer.peekable(), older.peekable());
+    iter::from_fn(move || match (newer.peek(), older.peek()) {
+        (Some((one, _)), Some((other, _))) => match order(one, other) {
+            Ordering::Less => newer.next(),
+            Ordering::Greater => older.next(),
+            Ordering::Equal => {
+                older.next();
+                newer.next()
+            }
+        },
+        (None, _) => older.next(),
+        (_, None) => newer.next(),
     })
 }
