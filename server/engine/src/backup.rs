@@ -90,7 +90,8 @@ impl Copier {
         let to = self.overlay.last();
         self.copy_journal(&between, from, to)?;
         let manifest = Manifest { format: self.overlay.tree.layout.format(), from, to, pieces, records };
-        // With this file the backup is whole: everything else in it is durable, names included.
+        // The names of the others may not come after that of the manifest, with which the backup is whole.
+        disk.sync_directory(directory)?;
         let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
         whole_file::write(disk, &directory.join(MANIFEST), &json)?;
         whole_file::sync_parent(disk, directory)?;
