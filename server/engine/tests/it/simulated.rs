@@ -116,7 +116,7 @@ const FOUND_WITHIN: [(Planted, u64); 13] = [
     (Planted::NameBeforeContent, 3_000),
     (Planted::NameNotSynced, 50),
     (Planted::ChecksumIgnored, 500),
-    (Planted::LastEntryNotSynced, 3_000),
+    (Planted::LastEntryNotSynced, 6_000),
     (Planted::ListedWithoutTree, 200),
     (Planted::RemovedBeforeListed, 4_000),
     (Planted::ListedBeforeBegun, 200),
