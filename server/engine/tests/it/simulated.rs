@@ -118,7 +118,7 @@ const FOUND_WITHIN: [(Planted, u64); 13] = [
     (Planted::ChecksumIgnored, 500),
     (Planted::LastEntryNotSynced, 6_000),
     (Planted::ListedWithoutTree, 200),
-    (Planted::RemovedBeforeListed, 4_000),
+    (Planted::RemovedBeforeListed, 8_000),
     (Planted::ListedBeforeBegun, 200),
     (Planted::RemovedBeforeCompressed, 500),
     (Planted::NumberBeforeBatch, 100),

@@ -27,7 +27,7 @@ pub(super) struct Run<'m> {
     pub(super) counts: Counts,
     pub(super) data: PathBuf,
     journal_file_bytes: u64,
-    /// Decides how much gathers in the overlay.
+    /// Decides how much gathers in the overlay. More than a start applies again.
     reserve_bytes: u64,
     /// No fewer commits may be found: so many were acknowledged, or seen after an opening.
     pub(super) least: u64,
@@ -59,7 +59,7 @@ impl<'m> Run<'m> {
             counts: Counts::default(),
             data: "/data".into(),
             journal_file_bytes: [1 << 10, 1 << 12, 1 << 14, 1 << 16][rng.usize(..4)],
-            reserve_bytes: [1 << 14, 1 << 16, 1 << 20][rng.usize(..3)],
+            reserve_bytes: [1 << 19, 1 << 20][rng.usize(..2)],
             least: 0,
             most: 0,
             backup: None,
