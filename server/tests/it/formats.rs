@@ -13,6 +13,8 @@ const FORMAT_3: &str = "tests/data/format-3.tar.gz";
 const FORMAT_4: &str = "tests/data/format-4.tar.gz";
 /// The same with an idempotency key for the ping.
 const FORMAT_5: &str = "tests/data/format-5.tar.gz";
+/// The same.
+const FORMAT_6: &str = "tests/data/format-6.tar.gz";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_its_data() {
@@ -32,6 +34,11 @@ async fn a_store_of_format_4_opens_with_all_its_data() {
 #[tokio::test]
 async fn a_store_of_format_5_opens_with_all_its_data() {
     assert_deliveries(&open_archive(FORMAT_5).await).await;
+}
+
+#[tokio::test]
+async fn a_store_of_format_6_opens_with_all_its_data() {
+    assert_deliveries(&open_archive(FORMAT_6).await).await;
 }
 
 async fn assert_deliveries(server: &Server) {
