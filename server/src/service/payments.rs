@@ -93,7 +93,8 @@ impl Service {
 
     /// Commits a change of a session that leaves the payment's status and has no event.
     pub(super) async fn commit_without_event(&self, before: &Session, next: Session) -> Result<(), Refused> {
-        let write = PaymentWrite::new(Some(before), next, Vec::new(), None);
+        let json = RawJson::of(&next.payment)?;
+        let write = PaymentWrite::new(Some(before), next, json, Vec::new(), None);
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
@@ -119,7 +120,7 @@ impl Service {
             }
             None => None,
         };
-        let write = PaymentWrite::new(before, session, postings, event);
+        let write = PaymentWrite::new(before, session, body.clone(), postings, event);
         let idempotency = request.map(|request| request.to_record(body.clone(), now));
         Ok(Prepared { change: Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body, payment })
     }

@@ -114,6 +114,8 @@ pub(crate) const MOVED: Follows = |_| None;
 pub(crate) struct PaymentWrite {
     /// The session after the change.
     pub(crate) session: Session,
+    /// Its payment as the API serves it. Stores compare and copy this text.
+    pub(crate) json: RawJson,
     /// The indexes and totals that change with it.
     pub(crate) effects: Effects,
     /// Postings to the ledger. They sum to zero.
@@ -123,14 +125,15 @@ pub(crate) struct PaymentWrite {
 }
 
 impl PaymentWrite {
-    /// The change from the session that was read. `before` is `None` for a new session.
+    /// The change from the session that was read. `before` is `None` for a new session, and `json` is the session's payment.
     pub(crate) fn new(
         before: Option<&Session>,
         session: Session,
+        json: RawJson,
         postings: Vec<Posting>,
         event: Option<EventWrite>,
     ) -> Self {
-        Self { effects: effects(before, &session, &postings), session, postings, event }
+        Self { effects: effects(before, &session, &postings), session, json, postings, event }
     }
 }
 

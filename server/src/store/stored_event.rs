@@ -1,6 +1,6 @@
 //! The events of a payment as its record holds them.
 
-use payments_core::{Envelope, EventId, EventKind, Payment, RawJson, Timestamp};
+use payments_core::{Envelope, EventId, EventKind, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::EventWrite;
@@ -19,26 +19,27 @@ pub(crate) struct StoredEvent {
 
 impl StoredEvent {
     /// The event of a change, in the record of the payment as it is after the change.
-    pub(crate) fn new(write: EventWrite, payment: &Payment) -> Self {
+    pub(crate) fn new(write: EventWrite, payment: &RawJson) -> Self {
         let EventWrite { id, kind, created_at, data } = write;
-        let is_payment = RawJson::of(payment).is_ok_and(|payment| payment == data);
-        Self { id, event: kind, created_at, data: (!is_payment).then_some(data) }
+        Self { id, event: kind, created_at, data: (data != *payment).then_some(data) }
     }
 
     /// Moves the events of a payment's record to the record of the next payment. They keep their data if that differs from
     /// this payment.
-    pub(crate) fn carry_over(events: &mut [Self], payment: &Payment, next: &Payment) -> Result<(), serde_json::Error> {
+    pub(crate) fn carry_over(events: &mut [Self], payment: &RawJson, next: &RawJson) {
         if payment != next {
             for event in events.iter_mut().filter(|event| event.data.is_none()) {
-                event.data = Some(RawJson::of(payment)?);
+                event.data = Some(payment.clone());
             }
         }
-        Ok(())
     }
 
     /// Takes the data of an event out of its payment's record.
-    pub(crate) fn take_data(&mut self, payment: &Payment) -> Result<RawJson, serde_json::Error> {
-        self.data.take().map_or_else(|| RawJson::of(payment), Ok)
+    pub(crate) fn take_data(
+        &mut self,
+        payment: impl FnOnce() -> Result<RawJson, serde_json::Error>,
+    ) -> Result<RawJson, serde_json::Error> {
+        self.data.take().map_or_else(payment, Ok)
     }
 
     /// Gives a delivery the payload that its event holds.

@@ -79,15 +79,20 @@ pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
     };
     let decision = payments_core::create(params, new);
     let session = Session::new(decision.payment, created_at.plus_millis(60 * 1000));
-    let event = event(&session, decision.event);
-    PaymentWrite::new(None, session, decision.postings, event)
+    let (json, event) = (json_of(&session), event(&session, decision.event));
+    PaymentWrite::new(None, session, json, decision.postings, event)
+}
+
+/// The payment of a session as the API serves it.
+fn json_of(session: &Session) -> RawJson {
+    RawJson::of(&session.payment).unwrap()
 }
 
 fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     let Payment { id, updated_at, .. } = &session.payment;
     let mut random = [0; RANDOM_BYTES];
     random.copy_from_slice(&id.as_str().as_bytes()[id.as_str().len() - RANDOM_BYTES..]);
-    let (id, data) = (EventId::new(*updated_at, random), RawJson::of(&session.payment).unwrap());
+    let (id, data) = (EventId::new(*updated_at, random), json_of(session));
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
@@ -110,8 +115,8 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
     if session.payment.raw_status == RawStatus::Processing {
         session.attempt = Some(attempt());
     }
-    let event = event(&session, decision.event);
-    Some(PaymentWrite::new(Some(before), session, decision.postings, event))
+    let (json, event) = (json_of(&session), event(&session, decision.event));
+    Some(PaymentWrite::new(Some(before), session, json, decision.postings, event))
 }
 
 pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
@@ -122,7 +127,8 @@ pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
 pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> PaymentWrite {
     let mut session = before.next();
     change(&mut session);
-    PaymentWrite::new(Some(before), session, Vec::new(), None)
+    let json = json_of(&session);
+    PaymentWrite::new(Some(before), session, json, Vec::new(), None)
 }
 
 /// A person must look at a session; or must no longer.

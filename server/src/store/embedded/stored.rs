@@ -29,6 +29,6 @@ pub(super) fn read_event(
     let missing = || StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"));
     let Stored { session, events, .. } = records.read(&keys::session(payment))?.ok_or_else(missing)?;
     let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
-    let data = event.take_data(&session.payment).map_err(|error| StoreError::corrupt(key, error))?;
+    let data = event.take_data(|| RawJson::of(&session.payment)).map_err(|error| StoreError::corrupt(key, error))?;
     Ok((session, event, data))
 }

@@ -103,14 +103,14 @@ impl View<'_, '_> {
 
     /// Returns whether its event became pending.
     fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, effects, postings, event } = write;
+        let PaymentWrite { session, json, effects, postings, event } = write;
         let id = &session.payment.id;
         let at = keys::session(id);
         let (position, mut events) = match self.read::<Stored>(&at)? {
             None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
             Some(mut stored) if stored.session.version + 1 == session.version => {
-                StoredEvent::carry_over(&mut stored.events, &stored.session.payment, &session.payment)
-                    .map_err(|error| StoreError::corrupt(&at, error))?;
+                let before = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
+                StoredEvent::carry_over(&mut stored.events, &before, &json);
                 (stored.position, stored.events)
             }
             _ => return Err(Conflict::Stale.into()),
@@ -121,7 +121,7 @@ impl View<'_, '_> {
             if is_pending {
                 self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
             }
-            events.push(StoredEvent::new(event, &session.payment));
+            events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {
             self.put(keys::postings(id, session.version), &postings)?;

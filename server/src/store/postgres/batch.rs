@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use payments_core::{DeliveryId, EventId, PaymentId, Posting, Status, Timestamp, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Posting, RawJson, Status, Timestamp, WebhookId};
 use serde::Serialize;
 
 use super::{
@@ -198,14 +198,15 @@ impl Batch {
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, effects, postings, event } = write;
+        let PaymentWrite { session, json, effects, postings, event } = write;
         let id = session.payment.id.clone();
         let stored = self.payments.get(&id);
         check_follows(stored.map(|row| row.session.version), CHANGED(session.version))?;
         let (mut events, mut columns) = stored.map(|row| (row.events.clone(), row.columns.clone())).unwrap_or_default();
         if let Some(stored) = stored {
-            StoredEvent::carry_over(&mut events, &stored.session.payment, &session.payment)
-                .map_err(|error| StoreError::corrupt(id.as_str().as_bytes(), error))?;
+            let before = RawJson::of(&stored.session.payment);
+            let before = before.map_err(|error| StoreError::corrupt(id.as_str().as_bytes(), error))?;
+            StoredEvent::carry_over(&mut events, &before, &json);
         }
         let (scope, is_new) = (names::scope(&effects.scope), stored.is_none());
         columns.apply(&effects);
@@ -215,7 +216,7 @@ impl Batch {
             if is_pending {
                 self.pending.put(event.id.clone(), PendingRow::Added(id.clone(), None));
             }
-            events.push(StoredEvent::new(event, &session.payment));
+            events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {
             self.change.postings.push((id.clone(), session.version, postings));

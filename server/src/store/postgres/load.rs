@@ -301,7 +301,9 @@ fn response(json: &str, payment: Option<&str>, record: Option<&str>) -> Result<R
             let (id, record) = payment.zip(record).ok_or_else(missing)?;
             let (session, events) = payment_body(id, record)?;
             let mut found = events.into_iter().find(|found| found.id == event).ok_or_else(missing)?;
-            let data = found.take_data(&session.payment).map_err(|error| StoreError::corrupt(id.as_bytes(), error))?;
+            let data = found
+                .take_data(|| RawJson::of(&session.payment))
+                .map_err(|error| StoreError::corrupt(id.as_bytes(), error))?;
             (data, Some((session.payment.id, event)))
         }
         (None, None) => return Err(missing().into()),

@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, Status, Timestamp, WebhookId,
+    PaymentId, RawJson, Status, Timestamp, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -78,7 +78,7 @@ pub(super) fn delivery(row: &Row) -> Result<Outgoing> {
         let missing = || StoreError::corrupt(id.as_bytes(), "its event is not there");
         let (session, mut stored) = event_of(event, id, payment.ok_or_else(missing)?)?.ok_or_else(missing)?;
         let corrupt = |error| StoreError::corrupt(id.as_bytes(), error);
-        let data = stored.take_data(&session.payment).map_err(corrupt)?;
+        let data = stored.take_data(|| RawJson::of(&session.payment)).map_err(corrupt)?;
         stored.fill(&mut outgoing, &data).map_err(corrupt)?;
     }
     Ok(outgoing)
@@ -205,7 +205,7 @@ impl PostgresStore {
         let missing = || StoreError::corrupt(id.as_str().as_bytes(), "the event's payment does not have it");
         let (session, mut event) = event_of(id, id.as_str(), body.ok_or_else(missing)?)?.ok_or_else(missing)?;
         let corrupt = |error| StoreError::corrupt(id.as_str().as_bytes(), error);
-        let data = event.take_data(&session.payment).map_err(corrupt)?;
+        let data = event.take_data(|| RawJson::of(&session.payment)).map_err(corrupt)?;
         let pending = PendingEvent::new(&session, id.clone(), event.event, event.created_at, &data).map_err(corrupt)?;
         let pending = PendingEvent { after: after.and_then(|after| after.parse().ok()), ..pending };
         let endpoints = self.endpoint_records(&pending.scope, pending.after.as_ref(), at_most).await?;
