@@ -23,7 +23,7 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
-    reply::json(StatusCode::OK, &request.service().payment(&caller, request.id()).await?)
+    Ok(reply::payment(request.service().payment(&caller, request.id()).await?))
 }
 
 pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
@@ -49,5 +49,5 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
         }
     });
     let page = invalid.or(page)?;
-    reply::json(StatusCode::OK, &request.service().payments(&caller, status.as_ref(), page).await?)
+    Ok(reply::payments(&request.service().payments(&caller, status.as_ref(), page).await?))
 }

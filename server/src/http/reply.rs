@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
-use payments_core::{ErrorBody, Invalid, Message, Refusal};
+use payments_core::{ErrorBody, Invalid, Message, Page, Refusal};
 use serde::Serialize;
 use warp::{
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -13,6 +13,7 @@ use warp::{
 use crate::{
     gateway::{EventFault, GatewayError},
     service::{Answer, Refused},
+    store::PaymentJson,
 };
 
 /// A header whose value is known in advance.
@@ -34,6 +35,22 @@ pub(super) fn response(
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response, Problem> {
     let body = serde_json::to_string(body).map_err(Problem::internal)?;
     Ok(json_text(status, body, None))
+}
+
+/// A payment, copied from the store.
+pub(super) fn payment(payment: PaymentJson) -> Response {
+    json_text(StatusCode::OK, payment.0, None)
+}
+
+/// A page of payments, copied from the store: what a [`Page`] of them serializes to.
+pub(super) fn payments(page: &Page<PaymentJson>) -> Response {
+    json_text(StatusCode::OK, page_text(page), None)
+}
+
+fn page_text(Page { items, total, page, limit }: &Page<PaymentJson>) -> String {
+    let end = format!(r#"],"total":{total},"page":{page},"limit":{limit}}}"#);
+    let items: Vec<_> = items.iter().map(|payment| payment.0.as_str()).collect();
+    [r#"{"items":["#, &items.join(","), &end].concat()
 }
 
 /// A successful response whose JSON is always the same.
@@ -143,5 +160,23 @@ impl From<Refused> for Problem {
             }
         };
         Self::new(status, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::RawJson;
+
+    use super::*;
+
+    #[test]
+    fn a_page_of_payments_is_written_as_it_serializes() {
+        for texts in [&[][..], &[r#"{"id":"pay_1"}"#], &[r#"{"id":"pay_1"}"#, r#"{"id":"pay_2","amount":1.10}"#]] {
+            let items = texts.iter().map(|text| PaymentJson((*text).to_owned())).collect();
+            let copied = Page { items, total: 7, page: 2, limit: 20 };
+            let items: Vec<_> = texts.iter().map(|text| RawJson::new(*text).unwrap()).collect();
+            let serialized = Page { items, total: 7, page: 2, limit: 20 };
+            assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
+        }
     }
 }

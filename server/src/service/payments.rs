@@ -9,7 +9,7 @@ use payments_core::{
 
 use super::{Answer, Caller, IdempotentRequest, Refused, Service};
 use crate::domain::Session;
-use crate::store::{Change, EventWrite, PaymentWrite, Write};
+use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
 impl Service {
     /// Creates a payment and its `payment.created` event.
@@ -45,9 +45,10 @@ impl Service {
         }
     }
 
-    /// Reads a developer's payment.
-    pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<Payment, Refused> {
-        Ok(self.own_session(caller, id).await?.payment)
+    /// Reads a developer's payment as the API serves it.
+    pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson, Refused> {
+        let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
+        self.store.payment_json(&caller.scope, &id).await?.ok_or(NO_PAYMENT)
     }
 
     /// Reads the session of a developer's payment.
@@ -62,7 +63,7 @@ impl Service {
         caller: &Caller,
         status: Option<&Status>,
         page: PageRequest,
-    ) -> Result<Page<Payment>, Refused> {
+    ) -> Result<Page<PaymentJson>, Refused> {
         Ok(self.store.payments(&caller.scope, status, page).await?)
     }
 

@@ -10,12 +10,12 @@ use std::{
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, Page, PageRequest,
-    Payment, PaymentId, Status, Timestamp, WebhookId, WorkspaceId,
+    PaymentId, Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use super::{
     Change, Claim, ClaimEnd, CommitError, Committed, Conflict, Due, EventWrite, Lease, Leases, NewResponse, OutboxHead,
-    PaymentWrite, Prunable, Queue, Store, StoreError, Work, Write,
+    PaymentJson, PaymentWrite, Prunable, Queue, Result, Store, StoreError, Work, Write,
 };
 use crate::domain::{
     ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, PendingEvent, Scope, Session,
@@ -110,6 +110,10 @@ fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
     let shown = request.skipped()..request.skipped() + u64::from(request.limit());
     let items = newest_first.into_iter().zip(0..).filter(|(_, place)| shown.contains(place));
     Page { items: items.map(|(it, _)| it).collect(), total, page: request.page(), limit: request.limit() }
+}
+
+fn json_of(session: &Session) -> PaymentJson {
+    PaymentJson::of(&session.payment).unwrap()
 }
 
 impl Tables {
@@ -221,7 +225,7 @@ impl Tables {
         Ok(put(&mut self.deliveries, it.delivery.id.clone(), it, |it| it.version)?)
     }
 
-    fn redact(&mut self, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+    fn redact(&mut self, before: Timestamp, at_most: usize) -> Result<usize> {
         let redacted = self.redacted.clone();
         let not_passed = self.deliveries.values_mut().filter(|it| redacted.as_ref() < Some(&it.delivery.id));
         let old = not_passed.take_while(|it| it.delivery.created_at < before).take(at_most);
@@ -273,26 +277,26 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         let due = self.tables().due(queue, lease.now);
         self.leases.claim_first(due.into_iter().map(Ok), lease, at_most)
     }
 
-    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         let has_pending = self.tables().outbox_of(endpoint).next().is_some();
         Ok(has_pending.then(|| self.leases.claim(Work::Lane(endpoint.clone()), lease).ok()).flatten())
     }
 
-    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         Ok(self.leases.renew(claim, lease))
     }
 
-    async fn release(&self, claims: &[Claim]) -> Result<(), StoreError> {
+    async fn release(&self, claims: &[Claim]) -> Result<()> {
         claims.iter().for_each(|claim| self.leases.release(claim));
         Ok(())
     }
 
-    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize, StoreError> {
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
         self.change(|tables| match what {
             Prunable::StoredResponses => Ok(prune(&mut tables.responses, before, at_most, |it| it.created_at)),
             Prunable::KeyClaims => Ok(prune(&mut tables.key_claims, before, at_most, |it| it.until)),
@@ -300,50 +304,53 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
         Ok(self.tables().api_keys.values().find(|(of, _)| of == hash).map(|(_, it)| it.clone()))
     }
-    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         Ok(self.tables().api_keys.values().cloned().collect())
     }
-    async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         Ok(self.tables().workspaces.get(id).cloned())
     }
-    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         Ok(self.tables().workspaces.values().find(|it| it.developer_id == *developer).cloned())
     }
-    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals, StoreError> {
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
         let tables = self.tables();
         let balance = tables.balances.get(&(scope.clone(), currency, LedgerAccount::Merchant));
         let (volume_minor, payments) = tables.volumes.get(&(scope.clone(), currency)).copied().unwrap_or_default();
         Ok(Totals { balance_minor: balance.copied().unwrap_or_default(), volume_minor, payments })
     }
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         Ok(self.tables().apps.get(&(developer.clone(), id.clone())).cloned())
     }
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
         Ok(self.tables().apps.values().filter(|it| it.app.developer_id == *developer).cloned().collect())
     }
-    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
         Ok(self.tables().responses.get(key).cloned())
     }
-    async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
         Ok(self.tables().sessions.get(id).cloned())
     }
-    async fn manual_settlements(&self) -> Result<Vec<Session>, StoreError> {
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+        Ok(self.tables().sessions.get(id).filter(|session| session.scope() == *scope).map(json_of))
+    }
+    async fn manual_settlements(&self) -> Result<Vec<Session>> {
         Ok(self.sessions_in(|tables| &tables.manual_settlement))
     }
-    async fn manual_reviews(&self) -> Result<Vec<Session>, StoreError> {
+    async fn manual_reviews(&self) -> Result<Vec<Session>> {
         Ok(self.sessions_in(|tables| &tables.manual_review))
     }
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>, StoreError> {
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
         let tables = self.tables();
         Ok(tables.payments.iter().map(|(of, id)| (of.environment, tables.statuses[id].clone(), 1)).collect())
     }
-    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         Ok(self.tables().outbox.iter().filter_map(|(_, id)| id.created_at()).min())
     }
-    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>, StoreError> {
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         Ok(self.tables().gateway_tokens.get(name).cloned())
     }
     async fn payments(
@@ -351,28 +358,19 @@ impl Store for MemoryStore {
         scope: &Scope,
         status: Option<&Status>,
         request: PageRequest,
-    ) -> Result<Page<Payment>, StoreError> {
+    ) -> Result<Page<PaymentJson>> {
         let tables = self.tables();
         let listed = tables.payments.iter().rev().filter(|(of, _)| of == scope).map(|(_, id)| id);
         let listed = listed.filter(|id| status.is_none_or(|status| tables.statuses[*id] == *status));
-        Ok(page(listed.map(|id| tables.sessions[id].payment.clone()).collect(), request))
+        Ok(page(listed.map(|id| json_of(&tables.sessions[id])).collect(), request))
     }
-    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
         Ok(self.tables().endpoints.get(id).cloned())
     }
-    async fn endpoints(
-        &self,
-        scope: &Scope,
-        after: Option<&WebhookId>,
-        at_most: usize,
-    ) -> Result<Vec<Endpoint>, StoreError> {
+    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
         Ok(self.tables().endpoints(scope, after).take(at_most).collect())
     }
-    async fn pending_event(
-        &self,
-        id: &EventId,
-        at_most: usize,
-    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>, StoreError> {
+    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
         let tables = self.tables();
         let Some(event) = tables.pending_events.get(id).cloned() else { return Ok(None) };
         let endpoints = tables.endpoints(&event.scope, event.after.as_ref()).take(at_most).collect();
@@ -383,18 +381,18 @@ impl Store for MemoryStore {
         scope: &Scope,
         endpoint: Option<&WebhookId>,
         request: PageRequest,
-    ) -> Result<Page<Delivery>, StoreError> {
+    ) -> Result<Page<Delivery>> {
         let tables = self.tables();
         let listed = tables.delivery_log.iter().rev().map(|id| &tables.deliveries[id]);
         let is_asked_for = |it: &Outgoing| endpoint.is_none_or(|endpoint| it.delivery.webhook_id == *endpoint);
         let listed = listed.filter(|it| it.scope() == *scope && is_asked_for(it));
         Ok(page(listed.map(|it| it.delivery.clone()).collect(), request))
     }
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead, StoreError> {
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
         let ids: Vec<_> = self.tables().outbox_of(endpoint).take(at_most).cloned().collect();
         Ok(OutboxHead { is_all: ids.len() < at_most, ids })
     }
-    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>, StoreError> {
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
         Ok(self.tables().deliveries.get(id).cloned())
     }
 }

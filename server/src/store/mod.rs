@@ -75,6 +75,7 @@ mod leases;
 #[cfg(test)]
 pub(crate) mod memory;
 mod migration;
+mod payment_json;
 pub(crate) mod postgres;
 mod record;
 mod request_counts;
@@ -84,8 +85,8 @@ mod stored_event;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
+    Timestamp, WebhookId,
 };
 
 use crate::domain::{
@@ -101,6 +102,7 @@ pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use migration::{Contents, Migration, Unfinished};
+pub(crate) use payment_json::PaymentJson;
 pub(crate) use record::{
     PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord, Taking,
 };
@@ -166,8 +168,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
     /// A gateway's stored token.
     async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>>;
-    /// A page of a developer's payments, newest first, of one public status or of all.
-    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>>;
+    /// A payment of a scope, as the API serves it.
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>>;
+    /// A page of a scope's payments, newest first, of one public status or of all.
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>>;
 
     /// A webhook endpoint, in any scope.
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>>;

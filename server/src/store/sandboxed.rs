@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
+    Timestamp, WebhookId,
 };
 
 use super::{
-    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, RequestCounts, Result, Store,
-    Write, disposable::Disposable,
+    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, PaymentJson, Prunable, Queue, RequestCounts,
+    Result, Store, Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
@@ -120,7 +120,7 @@ impl Store for Sandboxed {
     async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
         self.of(&key.scope).stored_response(key).await
     }
-    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>> {
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
         self.of(scope).payments(scope, status, page).await
     }
     async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
@@ -134,6 +134,9 @@ impl Store for Sandboxed {
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
         of_either!(self.session(id))
+    }
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+        of_either!(self.payment_json(scope, id))
     }
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
         of_either!(self.endpoint(id))

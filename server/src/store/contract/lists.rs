@@ -2,10 +2,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use payments_core::{Cause, PaymentId, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Status};
 
 use super::samples::*;
-use crate::store::{OutboxHead, Queue, Store, Write};
+use crate::{
+    domain::Scope,
+    store::{OutboxHead, Queue, Store, Write},
+};
 
 async fn ids_from_all_pages(store: &Arc<dyn Store>, limit: u32) -> Vec<PaymentId> {
     let (mut ids, mut page) = (Vec::new(), 1);
@@ -77,7 +80,7 @@ pub(super) async fn whoever_pages_through_a_list_misses_none_that_was_there_at_t
 
 pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store: Arc<dyn Store>) {
     let of = async |status| {
-        let page = store.payments(&scope(), Some(&status), page_of(1, 9)).await.unwrap();
+        let page = payment_page(&store, Some(&status), page_of(1, 9)).await;
         assert_eq!(page.total, page.items.len() as u64);
         assert!(page.items.iter().all(|payment| payment.status == status));
         page.items.into_iter().map(|payment| payment.id).collect::<Vec<_>>()
@@ -94,8 +97,31 @@ pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store
     assert_eq!(of(Status::Pending).await, [&ids[2], &ids[0]].map(Clone::clone));
     assert_eq!(of(Status::Completed).await, [&ids[3], &ids[1]].map(Clone::clone), "in the order of all payments");
     assert_eq!(of(Status::Failed).await, []);
-    let second = store.payments(&scope(), Some(&Status::Completed), page_of(2, 1)).await.unwrap();
+    let second = payment_page(&store, Some(&Status::Completed), page_of(2, 1)).await;
     assert_eq!((second.total, &second.items[0].id), (2, &ids[1]));
+}
+
+pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone(store: Arc<dyn Store>) {
+    let first = new_payment(1, at(0));
+    let (id, scope) = (first.session.payment.id.clone(), scope());
+    let others = [
+        Scope { developer_id: "dev_2".parse().unwrap(), ..scope.clone() },
+        Scope { environment: Environment::Test, ..scope.clone() },
+    ];
+    assert!(store.payment_json(&scope, &id).await.unwrap().is_none());
+    let reviewed = reviewed(&first.session, true);
+    let paid = paid(&reviewed.session, at(1));
+    for write in [first, reviewed, paid] {
+        let expected = serde_json::to_string(&write.session.payment).unwrap();
+        commit(&store, vec![payment(write)]).await.unwrap();
+        assert_eq!(store.payment_json(&scope, &id).await.unwrap().unwrap().0, expected);
+        let page = store.payments(&scope, None, page_of(1, 9)).await.unwrap();
+        assert_eq!(page.items.into_iter().map(|json| json.0).collect::<Vec<_>>(), [expected]);
+        for other in &others {
+            assert!(store.payment_json(other, &id).await.unwrap().is_none());
+            assert_eq!(store.payments(other, None, page_of(1, 9)).await.unwrap().items.len(), 0);
+        }
+    }
 }
 
 pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<dyn Store>) {

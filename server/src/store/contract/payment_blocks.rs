@@ -17,7 +17,7 @@ use crate::store::{
 const BLOCK: i64 = 7;
 
 async fn ids(store: &PostgresStore, status: Option<&Status>, page: PageRequest, is_far: bool) -> (Vec<PaymentId>, u64) {
-    let page = store.payment_page_by(&scope(), status, page, is_far).await.unwrap();
+    let page = parsed(store.payment_page_by(&scope(), status, page, is_far).await.unwrap());
     (page.items.into_iter().map(|payment| payment.id).collect(), page.total)
 }
 

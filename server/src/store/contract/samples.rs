@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::{
     Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, NewPayment, Page,
-    PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Timestamp, WebhookId, WorkspaceId,
+    PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use crate::{
@@ -13,7 +13,8 @@ use crate::{
         Session, Workspace,
     },
     store::{
-        Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentWrite, ServerId, Store, Write,
+        Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, ServerId,
+        Store, Write,
     },
 };
 
@@ -222,8 +223,19 @@ pub(super) fn page_of(page: u32, limit: u32) -> PageRequest {
     PageRequest::from_query(Some(&page.to_string()), Some(&limit.to_string())).unwrap()
 }
 
+/// A page of payments, of one public status or of all.
+pub(super) async fn payment_page(store: &Arc<dyn Store>, status: Option<&Status>, page: PageRequest) -> Page<Payment> {
+    parsed(store.payments(&scope(), status, page).await.unwrap())
+}
+
+pub(super) fn parsed(page: Page<PaymentJson>) -> Page<Payment> {
+    let Page { items, total, page, limit } = page;
+    let items = items.iter().map(|json| serde_json::from_str(&json.0).unwrap()).collect();
+    Page { items, total, page, limit }
+}
+
 /// The ids of a page of payments of every status.
 pub(super) async fn payments(store: &Arc<dyn Store>, page: u32, limit: u32) -> Page<PaymentId> {
-    let Page { items, total, page, limit } = store.payments(&scope(), None, page_of(page, limit)).await.unwrap();
+    let Page { items, total, page, limit } = payment_page(store, None, page_of(page, limit)).await;
     Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit }
 }

@@ -240,12 +240,12 @@ impl Side {
     async fn read(&self) -> serde_json::Value {
         let store = &self.store;
         let mut read = Vec::new();
-        read.push(unordered(&store.payments(&scope(), None, page_of(1, 99)).await.unwrap()));
+        read.push(unordered(&payment_page(store, None, page_of(1, 99)).await));
         read.push(unordered(&store.deliveries(&scope(), None, page_of(1, 99)).await.unwrap()));
         for status in STATUSES {
             let by_status = store.payments_by_status().await.unwrap().into_iter().filter(|row| row.1 == status);
             read.push(json!(by_status.map(|row| row.2).sum::<u64>()));
-            read.push(unordered(&store.payments(&scope(), Some(&status), page_of(1, 99)).await.unwrap()));
+            read.push(unordered(&payment_page(store, Some(&status), page_of(1, 99)).await));
         }
         for session in self.sessions.iter().filter_map(|versions| versions.last()) {
             read.push(json!(store.session(&session.payment.id).await.unwrap()));

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use journaled_tree::Read;
-use payments_core::{Page, PageRequest};
+use payments_core::{Page, PageRequest, PaymentId};
 
 use super::{
     EmbeddedStore,
@@ -12,7 +12,10 @@ use super::{
     packed,
     stored::Stored,
 };
-use crate::{domain::Session, store::StoreError};
+use crate::{
+    domain::{Scope, Session},
+    store::{PaymentJson, StoreError},
+};
 
 impl EmbeddedStore {
     /// A page of a list, newest first: of all entries, or of those in a status bitmap. `item` reads what an entry names.
@@ -65,6 +68,14 @@ impl EmbeddedStore {
             }
         }
         Ok(positions)
+    }
+
+    /// A payment of a scope, as the API serves it.
+    pub(super) fn json_of(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {
+        let key = keys::session(id);
+        let stored = self.get::<Stored>(&key)?.filter(|stored| stored.session.scope() == *scope);
+        let json = stored.map(|stored| PaymentJson::of(&stored.session.payment)).transpose();
+        json.map_err(|error| StoreError::corrupt(&key, error))
     }
 
     /// The payments that an index names.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use journaled_tree::Read;
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    Payment, PaymentId, Status, Timestamp, WebhookId,
+    PaymentId, Status, Timestamp, WebhookId,
 };
 
 use super::{
@@ -24,8 +24,8 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Backups, Change, Claim, CommitError, Committed, Conflict, Lease, OutboxHead, Prunable, Queue, Store,
-        StoreError, Work, Write,
+        Backups, Change, Claim, CommitError, Committed, Conflict, Lease, OutboxHead, PaymentJson, Prunable, Queue,
+        Store, StoreError, Work, Write,
     },
 };
 
@@ -137,6 +137,10 @@ impl Store for EmbeddedStore {
         Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session))
     }
 
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {
+        self.json_of(scope, id)
+    }
+
     async fn manual_settlements(&self) -> Result<Vec<Session>, StoreError> {
         read_many(|| self.sessions_under(keys::MANUAL_SETTLEMENTS))
     }
@@ -172,9 +176,9 @@ impl Store for EmbeddedStore {
         scope: &Scope,
         status: Option<&Status>,
         page: PageRequest,
-    ) -> Result<Page<Payment>, StoreError> {
+    ) -> Result<Page<PaymentJson>, StoreError> {
         let bitmap = status.map(|status| StatusBitmap::of(scope, status));
-        let read = |id: &PaymentId| Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session.payment));
+        let read = |id: &PaymentId| self.json_of(scope, id);
         self.page(&List::payments(scope), bitmap.as_ref(), page, read)
     }
 

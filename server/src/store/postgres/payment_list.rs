@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::Scope,
-    store::{Result, StoreError},
+    store::{PaymentJson, Result, StoreError},
 };
 
 /// A page of payments, of all or of those that a condition selects, and how many there are: the entries of the list from `$place`
@@ -72,13 +72,18 @@ const NEAR_BY_STATUS: &str = near_page!(" AND status = $6");
 const FAR: &str = far_page!("");
 const FAR_BY_STATUS: &str = far_page!(" AND status = $6");
 
+/// A payment as the API serves it.
+pub(super) fn json_of(payment: &Payment) -> Result<PaymentJson> {
+    PaymentJson::of(payment).map_err(|error| StoreError::corrupt(payment.id.as_str().as_bytes(), error))
+}
+
 impl PostgresStore {
     pub(super) async fn payment_page(
         &self,
         scope: &Scope,
         status: Option<&Status>,
         page: PageRequest,
-    ) -> Result<Page<Payment>> {
+    ) -> Result<Page<PaymentJson>> {
         let is_far = places(page).0 > 2 * BLOCK;
         self.payment_page_by(scope, status, page, is_far).await
     }
@@ -90,7 +95,7 @@ impl PostgresStore {
         status: Option<&Status>,
         page: PageRequest,
         is_far: bool,
-    ) -> Result<Page<Payment>> {
+    ) -> Result<Page<PaymentJson>> {
         let (developer, environment) = names::scope(scope);
         let (skipped, limit) = places(page);
         let name = status.map_or_else(|| names::PAYMENTS.to_owned(), names::status);
@@ -104,7 +109,7 @@ impl PostgresStore {
         };
         let row = row.ok_or_else(|| StoreError::unavailable("the database returned no row"))?;
         let (total, bodies): (i64, Vec<&str>) = (field(&row, 0)?, field(&row, 1)?);
-        let items = bodies.into_iter().map(|body| Ok(payment_body("payment", body)?.0.payment));
+        let items = bodies.into_iter().map(|body| json_of(&payment_body("payment", body)?.0.payment));
         let (page, limit) = (page.page(), page.limit());
         Ok(Page { items: items.collect::<Result<_>>()?, total: u64::try_from(total).unwrap_or_default(), page, limit })
     }

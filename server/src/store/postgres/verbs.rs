@@ -4,20 +4,20 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, Payment, PaymentId,
-    Status, Timestamp, WebhookId,
+    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
+    Timestamp, WebhookId,
 };
 use tokio::sync::oneshot;
 
-use super::{PostgresStore, names, names::Kind, writer::Job};
+use super::{PostgresStore, names, names::Kind, payment_list::json_of, writer::Job};
 use crate::{
     domain::{
         ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
         StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, Lease, OutboxHead, Prunable, Queue, RequestCounts, Result, Store,
-        StoreError, Write,
+        Change, Claim, CommitError, Committed, Lease, OutboxHead, PaymentJson, Prunable, Queue, RequestCounts, Result,
+        Store, StoreError, Write,
     },
 };
 
@@ -108,6 +108,11 @@ impl Store for PostgresStore {
         self.session_of(id).await
     }
 
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+        let session = self.session_of(id).await?.filter(|session| session.scope() == *scope);
+        session.map(|session| json_of(&session.payment)).transpose()
+    }
+
     async fn manual_settlements(&self) -> Result<Vec<Session>> {
         self.sessions_to_settle().await
     }
@@ -128,7 +133,7 @@ impl Store for PostgresStore {
         self.token_record(name).await
     }
 
-    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<Payment>> {
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
         self.payment_page(scope, status, page).await
     }
 
