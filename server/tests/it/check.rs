@@ -60,7 +60,7 @@ struct Records;
 
 impl Layout for Records {
     fn format(&self) -> u32 {
-        6
+        7
     }
 
     fn compresses(&self, key: &[u8]) -> bool {
@@ -132,6 +132,9 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
         ("payment/", removed(), "marks/", "where no payment of that status is"),
         ("payment/", removed(), "responses/", "tells of an effect that is not there"),
         ("payment/", replaced("\"netAmount\":95.47", "\"netAmount\":95.48"), "payment/", "amount is not fee + net"),
+        ("payment/", replaced("/test\u{1e}", "/live\u{1e}"), "payment/", "names another scope than its payment"),
+        ("payment/", replaced("\"net_amount\":95.47", "\"net_amount\":95.48"), "payment/", "written otherwise"),
+        ("payment/", replaced("\"currency\":", " \"currency\":"), "payment/", "written otherwise"),
         ("payment/", replaced("\"status\":\"", "\"status\":\"x"), "payment/", "public status"),
         ("payment/", replaced("\"rawStatus\":\"", "\"rawStatus\":\"x"), "payment/", "is in an unknown state"),
         ("payment/", replaced("payment.created", "payment.refunded"), "payment/", "has 0 events payment.created"),

@@ -66,9 +66,11 @@ pub(super) const CLAIM_LOST: &str = "the claim on the idempotency key was taken 
 
 /// A payment that is created at a time, with its event.
 pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
-    let body = serde_json::json!({"amount": 100, "currency": "BDT", "success_url": "https://a.example/",
-        "cancel_url": "https://a.example/"});
-    let params = CreatePayment::from_json(body.to_string().as_bytes(), Environment::Live).unwrap();
+    // Metadata stays as it was written, with its line breaks.
+    let body = r#"{"amount": 100, "currency": "BDT", "success_url": "https://a.example/",
+        "cancel_url": "https://a.example/", "metadata": {"order":
+            1.10}}"#;
+    let params = CreatePayment::from_json(body.as_bytes(), Environment::Live).unwrap();
     let new = NewPayment {
         id: PaymentId::new(created_at, [nth; RANDOM_BYTES]),
         developer_id: scope().developer_id,

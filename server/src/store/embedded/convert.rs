@@ -8,11 +8,12 @@
 //! | 4 | fewer and smaller records: a payment holds its events, a list record many entries, a status is a bitmap |
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
+//! | 7 | payments as the API serves them |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
 
-use journaled_tree::Read;
+use journaled_tree::{Read, TreeError};
 use payments_core::{EventId, EventKind, RawJson, Timestamp};
 use serde::Deserialize;
 
@@ -21,10 +22,13 @@ use super::{
     keys,
     layout::FORMAT,
     responses::ResponseRecord,
-    stored::Stored,
+    stored::{Parts, Stored},
     view::View,
 };
-use crate::store::{StoreError, StoredEvent, stored_event::payment_of};
+use crate::{
+    domain::Session,
+    store::{StoreError, StoredEvent, stored_event::payment_of},
+};
 
 /// How many old records a step converts.
 const AT_A_TIME: usize = 1000;
@@ -47,8 +51,15 @@ const OLD: [(&[u8], Convert); 6] = [
     (b"kept/", |_, _, _| Ok(())),
 ];
 
+/// How many payments a step converts. With metadata, each may be of 100 KB.
+const PAYMENTS_AT_A_TIME: usize = 200;
+
 /// Takes the next step. Returns whether the store now has the present format.
 pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
+    // First: the steps after it write payments of the present format.
+    if has_old_payments(&mut view)? {
+        return Ok(false);
+    }
     for (prefix, convert) in OLD {
         let old = view.prefix(prefix).take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
         for (key, value) in &old {
@@ -59,7 +70,34 @@ pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
             return Ok(false);
         }
     }
+    view.remove(keys::CONVERTED_UP_TO.to_vec());
     view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
+    Ok(true)
+}
+
+/// A payment before format 7.
+#[derive(Deserialize)]
+struct OldStored {
+    place: u64,
+    session: Session,
+    /// Missing before format 4.
+    #[serde(default)]
+    events: Vec<StoredEvent>,
+}
+
+/// Converts the next payments. Returns whether there were some. Leaves a damaged record to `check`.
+fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
+    let up_to = view.bytes(keys::CONVERTED_UP_TO)?;
+    let old = view.prefix_after(keys::SESSIONS, &up_to);
+    let readable = old.filter(|entry| !matches!(entry, Err(TreeError::Damaged { .. })));
+    let old = readable.take(PAYMENTS_AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+    let Some((last, _)) = old.last() else { return Ok(false) };
+    view.set(keys::CONVERTED_UP_TO.to_vec(), last.clone());
+    for (key, json) in old {
+        let Ok(OldStored { place: position, session, events }) = parse(&key, &json) else { continue };
+        let json = RawJson::of(&session.payment).map_err(|error| StoreError::corrupt(&key, error))?;
+        view.put_payment(key, Stored { position, session, events }, &json)?;
+    }
     Ok(true)
 }
 
@@ -79,14 +117,15 @@ fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreEr
         return Ok(());
     };
     let at = keys::session(&payment);
-    let Some(mut stored) = view.read::<Stored>(&at)? else {
+    let Some(record) = view.get(&at)? else {
         // `check` reports an event without a payment.
         tracing::warn!(event = %id, "an event about a payment that is not there is dropped");
         return Ok(());
     };
-    let payment = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
+    let parts = Parts::of(&at, &record)?;
+    let (mut stored, payment) = (Stored::of(&parts)?, parts.json()?);
     stored.events.push(StoredEvent { id, event, created_at, data: (data != payment).then_some(data) });
-    view.put(at, &stored)
+    view.put_payment(at, stored, &payment)
 }
 
 /// Packs list entries, and turns lists by status into bitmaps.

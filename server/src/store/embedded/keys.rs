@@ -54,6 +54,9 @@ keys! {
 /// The last delivery that pruning redacted or passed over. No earlier one is left to redact.
 pub(super) const REDACTED_UP_TO: &[u8] = b"meta/bodies-forgotten";
 
+/// While a store is converted: the last payment's record that is of the present format.
+pub(super) const CONVERTED_UP_TO: &[u8] = b"meta/converted";
+
 /// The last migration into this store.
 pub(super) const MIGRATION: &[u8] = b"meta/migration";
 

@@ -38,7 +38,10 @@ impl Snapshot for EmbeddedStore {
     }
 
     fn each_session(&self) -> Each<'_, Session> {
-        Box::new(self.each::<Stored>(keys::SESSIONS).map(|stored| Ok(stored?.session)))
+        Box::new(self.database.prefix(keys::SESSIONS).map(|entry| {
+            let (key, record) = entry?;
+            Ok(Stored::parse(&key, &record)?.session)
+        }))
     }
 
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)> {

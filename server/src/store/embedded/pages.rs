@@ -10,7 +10,7 @@ use super::{
     codec::Records,
     keys::{self, List, StatusBitmap},
     packed,
-    stored::Stored,
+    stored::{Parts, Stored},
 };
 use crate::{
     domain::{Scope, Session},
@@ -73,9 +73,9 @@ impl EmbeddedStore {
     /// A payment of a scope, as the API serves it.
     pub(super) fn json_of(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {
         let key = keys::session(id);
-        let stored = self.get::<Stored>(&key)?.filter(|stored| stored.session.scope() == *scope);
-        let json = stored.map(|stored| PaymentJson::of(&stored.session.payment)).transpose();
-        json.map_err(|error| StoreError::corrupt(&key, error))
+        let Some(record) = self.database.get(&key)? else { return Ok(None) };
+        let parts = Parts::of(&key, &record)?;
+        Ok(parts.is_of(scope).then(|| PaymentJson(parts.payment.to_owned())))
     }
 
     /// The payments that an index names.
@@ -83,7 +83,7 @@ impl EmbeddedStore {
         let mut found = Vec::new();
         for entry in self.database.prefix(prefix) {
             let id = keys::id_after(prefix, &entry?.0);
-            let stored = id.map(|id| self.get::<Stored>(&keys::session(&id))).transpose()?.flatten();
+            let stored = id.map(|id| Stored::read(&self.database, &id)).transpose()?.flatten();
             found.extend(stored.map(|stored| stored.session));
         }
         Ok(found)

@@ -54,7 +54,7 @@ impl EmbeddedStore {
             }
             RecordKind::Endpoint => Record::Endpoint(codec::parse(key, value)?),
             RecordKind::Payment => {
-                let Stored { session, events, .. } = codec::parse(key, value)?;
+                let Stored { session, events, .. } = Stored::parse(key, value)?;
                 let postings = self.postings_of(&keys::postings_of(&session.payment.id))?;
                 Record::Payment(Box::new(PaymentRecord { session, events, postings }))
             }

@@ -134,7 +134,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>, StoreError> {
-        Ok(self.get::<Stored>(&keys::session(id))?.map(|stored| stored.session))
+        Ok(Stored::read(&self.database, id)?.map(|stored| stored.session))
     }
 
     async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {

@@ -1,22 +1,116 @@
-//! The record of a payment.
+//! The record of a payment: its scope, the payment byte for byte as the API serves it, and everything else as JSON. A get
+//! finds its answer without parsing any JSON.
+//!
+//! The parts are separated by the ASCII character for that. JSON cannot contain it, as [RFC 7464] makes use of; it can
+//! contain line breaks, and metadata does.
+//!
+//! [RFC 7464]: https://www.rfc-editor.org/rfc/rfc7464
 
-use payments_core::{EventId, PaymentId, RawJson};
-use serde::{Deserialize, Serialize};
+use payments_core::{EventId, Payment, PaymentId, RawJson, Timestamp};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, keys};
 use crate::{
-    domain::Session,
+    domain::{GatewayAttempt, ManualReview, ManualSettlement, PendingRefund, Scope, Session},
     store::{StoreError, StoredEvent},
 };
 
-/// A payment's session, its position in its developer's list of payments, and its events.
+const SEPARATOR: char = '\u{1e}';
+
+/// The parts of a payment's record.
+pub(super) struct Parts<'r> {
+    key: &'r [u8],
+    scope: &'r str,
+    /// The payment as the API serves it.
+    pub(super) payment: &'r str,
+    rest: &'r str,
+}
+
+/// The third part.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct Rest {
+    /// The payment's position in its developer's list of payments.
     #[serde(rename = "place")]
     pub(super) position: u64,
-    pub(super) session: Session,
-    #[serde(default)]
+    pub(super) version: u64,
+    expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt: Option<GatewayAttempt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pending_refund: Option<PendingRefund>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settlement: Option<ManualSettlement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    review: Option<ManualReview>,
     pub(super) events: Vec<StoredEvent>,
+}
+
+impl<'r> Parts<'r> {
+    pub(super) fn of(key: &'r [u8], record: &'r [u8]) -> Result<Self, StoreError> {
+        let text = str::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?;
+        let mut parts = text.splitn(3, SEPARATOR);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(scope), Some(payment), Some(rest)) => Ok(Self { key, scope, payment, rest }),
+            _ => Err(StoreError::corrupt(key, "it does not have three parts")),
+        }
+    }
+
+    pub(super) fn is_of(&self, scope: &Scope) -> bool {
+        self.scope.split_once('/') == Some((scope.developer_id.as_str(), scope.environment.as_str()))
+    }
+
+    pub(super) fn json(&self) -> Result<RawJson, StoreError> {
+        RawJson::new(self.payment).map_err(|error| StoreError::corrupt(self.key, error))
+    }
+
+    pub(super) fn rest(&self) -> Result<Rest, StoreError> {
+        self.parse(self.rest)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, part: &str) -> Result<T, StoreError> {
+        serde_json::from_str(part).map_err(|error| StoreError::corrupt(self.key, error))
+    }
+}
+
+/// A payment's session, its position in its developer's list of payments, and its events.
+pub(super) struct Stored {
+    pub(super) position: u64,
+    pub(super) session: Session,
+    pub(super) events: Vec<StoredEvent>,
+}
+
+impl Stored {
+    pub(super) fn of(parts: &Parts<'_>) -> Result<Self, StoreError> {
+        let payment: Payment = parts.parse(parts.payment)?;
+        let Rest { position, version, expires_at, attempt, check_at, pending_refund, settlement, review, events } =
+            parts.rest()?;
+        let session = Session { version, expires_at, payment, attempt, check_at, pending_refund, settlement, review };
+        Ok(Self { position, session, events })
+    }
+
+    pub(super) fn parse(key: &[u8], record: &[u8]) -> Result<Self, StoreError> {
+        Self::of(&Parts::of(key, record)?)
+    }
+
+    pub(super) fn read(records: &impl Records, payment: &PaymentId) -> Result<Option<Self>, StoreError> {
+        let key = keys::session(payment);
+        records.get(&key)?.map(|record| Self::parse(&key, &record)).transpose()
+    }
+
+    /// The record. `json` is the session's payment.
+    pub(super) fn into_record(self, json: &RawJson) -> Result<Vec<u8>, serde_json::Error> {
+        let Self { position, session, events } = self;
+        let scope = session.scope();
+        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlement, review } =
+            session;
+        let rest =
+            Rest { position, version, expires_at, attempt, check_at, pending_refund, settlement, review, events };
+        let mut record = format!("{scope}{SEPARATOR}{}{SEPARATOR}", json.as_str()).into_bytes();
+        serde_json::to_writer(&mut record, &rest)?;
+        Ok(record)
+    }
 }
 
 /// Reads an event that the record `key` names: the session of its payment, the event and its data.
@@ -27,8 +121,11 @@ pub(super) fn read_event(
     id: &EventId,
 ) -> Result<(Session, StoredEvent, RawJson), StoreError> {
     let missing = || StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"));
-    let Stored { session, events, .. } = records.read(&keys::session(payment))?.ok_or_else(missing)?;
+    let at = keys::session(payment);
+    let record = records.get(&at)?.ok_or_else(missing)?;
+    let parts = Parts::of(&at, &record)?;
+    let Stored { session, events, .. } = Stored::of(&parts)?;
     let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
-    let data = event.take_data(|| RawJson::of(&session.payment)).map_err(|error| StoreError::corrupt(key, error))?;
+    let data = event.data.take().map_or_else(|| parts.json(), Ok)?;
     Ok((session, event, data))
 }

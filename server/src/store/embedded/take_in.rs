@@ -1,5 +1,7 @@
 //! Takes in the records that a migration moves here.
 
+use payments_core::RawJson;
+
 use super::{
     codec::Records,
     keys::{self, List},
@@ -8,7 +10,9 @@ use super::{
     stored::Stored,
     view::View,
 };
-use crate::store::{CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, Taking};
+use crate::store::{
+    CommitError, Conflict, MOVED, PaymentRecord, PendingEventRecord, Record, ResponseRecord, StoreError, Taking,
+};
 
 impl View<'_, '_> {
     /// Writes a record of another store.
@@ -29,13 +33,16 @@ impl View<'_, '_> {
         let PaymentRecord { session, events, postings } = record;
         let id = &session.payment.id;
         let at = keys::session(id);
-        self.check_follows(&at, None)?;
+        if !self.bytes(&at)?.is_empty() {
+            return Err(Conflict::Stale.into());
+        }
         for (version, postings) in &postings {
             self.put(keys::postings(id, *version), postings)?;
         }
         let position = self.append(&List::payments(&effects.scope), id.as_str())?;
         self.apply_effects(id, position, &effects)?;
-        Ok(self.put(at, &Stored { position, session, events })?)
+        let json = RawJson::of(&session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
+        Ok(self.put_payment(at, Stored { position, session, events }, &json)?)
     }
 
     fn take_in_response(&mut self, ResponseRecord { key, response, event }: ResponseRecord) -> Result<(), CommitError> {

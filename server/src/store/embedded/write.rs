@@ -9,11 +9,11 @@ use super::{
     deliveries,
     keys::{self, List},
     pending::PendingRecord,
-    stored::Stored,
+    stored::{Parts, Rest, Stored},
     view::View,
 };
 use crate::{
-    domain::Outgoing,
+    domain::{Outgoing, Session},
     store::{CHANGED, Change, CommitError, Committed, Conflict, Follows, PaymentWrite, StoreError, StoredEvent, Write},
 };
 
@@ -106,14 +106,9 @@ impl View<'_, '_> {
         let PaymentWrite { session, json, effects, postings, event } = write;
         let id = &session.payment.id;
         let at = keys::session(id);
-        let (position, mut events) = match self.read::<Stored>(&at)? {
-            None if session.version == 0 => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
-            Some(mut stored) if stored.session.version + 1 == session.version => {
-                let before = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&at, error))?;
-                StoredEvent::carry_over(&mut stored.events, &before, &json);
-                (stored.position, stored.events)
-            }
-            _ => return Err(Conflict::Stale.into()),
+        let (position, mut events) = match self.follow(&at, &session, &json)? {
+            Some(stored) => stored,
+            None => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
         };
         let mut is_pending = false;
         if let Some(event) = event {
@@ -127,8 +122,33 @@ impl View<'_, '_> {
             self.put(keys::postings(id, session.version), &postings)?;
         }
         self.apply_effects(id, position, &effects)?;
-        self.put(at, &Stored { position, session, events })?;
+        self.put_payment(at, Stored { position, session, events }, &json)?;
         Ok(is_pending)
+    }
+
+    /// The position and the events of the payment that a session follows; `None` if the session is new.
+    fn follow(
+        &self,
+        at: &[u8],
+        session: &Session,
+        json: &RawJson,
+    ) -> Result<Option<(u64, Vec<StoredEvent>)>, CommitError> {
+        let Some(record) = self.get(at).map_err(StoreError::from)? else {
+            return if session.version == 0 { Ok(None) } else { Err(Conflict::Stale.into()) };
+        };
+        let parts = Parts::of(at, &record)?;
+        let Rest { position, version, mut events, .. } = parts.rest()?;
+        if CHANGED(session.version) != Some(version) {
+            return Err(Conflict::Stale.into());
+        }
+        StoredEvent::carry_over(&mut events, &parts.json()?, json);
+        Ok(Some((position, events)))
+    }
+
+    pub(super) fn put_payment(&mut self, at: Vec<u8>, stored: Stored, json: &RawJson) -> Result<(), StoreError> {
+        let record = stored.into_record(json).map_err(|error| StoreError::corrupt(&at, error))?;
+        self.set(at, record);
+        Ok(())
     }
 
     /// Redacts the bodies of at most `at_most` deliveries that were made before a time, oldest first. Returns how many deliveries

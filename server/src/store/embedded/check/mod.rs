@@ -133,7 +133,9 @@ impl Check<'_> {
     }
 
     fn stored(&self, payment: Option<&str>) -> Result<Option<Stored>, StoreError> {
-        self.named(payment, keys::session)
+        let key = payment.and_then(|id| Some(keys::session(&id.parse().ok()?)));
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.get(&key)?.and_then(|record| Stored::parse(&key, &record).ok()))
     }
 
     fn has_event(&self, payment: &PaymentId, id: &EventId) -> Result<bool, StoreError> {

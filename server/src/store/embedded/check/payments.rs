@@ -8,7 +8,7 @@ use super::{
         codec,
         keys::{self, StatusBitmap},
         packed,
-        stored::Stored,
+        stored::{Parts, Stored},
     },
     Check, part,
 };
@@ -23,8 +23,18 @@ use crate::{
 impl Check<'_> {
     pub(super) fn payment(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.checked.payments += 1;
-        let Some(Stored { position, session, events }) = self.parse(key, value) else { return Ok(()) };
+        let parts = match Parts::of(key, value).and_then(|parts| Ok((Stored::of(&parts)?, parts))) {
+            Ok(parts) => parts,
+            Err(error) => {
+                self.find(key, error);
+                return Ok(());
+            }
+        };
+        let (Stored { position, session, events }, parts) = parts;
         let (payment, scope) = (&session.payment, session.scope());
+        self.expect(parts.is_of(&scope), key, "names another scope than its payment");
+        let is_served = serde_json::to_string(payment).is_ok_and(|json| json == parts.payment);
+        self.expect(is_served, key, "holds a payment that would be written otherwise");
         self.expect(key == keys::session(&payment.id), key, "holds another payment");
         for fault in faults(&session) {
             self.find(key, fault);
