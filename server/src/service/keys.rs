@@ -1,5 +1,7 @@
 //! API keys: authentication of callers, and new keys.
 
+use std::sync::Arc;
+
 use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
 
 use super::{Refused, Service};
@@ -13,7 +15,7 @@ const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
 
 /// An authenticated caller: the record of its API key.
-pub(crate) type Caller = ApiKey;
+pub(crate) type Caller = Arc<ApiKey>;
 
 impl Service {
     /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off.

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
@@ -304,8 +304,8 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
-        Ok(self.tables().api_keys.values().find(|(of, _)| of == hash).map(|(_, it)| it.clone()))
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
+        Ok(self.tables().api_keys.values().find(|(of, _)| of == hash).map(|(_, it)| Arc::new(it.clone())))
     }
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         Ok(self.tables().api_keys.values().cloned().collect())

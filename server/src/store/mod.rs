@@ -83,6 +83,8 @@ pub(crate) mod sandboxed;
 mod snapshot;
 mod stored_event;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
@@ -138,7 +140,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     }
 
     /// The API key with this hash, revoked or not.
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>>;
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>>;
     /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>>;
     /// A workspace by its id.

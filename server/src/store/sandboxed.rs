@@ -177,7 +177,7 @@ impl Store for Sandboxed {
     fn request_counts(&self) -> Option<&dyn RequestCounts> {
         self.lasting.request_counts()
     }
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
         self.lasting.api_key(hash).await
     }
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {

@@ -10,6 +10,7 @@ mod codec;
 mod convert;
 mod deliveries;
 mod indexes;
+mod key_cache;
 mod keys;
 mod layout;
 mod maintenance;
@@ -42,7 +43,7 @@ use tokio::{
     task,
 };
 
-use self::{codec::Records, view::View};
+use self::{codec::Records, key_cache::KeyCache, view::View};
 pub(crate) use self::{
     maintenance::{check_journal, restore},
     open::{OpenError, is_there},
@@ -53,6 +54,7 @@ use super::{Leases, StoreError};
 pub(crate) struct EmbeddedStore {
     database: Database,
     leases: Arc<Leases>,
+    keys: KeyCache,
     /// How many deliveries are pending.
     outbox: Gauge,
 }

@@ -7,7 +7,9 @@ use journaled_tree::{Closing, Database, Options};
 use super::{
     EmbeddedStore,
     codec::Records,
-    convert, keys,
+    convert,
+    key_cache::KeyCache,
+    keys,
     layout::{FORMAT, Layout},
     store_error,
     view::View,
@@ -60,7 +62,7 @@ impl EmbeddedStore {
         bring_up_to_date(&database)?;
         let pending = database.count_prefix(keys::OUTBOX, usize::MAX)?;
         outbox.set(i64::try_from(pending).unwrap_or(i64::MAX));
-        Ok((Self { database, leases: Arc::default(), outbox }, closing))
+        Ok((Self { database, leases: Arc::default(), keys: KeyCache::default(), outbox }, closing))
     }
 }
 

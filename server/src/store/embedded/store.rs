@@ -91,8 +91,8 @@ impl Store for EmbeddedStore {
         Some(self)
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
-        self.get(&keys::api_key(hash))
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        self.database.get(&keys::api_key(hash))?.map(|record| self.keys.parse(hash, &record)).transpose()
     }
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {

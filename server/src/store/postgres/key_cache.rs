@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -15,23 +15,23 @@ const MAX_KEYS: usize = 4096;
 
 /// Keys with the times at which their reads began.
 #[derive(Default)]
-pub(super) struct KeyCache(Mutex<HashMap<KeyHash, (Instant, ApiKey)>>);
+pub(super) struct KeyCache(Mutex<HashMap<KeyHash, (Instant, Arc<ApiKey>)>>);
 
 impl KeyCache {
     /// A key that was read less than a second ago. A key that is not here may exist.
-    pub(super) fn get(&self, hash: &KeyHash, now: Instant) -> Option<ApiKey> {
+    pub(super) fn get(&self, hash: &KeyHash, now: Instant) -> Option<Arc<ApiKey>> {
         let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(hash).filter(|(read, _)| is_fresh(*read, now)).map(|(_, key)| key.clone())
+        keys.get(hash).filter(|(read, _)| is_fresh(*read, now)).map(|(_, key)| Arc::clone(key))
     }
 
     /// Keeps a key whose read began at a time.
-    pub(super) fn put(&self, hash: &KeyHash, key: &ApiKey, read: Instant) {
+    pub(super) fn put(&self, hash: &KeyHash, key: &Arc<ApiKey>, read: Instant) {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= MAX_KEYS {
             keys.retain(|_, (read_before, _)| is_fresh(*read_before, read));
         }
         if keys.len() < MAX_KEYS {
-            keys.insert(hash.clone(), (read, key.clone()));
+            keys.insert(hash.clone(), (read, Arc::clone(key)));
         }
     }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_key_is_kept_for_less_than_a_second_and_never_more_keys_than_there_is_room_for() {
         let at = Timestamp::from_millis(0).unwrap();
-        let key = ApiKey {
+        let key = Arc::new(ApiKey {
             version: 0,
             id: KeyId::new(at, [1; RANDOM_BYTES]),
             workspace_id: WorkspaceId::new(at, [1; RANDOM_BYTES]),
@@ -64,7 +64,7 @@ mod tests {
             app_id: None,
             created_at: at,
             revoked_at: None,
-        };
+        });
         let (cache, begun) = (KeyCache::default(), Instant::now());
         let hash = |nth: usize| KeyHash::of(&nth.to_string());
         for nth in 0..=MAX_KEYS {

@@ -1,6 +1,6 @@
 //! The store's verbs.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use payments_core::{
@@ -64,12 +64,12 @@ impl Store for PostgresStore {
         self.prune_older(what, before, at_most).await
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>> {
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
         let now = Instant::now();
         if let Some(key) = self.keys.get(hash, now) {
             return Ok(Some(key));
         }
-        let key: Option<ApiKey> = self.record(Kind::ApiKey, &names::hash(hash)).await?;
+        let key = self.record(Kind::ApiKey, &names::hash(hash)).await?.map(Arc::new);
         if let Some(key) = &key {
             self.keys.put(hash, key, now);
         }

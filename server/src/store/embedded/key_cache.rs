@@ -1,0 +1,59 @@
+//! API keys that were parsed before. Each request has one, and most requests have the same few.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{codec, keys};
+use crate::{
+    domain::{ApiKey, KeyHash},
+    store::StoreError,
+};
+
+/// How many keys are kept.
+const MAX_KEYS: usize = 4096;
+
+/// Keys with the records that they were parsed from.
+#[derive(Default)]
+pub(super) struct KeyCache(Mutex<HashMap<KeyHash, (Vec<u8>, Arc<ApiKey>)>>);
+
+impl KeyCache {
+    /// The key of a record that was just read. Parses the record unless it is the same as before.
+    pub(super) fn parse(&self, hash: &KeyHash, record: &[u8]) -> Result<Arc<ApiKey>, StoreError> {
+        let mut parsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, key)) = parsed.get(hash).filter(|(of, _)| of == record) {
+            return Ok(Arc::clone(key));
+        }
+        let key: Arc<ApiKey> = Arc::new(codec::parse(&keys::api_key(hash), record)?);
+        if parsed.len() >= MAX_KEYS {
+            parsed.clear();
+        }
+        parsed.insert(hash.clone(), (record.to_vec(), Arc::clone(&key)));
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(last4: &str) -> Vec<u8> {
+        let record = serde_json::json!({"id": "key_1", "workspace_id": "ws_1", "last4": last4, "revoked_at": null,
+            "scope": {"developer_id": "dev_1", "environment": "test"}, "created_at": "2023-11-14T22:13:20.000Z"});
+        record.to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_key_is_parsed_again_when_its_record_has_changed_and_never_more_keys_are_kept_than_there_is_room_for() {
+        let (cache, hash) = (KeyCache::default(), KeyHash::of("sk_test_1"));
+        let first = cache.parse(&hash, &record("1111")).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.parse(&hash, &record("1111")).unwrap()));
+        assert_eq!(cache.parse(&hash, &record("2222")).unwrap().last4, "2222");
+        assert!(cache.parse(&hash, b"{").is_err());
+        for nth in 0..=MAX_KEYS {
+            cache.parse(&KeyHash::of(&nth.to_string()), &record("3333")).unwrap();
+            assert!(cache.0.lock().unwrap().len() <= MAX_KEYS);
+        }
+    }
+}
