@@ -26,7 +26,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 use warp::{
-    http::{HeaderValue, Request, StatusCode, header},
+    http::{Request, StatusCode, header},
     reply::Response,
 };
 
@@ -37,10 +37,11 @@ use super::{
     lingering::Lingering,
     logged::REQUEST,
     reply::Problem,
+    request_id::RequestIds,
     route::OTHER,
     routes::{Routes, find},
 };
-use crate::{ambient::Ambient, metrics::Requests};
+use crate::metrics::Requests;
 
 /// The listener's limits.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +133,7 @@ impl Listener {
 /// The shared state that serves every connection's requests.
 pub(crate) struct Edge {
     pub(crate) routes: Routes,
-    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) ids: RequestIds,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) addresses: ConnectionsByAddress,
     pub(crate) metrics: Requests,
@@ -146,7 +147,7 @@ impl Edge {
         let (parts, body) = request.into_parts();
         let found = find(&parts.method, parts.uri.path());
         let client = self.limits.client(peer, &parts.headers);
-        let head = Arc::new(Head { id: self.new_id(), parts, addresses: Addresses { peer, client }, found });
+        let head = Arc::new(Head { id: self.ids.next(), parts, addresses: Addresses { peer, client }, found });
         Ok(REQUEST.scope(Arc::clone(&head), self.answer(&head, body)).await)
     }
 
@@ -176,13 +177,6 @@ impl Edge {
         tracing::debug!(route, status, micros = took.as_micros(), "answered");
         response.headers_mut().insert("x-request-id", head.id.clone());
         response
-    }
-
-    /// A request's id: `req_` and a random UUID.
-    fn new_id(&self) -> HeaderValue {
-        let mut id = *b"req_00000000000000000000000000000000";
-        uuid::Builder::from_random_bytes(self.ambient.random()).into_uuid().simple().encode_lower(&mut id[4..]);
-        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_"))
     }
 
     /// Checks the head's length, then calls the routes.
@@ -220,8 +214,8 @@ mod tests {
         let metrics = crate::metrics::Metrics::new().requests;
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
-        let (ambient, tasks) = (Arc::new(OperatingSystem), TaskTracker::new());
-        let edge = Edge { routes, ambient, limits, addresses, metrics, tasks };
+        let (ids, tasks) = (RequestIds::new(&OperatingSystem), TaskTracker::new());
+        let edge = Edge { routes, ids, limits, addresses, metrics, tasks };
         tokio::spawn(listener.serve(edge, CancellationToken::new()));
         address
     }

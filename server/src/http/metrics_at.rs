@@ -9,6 +9,7 @@ use super::{
     by_address::ConnectionsByAddress,
     client_address::TrustedProxies,
     listener::{Edge, Limits, Listener},
+    request_id::RequestIds,
     routes::{Parts, routes},
     server::Server,
 };
@@ -58,7 +59,7 @@ impl MetricsAt {
         let Self::Own(listener) = self else { return };
         let edge = Edge {
             routes: routes(server, Parts::Metrics),
-            ambient: Arc::clone(&server.service.ambient),
+            ids: RequestIds::new(&*server.service.ambient),
             limits: Arc::clone(&server.limits),
             addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
             metrics: server.metrics.requests.clone(),

@@ -8,7 +8,10 @@ use crate::{
     cli::ServeArgs,
     descriptors::{self, Shares},
     failure::Failure,
-    http::{self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, TrustedProxies},
+    http::{
+        self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, RequestIds,
+        TrustedProxies,
+    },
     metrics::Metrics,
     reach::Reach,
     service::Service,
@@ -59,7 +62,7 @@ impl Front {
         let mut limits = RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted);
         limits.share(&service.store);
         let limits = Arc::new(limits);
-        let (ambient, tasks) = (Arc::clone(&service.ambient), service.tasks.clone());
+        let (ids, tasks) = (RequestIds::new(&*service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
             reference: Reference::new(&service.settings.base_url),
             service,
@@ -69,7 +72,7 @@ impl Front {
             stopping,
         });
         let routes = http::routes(&server, metrics_at.parts());
-        let edge = Edge { routes, ambient, limits, addresses, metrics: requests, tasks };
+        let edge = Edge { routes, ids, limits, addresses, metrics: requests, tasks };
         tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server));
     }
 }

@@ -14,22 +14,28 @@ use crate::{
 /// How many keys are kept.
 const MAX_KEYS: usize = 4096;
 
-/// Keys with the records that they were parsed from.
+/// The keys.
 #[derive(Default)]
-pub(super) struct KeyCache(Mutex<HashMap<KeyHash, (Vec<u8>, Arc<ApiKey>)>>);
+pub(super) struct KeyCache(Mutex<HashMap<KeyHash, Parsed>>);
+
+/// A key, and the record that it was parsed from.
+struct Parsed {
+    record: Vec<u8>,
+    key: Arc<ApiKey>,
+}
 
 impl KeyCache {
     /// The key of a record that was just read. Parses the record unless it is the same as before.
     pub(super) fn parse(&self, hash: &KeyHash, record: &[u8]) -> Result<Arc<ApiKey>, StoreError> {
         let mut parsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, key)) = parsed.get(hash).filter(|(of, _)| of == record) {
-            return Ok(Arc::clone(key));
+        if let Some(parsed) = parsed.get(hash).filter(|parsed| parsed.record == record) {
+            return Ok(Arc::clone(&parsed.key));
         }
         let key: Arc<ApiKey> = Arc::new(codec::parse(&keys::api_key(hash), record)?);
         if parsed.len() >= MAX_KEYS {
             parsed.clear();
         }
-        parsed.insert(hash.clone(), (record.to_vec(), Arc::clone(&key)));
+        parsed.insert(hash.clone(), Parsed { record: record.to_vec(), key: Arc::clone(&key) });
         Ok(key)
     }
 }

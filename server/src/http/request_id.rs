@@ -1,0 +1,41 @@
+//! Request ids.
+
+use std::sync::{Mutex, PoisonError};
+
+use fastrand::Rng;
+use warp::http::HeaderValue;
+
+use crate::ambient::Ambient;
+
+/// Makes the ids of requests: `req_` and a random UUID.
+///
+/// An id must be unique and may be guessed, so not each of them costs a call to the operating system.
+pub(crate) struct RequestIds(Mutex<Rng>);
+
+impl RequestIds {
+    pub(crate) fn new(ambient: &dyn Ambient) -> Self {
+        Self(Mutex::new(Rng::with_seed(u64::from_ne_bytes(ambient.random()))))
+    }
+
+    pub(super) fn next(&self) -> HeaderValue {
+        let random = self.0.lock().unwrap_or_else(PoisonError::into_inner).u128(..);
+        let mut id = *b"req_00000000000000000000000000000000";
+        uuid::Builder::from_random_bytes(random.to_ne_bytes()).into_uuid().simple().encode_lower(&mut id[4..]);
+        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::ambient::OperatingSystem;
+
+    #[test]
+    fn request_ids_differ_also_after_a_start() {
+        let starts = [RequestIds::new(&OperatingSystem), RequestIds::new(&OperatingSystem)];
+        let ids: HashSet<_> = (0..2_000).map(|nth| starts[nth % 2].next()).collect();
+        assert_eq!(ids.len(), 2_000);
+    }
+}
