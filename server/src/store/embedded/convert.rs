@@ -8,7 +8,7 @@
 //! | 4 | fewer and smaller records: a payment holds its events, a list record many entries, a status is a bitmap |
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
-//! | 7 | payments as the API serves them |
+//! | 7 | payments as the API serves them, and the number of pending deliveries |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
@@ -71,6 +71,8 @@ pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
         }
     }
     view.remove(keys::CONVERTED_UP_TO.to_vec());
+    let pending = view.count_prefix(keys::OUTBOX, usize::MAX)?;
+    view.put(keys::pending_deliveries(), &pending)?;
     view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
     Ok(true)
 }

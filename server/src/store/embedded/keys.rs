@@ -69,6 +69,11 @@ pub(super) const SESSIONS: &[u8] = b"payment/";
 pub(super) const DELIVERIES: &[u8] = b"delivery/";
 /// All pending deliveries.
 pub(super) const OUTBOX: &[u8] = b"outbox/";
+/// The record of the number of all pending deliveries. A start reads it instead of counting them.
+pub(super) fn pending_deliveries() -> Vec<u8> {
+    count("outbox")
+}
+
 /// Pending events. Keys sort by age.
 pub(super) const PENDING_EVENTS: &[u8] = b"untold/";
 /// Payments whose refund needs manual settlement.
@@ -81,7 +86,7 @@ pub(super) const API_KEY_IDS: &[u8] = b"key-of/";
 pub(super) const KEYS_USED: &[u8] = b"used/";
 pub(super) const CLAIMS: &[u8] = b"claim/";
 pub(super) const RESPONSES: &[u8] = b"responses/";
-/// Lists, status bitmaps, and the counts of both.
+/// Lists, status bitmaps, and the counts of both and of the outbox.
 pub(super) const LISTS: &[u8] = b"places/";
 pub(super) const BITMAPS: &[u8] = b"marks/";
 pub(super) const COUNTS: &[u8] = b"count/";

@@ -60,8 +60,7 @@ impl EmbeddedStore {
             })
             .open()?;
         bring_up_to_date(&database)?;
-        let pending = database.count_prefix(keys::OUTBOX, usize::MAX)?;
-        outbox.set(i64::try_from(pending).unwrap_or(i64::MAX));
+        outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
         Ok((Self { database, leases: Arc::default(), keys: KeyCache::default(), outbox }, closing))
     }
 }

@@ -72,6 +72,7 @@ impl View<'_, '_> {
                 debug_assert!(!ended.is_pending(), "an ended delivery has an outcome");
                 self.check_follows(&keys::delivery(&ended.delivery.id), follows(ended.version))?;
                 self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
+                self.update(keys::pending_deliveries(), |count: u64| count.saturating_sub(1))?;
                 self.put_delivery(*ended)?;
             }
             Write::Moved(record) => self.take_in(*record)?,
@@ -184,6 +185,7 @@ impl View<'_, '_> {
         }
         if outgoing.is_pending() {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
+            self.update(keys::pending_deliveries(), |count: u64| count + 1)?;
         }
         Ok(self.put_delivery(outgoing)?)
     }

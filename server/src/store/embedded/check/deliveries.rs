@@ -30,6 +30,7 @@ impl Check<'_> {
             outgoing.is_pending() && key == keys::outbox(&outgoing.delivery.webhook_id, &outgoing.delivery.id)
         });
         self.expect(is_pending, key, "names a delivery that has ended or does not exist");
+        *self.sums.counts.entry(keys::pending_deliveries()).or_default() += 1;
         Ok(())
     }
 

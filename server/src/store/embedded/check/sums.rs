@@ -13,7 +13,7 @@ use crate::store::StoreError;
 pub(super) struct Sums {
     pub(super) balances: BTreeMap<Vec<u8>, i128>,
     pub(super) volumes: BTreeMap<Vec<u8>, (i128, u64)>,
-    /// Counts of lists and bitmaps.
+    /// Counts of lists, of bitmaps and of the outbox.
     pub(super) counts: BTreeMap<Vec<u8>, u64>,
     /// Counts of lists that the deliveries imply.
     pub(super) deliveries: BTreeMap<Vec<u8>, u64>,
