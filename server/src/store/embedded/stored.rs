@@ -1,10 +1,8 @@
 //! The record of a payment: its scope, the payment byte for byte as the API serves it, and everything else as JSON. A get
 //! finds its answer without parsing any JSON.
 //!
-//! The parts are separated by the ASCII character for that. JSON cannot contain it, as [RFC 7464] makes use of; it can
-//! contain line breaks, and metadata does.
-//!
-//! [RFC 7464]: https://www.rfc-editor.org/rfc/rfc7464
+//! The ASCII record separator stands between the parts, because JSON cannot contain it. A line break could not: a merchant's
+//! metadata keeps its own.
 
 use payments_core::{EventId, Payment, PaymentId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -128,4 +126,17 @@ pub(super) fn read_event(
     let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
     let data = event.data.take().map_or_else(|| parts.json(), Ok)?;
     Ok((session, event, data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_cannot_contain_the_separator() {
+        for text in [format!("\"{SEPARATOR}\""), format!("{{{SEPARATOR}}}"), format!("[1,{SEPARATOR}2]")] {
+            assert!(RawJson::new(text).is_err());
+        }
+        assert!(!RawJson::of(&SEPARATOR).unwrap().as_str().contains(SEPARATOR));
+    }
 }
