@@ -324,6 +324,9 @@ impl Writer {
     /// Lists what the tree has on the disk. Where the journal's file is long enough, begins the next one and has the tree
     /// synced, so that a start need not apply the old one again. Commits do not wait for the tree.
     fn look_after_files(&mut self) {
+        if self.stop.has_stopped() {
+            return;
+        }
         if self.has_synced() {
             self.list_synced();
         }
