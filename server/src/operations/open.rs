@@ -121,6 +121,8 @@ fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), OpenError> {
 
 /// Attempts to remove a copy. If all fail, the next copy or the server's next start removes it.
 const MAX_REMOVAL_ATTEMPTS: usize = 50;
+/// How many attempts must find no copy. A thread that was interrupted while it writes may make the directory again.
+const ATTEMPTS_WITHOUT_COPY: usize = 5;
 
 /// Directory name of a copy: this prefix and the id of the process that reads it.
 const COPY_PREFIX: &str = "copy-";
@@ -144,9 +146,14 @@ impl StoreCopy {
 
 impl Drop for StoreCopy {
     fn drop(&mut self) {
-        // Retry, because the server may still be writing to it.
+        // Retry, because the server or a thread of this process may still be writing to it.
+        let mut without_copy = 0;
         for _ in 0..MAX_REMOVAL_ATTEMPTS {
-            if fs::remove_dir_all(&self.path).is_ok() {
+            match fs::remove_dir_all(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => without_copy += 1,
+                _ => without_copy = 0,
+            }
+            if without_copy == ATTEMPTS_WITHOUT_COPY {
                 return;
             }
             thread::sleep(Duration::from_millis(20));
