@@ -156,13 +156,13 @@ async fn a_tree_that_a_crash_damaged_is_rebuilt_from_the_journal_and_after_a_bac
     let (data, backup) = (directory.path().join("data"), directory.path().join("backup"));
     let model = &mut Model::default();
     let damage = || fs::write(data.join("sled/db"), b"noise").unwrap();
-    let (database, _closing) = open(&data).unwrap();
+    let (database, closing) = open(&data).unwrap();
     for _ in 0..30 {
         commit(&database).await.unwrap();
     }
-    drop((database, _closing));
-    // Until its own threads are gone the tree is locked.
-    while open(&data).is_err() {}
+    drop(database);
+    closing.wait();
+    fs::write(data.join("open"), b"").unwrap();
     damage();
     assert_eq!(check_and_go_on(&data, model, "rebuilt").await, 30);
     assert_eq!(fs::read(data.join("sled.damaged/db")).unwrap(), b"noise");
