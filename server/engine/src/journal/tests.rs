@@ -279,3 +279,32 @@ fn a_file_begun_and_not_used_replaces_a_missing_one_and_is_listed_once() {
     let found = check_journal(directory.parent().unwrap()).unwrap();
     assert!(matches!(&*found, [(_, JournalError::Superseded { .. })]), "{found:?}");
 }
+
+#[cfg(feature = "simulation")]
+#[test]
+fn a_file_that_is_closed_after_a_failed_write_ends_well_whatever_a_power_cut_keeps() {
+    use crate::simulation::{Crash, SimulatedDisk};
+    let directory = Path::new("/journal");
+    for seed in 0..400 {
+        let simulated = SimulatedDisk::new(seed);
+        let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+        let mut journal = Journal::create(&disk, directory).unwrap();
+        journal.set_file_bytes(4096);
+        journal.append(&batch("a", Some("1"))).unwrap();
+        // The entry needs no new zeros, so the next call writes it.
+        simulated.fail(0..1, 1);
+        journal.append(&batch("b", Some(&"2".repeat(2000)))).unwrap_err();
+        simulated.mend();
+        journal.rotate(0).unwrap();
+        journal.append(&batch("c", Some("3"))).unwrap();
+        simulated.crash();
+        simulated.restart(Crash::PowerCut);
+        let mut found = 0;
+        let opened = Journal::open(&disk, directory, 0, |_, _| {
+            found += 1;
+            Ok(())
+        });
+        assert!(opened.is_ok(), "seed {seed}: {}", opened.err().unwrap());
+        assert_eq!(found, 2);
+    }
+}

@@ -107,7 +107,7 @@ impl Journal {
         }
         if !self.has_its_name() {
             // The entry is not acknowledged, and its number goes to another: the file may be put back.
-            let _ = self.cut().and_then(|()| self.file.sync_all());
+            let _ = self.cut();
             return Err(AppendError::Gone { path: self.path.clone() });
         }
         self.length += self.buffer.len() as u64;
@@ -131,10 +131,12 @@ impl Journal {
         self.file.write_all_at(&self.buffer, self.length)
     }
 
-    /// Cuts the file after its last entry: an entry that failed may have overwritten some of the zeros.
+    /// Cuts the file after its last entry: an entry that failed may have overwritten some of the zeros. The next file may be
+    /// begun before anything else is written to this one, and a closed file that does not end well counts as damaged.
     fn cut(&mut self) -> io::Result<()> {
         self.allocated = self.length;
-        self.file.set_length(self.length)
+        self.file.set_length(self.length)?;
+        self.file.sync_all()
     }
 
     /// The tree has everything up to this entry on the disk, as far as the list says.
