@@ -4,10 +4,17 @@
 //! cargo run --release -p journaled-tree --example start_cost -- 1000000 10
 //! ```
 //!
-//! writes a million records of 700 bytes, and then all of them ten times more in no order. It prints what the tree takes on the
-//! disk and how long an opening takes, soon after the import and after each of the rewrites.
+//! writes a million records of 700 bytes, and then all of them ten times more in no order. Each time it ends in order and prints
+//! what the tree takes on the disk and how long an opening takes. With `killed` as third argument it ends as by `kill -9`.
 
-use std::{env, error::Error, fs, path::Path, time::Instant};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::Path,
+    process::{self, Command},
+    time::Instant,
+};
 
 use journaled_tree::{Layout, Options, TREE_DIRECTORY, TreeError};
 
@@ -24,30 +31,38 @@ impl Layout for Bytes {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = env::args().skip(1);
-    let mut argument = || arguments.next().and_then(|text| text.parse().ok());
-    let (Some(records), Some(rewrites)) = (argument(), argument()) else {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).and_then(|text| text.parse::<usize>().ok());
+    let (Some(records), Some(rewrites)) = (number(0), number(1)) else {
         return Err("how many records and rewrites?".into());
     };
-    let directory = env::temp_dir().join(format!("start-cost-{}", std::process::id()));
-    let mut random = fastrand::Rng::with_seed(1);
-    let mut order: Vec<usize> = (0..records).collect();
+    let is_killed = arguments.get(2).is_some_and(|text| text == "killed");
+    if let Some(directory) = arguments.get(3) {
+        return write(Path::new(directory), records, rewrites, is_killed);
+    }
+    let directory = env::temp_dir().join(format!("start-cost-{}", process::id()));
     for round in 0..=rewrites {
-        write(&directory, &order, &mut random)?;
+        let mut writer = Command::new(env::current_exe()?);
+        writer.args([&*records.to_string(), &*round.to_string(), if is_killed { "killed" } else { "closed" }]);
+        writer.arg(&directory).status()?;
         let held = fs::metadata(directory.join(TREE_DIRECTORY).join("db"))?.len();
         let begun = Instant::now();
         let (database, closing) = Options::new(&directory, Bytes).open()?;
         println!("{round:>3} rewrites: {:>6} MiB, opened in {:.2} s", held >> 20, begun.elapsed().as_secs_f64());
         drop(database);
         closing.wait();
-        random.shuffle(&mut order);
     }
     fs::remove_dir_all(directory)?;
     Ok(())
 }
 
-/// Writes all records in this order, in one run of the engine.
-fn write(directory: &Path, order: &[usize], random: &mut fastrand::Rng) -> Result<(), Box<dyn Error>> {
+/// Writes all records in one run of the engine: in their order at first, and then in none.
+fn write(directory: &Path, records: usize, round: usize, is_killed: bool) -> Result<(), Box<dyn Error>> {
+    let mut random = fastrand::Rng::with_seed(round as u64);
+    let mut order: Vec<usize> = (0..records).collect();
+    if round > 0 {
+        random.shuffle(&mut order);
+    }
     let (database, closing) = Options::new(directory, Bytes).open()?;
     for numbers in order.chunks(AT_A_TIME) {
         let entries: Vec<_> = numbers
@@ -62,6 +77,9 @@ fn write(directory: &Path, order: &[usize], random: &mut fastrand::Rng) -> Resul
             entries.into_iter().for_each(|(key, value)| view.put(key, value));
             Ok(())
         })?;
+    }
+    if is_killed {
+        process::abort();
     }
     drop(database);
     closing.wait();

@@ -161,8 +161,7 @@ impl Committer {
         while self.waiting.blocking_recv_many(&mut self.jobs, MAX_BATCH) > 0 {
             self.commit();
         }
-        // If the engine has stopped there is nothing to wait for.
-        let _ = lock(&self.writer).applier.sync();
+        lock(&self.writer).end();
     }
 
     /// Commits the changes that it has received as one batch.
@@ -208,7 +207,7 @@ impl Drop for GroupCommit {
     fn drop(&mut self) {
         if self.stepped.is_some() {
             while self.step(crate::simulation::Worker::Committer) {}
-            let _ = lock(&self.writer).applier.sync();
+            lock(&self.writer).end();
         }
     }
 }
@@ -334,6 +333,13 @@ impl Writer {
         if self.is_file_due() && self.reserve.keep().is_ok() {
             self.begin_file();
             self.applier.begin_sync();
+        }
+    }
+
+    /// Brings everything to the tree and says so, so that the next start applies nothing again.
+    fn end(&mut self) {
+        if self.applier.sync() && self.has_synced() {
+            self.list_synced();
         }
     }
 

@@ -127,6 +127,21 @@ async fn a_change_that_panics_stops_the_engine() {
 }
 
 #[tokio::test]
+async fn after_an_orderly_end_a_start_applies_nothing_again() {
+    let directory = in_memory();
+    let (database, closing) = open(directory.path()).unwrap();
+    for _ in 0..5 {
+        commit(&database).await.unwrap();
+    }
+    drop(database);
+    closing.wait();
+    let list: serde_json::Value =
+        serde_json::from_slice(&fs::read(directory.path().join("journal.json")).unwrap()).unwrap();
+    // The first entry is the opening's own.
+    assert_eq!(list["in_tree"], 6);
+}
+
+#[tokio::test]
 async fn however_the_clock_steps_the_times_of_entries_never_decrease_after_a_start_as_well() {
     let directory = in_memory();
     let data = directory.path().join("data");
