@@ -54,6 +54,8 @@ impl Tree {
         remove_unfinished_snapshots(&**disk, directory)?;
         let tree = Self::open_when_unlocked(&**disk, directory, layout)?;
         sync_files(&**disk, directory)?;
+        // A start that was killed may have named it, and nothing may come to the disk before that name.
+        whole_file::sync_parent(&**disk, directory)?;
         // A power cut can drop the first writes and leave later ones.
         if !tree.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));

@@ -13,10 +13,13 @@ use std::{
     time::Instant,
 };
 
-use journaled_tree::simulation::{Planted, SimulatedDisk, plant};
+use journaled_tree::{
+    Options,
+    simulation::{Crash, Planted, SimulatedDisk, plant},
+};
 
 use self::run::Run;
-use crate::workload::Model;
+use crate::workload::{Bytes, Model};
 
 /// How many seeds are tried unless given.
 const SEEDS: u64 = 2_000;
@@ -139,4 +142,22 @@ fn each_planted_fault_is_found() {
         }
     }
     assert!(missed.is_empty(), "not found: {missed:?}");
+}
+
+#[test]
+fn a_store_whose_making_is_cut_off_at_any_two_calls_is_made_by_the_next_start() {
+    for seed in 0..4 {
+        for (first, second) in (0..50).flat_map(|first| (0..50).map(move |second| (first, second))) {
+            let disk = SimulatedDisk::new(seed);
+            let open = || Options::new("/data", Bytes).simulated(&disk).on_stop(|_, _| ()).open();
+            for (calls, crash) in [(first, Crash::Kill), (second, Crash::PowerCut)] {
+                disk.crash_after(calls);
+                drop(open());
+                disk.crash();
+                disk.restart(crash);
+            }
+            let opened = open();
+            assert!(opened.is_ok(), "seed {seed}, cut off at {first} and {second}: {}", opened.err().unwrap());
+        }
+    }
 }
