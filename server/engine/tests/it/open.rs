@@ -186,12 +186,16 @@ async fn a_tree_that_a_crash_damaged_is_rebuilt_from_the_journal_and_after_a_bac
     let made = database.back_up(backup.clone()).await.unwrap();
     assert_eq!(needs_journal_after(&backup), Some(made.from));
     database.keep_journal_after(made.from);
-    let count = 31 + 120;
-    while commit(&database).await.unwrap() < count {}
+    let first = data.join("journal/00000000000000000001.journal");
+    let is_there = || first.exists() || first.with_extension("journal.zst").exists();
+    let mut count = 0;
+    // A file goes when a later one is begun after the tree was synced.
+    while is_there() {
+        count = commit(&database).await.unwrap();
+        assert!(count < 5_000, "the backup has what it holds");
+    }
     drop(database);
     closing.wait();
-    assert!(!data.join("journal/00000000000000000001.journal").exists());
-    assert!(!data.join("journal/00000000000000000001.journal.zst").exists(), "the backup has what it held");
     damage();
     assert!(matches!(open(&data), Err(OpenError::Damaged { .. })));
     let restored = directory.path().join("restored");
