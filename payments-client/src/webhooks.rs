@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use payments_core::{CreateWebhook, Delivery, Page, WebhookEndpoint, WebhookId};
+use payments_core::{CreateWebhook, Delivery, DeliveryId, Page, WebhookEndpoint, WebhookId};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/{}/test", &[id.as_str()]))
     }
 
-    /// Lists a page of deliveries, newest first. The platform does not retry a failed delivery.
+    /// Lists a page of deliveries, newest first. The platform does not retry a failed delivery; [`resend`](Self::resend) does.
     ///
     /// ```no_run
     /// # async fn list(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -100,6 +100,27 @@ impl Webhooks<'_> {
     /// ```
     pub fn deliveries(self) -> Request<Page<Delivery>> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks/deliveries", &[]))
+    }
+
+    /// Sends a delivery's event to its endpoint once more: the same body, freshly signed. Returns the new delivery, which is
+    /// pending.
+    ///
+    /// The server returns 409 ([`Error::is_conflict`](crate::Error::is_conflict)) if the delivery is still pending, its
+    /// endpoint was removed, or its payload was deleted because it is old.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, DeliveryStatus};
+    /// # async fn resend(client: Client) -> Result<(), payments_client::Error> {
+    /// for delivery in client.webhooks().deliveries().await?.items {
+    ///     if delivery.status == DeliveryStatus::Failed {
+    ///         client.webhooks().resend(&delivery.id).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resend(self, id: &DeliveryId) -> IdempotentRequest<Delivery> {
+        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/deliveries/{}/resend", &[id.as_str()]))
     }
 
     /// Asks the server to verify a signature, without an API key. Receivers should verify locally with

@@ -16,8 +16,8 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, KeysCommand, Location, ReconcileCommand, RefundsCommand,
-        WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, Location, ReconcileCommand,
+        RefundsCommand, WorkspacesCommand,
     },
     delivery::{Sender, TargetPolicy},
     descriptors::Shares,
@@ -104,6 +104,10 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { payment, reference }, args }) => {
             (AdminRequest::SettleRefund { payment, reference }, args)
         }
+        AdminCommand::Deliveries(Admin { command, args }) => {
+            let DeliveriesCommand::Resend { delivery } = command;
+            (AdminRequest::ResendDelivery { delivery }, args)
+        }
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, outcome }, args }) => {
             (AdminRequest::ResolveReview { payment, note, outcome }, args)
@@ -160,6 +164,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::Settled { payment, reference, settled_at } => {
             writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
         }
+        AdminReply::Resent { delivery, .. } => writeln!(out, "{delivery}")?,
         AdminReply::Reviews { reviews } => {
             for ReviewRow { payment, raw_status, amount, currency, what, found_at } in reviews {
                 writeln!(out, "{payment} {raw_status} {amount} {currency} {found_at} {what}")?;

@@ -75,6 +75,8 @@ pub(crate) enum AdminCommand {
     Apps(Admin<AppsCommand>),
     /// List refunds that wait for manual settlement, and record settlements.
     Refunds(Admin<RefundsCommand>),
+    /// Send webhook deliveries once more.
+    Deliveries(Admin<DeliveriesCommand>),
     /// List and resolve payments whose gateway state contradicts ours.
     Reconcile(Admin<ReconcileCommand>),
     /// Copy the store, as of one moment, into a missing or empty directory. The server may keep running.
@@ -320,6 +322,15 @@ pub(crate) enum RefundsCommand {
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeliveriesCommand {
+    /// Send a delivery's event to its endpoint once more. Prints the id of the new delivery.
+    Resend {
+        /// The delivery's id.
+        delivery: String,
     },
 }
 

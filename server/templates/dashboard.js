@@ -307,6 +307,11 @@
             ["Created", when(delivery.createdAt)],
             ["Responded", when(delivery.deliveredAt)],
           ]),
+          delivery.status !== "pending" && h("div", { class: "actions" }, action("Send again", async () => {
+            await ask("POST", `/webhooks/deliveries/${encodeURIComponent(delivery.id)}/resend`);
+            say("A new delivery of this event is pending.");
+            await route();
+          }, { class: "go" })),
           h("h2", {}, "Response body"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
           h("h2", {}, "API object, with the payload"), json(raw[index])));
         detail.focus();

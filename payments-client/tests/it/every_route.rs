@@ -69,6 +69,8 @@ async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let page = client.webhooks().deliveries().webhook(&endpoint.id).limit(10).await.unwrap();
     assert_eq!(page.items[0].id, delivery.id);
     assert_eq!(page.items[0].status, DeliveryStatus::Failed);
+    let again = client.webhooks().resend(&delivery.id).await.unwrap();
+    assert_eq!((again.payload, again.status), (delivery.payload, DeliveryStatus::Pending));
     assert_eq!(client.webhooks().list().await.unwrap().len(), 1);
     assert!(client.webhooks().delete(&endpoint.id).await.unwrap().success);
     assert!(client.webhooks().delete(&endpoint.id).await.unwrap_err().is_not_found());

@@ -41,9 +41,15 @@ pub(crate) struct Outgoing {
     /// The event that holds the payload. If `None`, the delivery's own record holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<EventId>,
+    /// The delivery that this one sends again. Fan-out makes one delivery of an event to an endpoint; all others have this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resend_of: Option<DeliveryId>,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) delivery: Delivery,
 }
+
+/// The data of an event whose delivery was redacted. An event's own data is never empty.
+const REDACTED: &str = "{}";
 
 impl Outgoing {
     /// A new delivery, not yet attempted.
@@ -60,6 +66,7 @@ impl Outgoing {
             environment: scope.environment,
             payment: None,
             event: None,
+            resend_of: None,
             delivery: Delivery {
                 id,
                 webhook_id: endpoint.clone(),
@@ -77,6 +84,22 @@ impl Outgoing {
                 unknown: UnknownFields::default(),
             },
         }
+    }
+
+    /// A new delivery of the same event to the same endpoint. `None` if this one was redacted.
+    pub(crate) fn again(&self, id: DeliveryId, created_at: Timestamp) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Enveloped {
+            data: RawJson,
+        }
+        let Enveloped { data } = self.delivery.payload.parse().ok()?;
+        if data.as_str() == REDACTED {
+            return None;
+        }
+        let Delivery { webhook_id, event, payload, .. } = &self.delivery;
+        let again = Self::new(id, &self.scope(), webhook_id, event, payload.clone(), created_at);
+        let (payment, event) = (self.payment.clone(), self.event.clone());
+        Some(Self { payment, event, resend_of: Some(self.delivery.id.clone()), ..again })
     }
 
     pub(crate) fn scope(&self) -> Scope {
@@ -97,5 +120,33 @@ impl Outgoing {
         self.delivery.response_body = None;
         self.event = None;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delivery_is_made_again_with_its_event_until_it_is_redacted() {
+        let at = |millis| Timestamp::from_millis(millis).unwrap();
+        let id = |millis| DeliveryId::new(at(millis), [1; payments_core::RANDOM_BYTES]);
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        let envelope = RawJson::new(r#"{"id":"evt_1","data":{"id":"pay_1","amount":1.10}}"#).unwrap();
+        let endpoint = "wh_1".parse().unwrap();
+        let new = Outgoing::new(id(1), &scope, &endpoint, &EventKind::PaymentCreated, envelope.clone(), at(1));
+        let mut ended = Outgoing { payment: "pay_1".parse().ok(), event: "evt_1".parse().ok(), ..new };
+        ended.delivery.status = DeliveryStatus::Failed;
+        ended.delivery.attempts = 1;
+
+        let again = ended.again(id(2), at(2)).unwrap();
+        assert_eq!((&again.payment, &again.event), (&ended.payment, &ended.event));
+        assert_eq!(again.resend_of, Some(id(1)));
+        assert_eq!((&again.delivery.payload, &again.delivery.webhook_id), (&envelope, &endpoint));
+        assert_eq!((&again.delivery.id, again.delivery.created_at), (&id(2), at(2)));
+        assert_eq!((again.is_pending(), again.delivery.attempts, again.version), (true, 0, 0));
+
+        ended.redact().unwrap();
+        assert!(ended.again(id(3), at(3)).is_none());
     }
 }

@@ -145,9 +145,11 @@ impl From<Refused> for Problem {
             | Refused::NotFound { .. }
             | Refused::NoSandbox(_) => StatusCode::NOT_FOUND,
             Refused::Payment(Refusal::LiveSimulation) => StatusCode::FORBIDDEN,
-            Refused::Payment(_) | Refused::Conflict | Refused::RefundInProgress | Refused::TooManyEndpoints { .. } => {
-                StatusCode::CONFLICT
-            }
+            Refused::Payment(_)
+            | Refused::Conflict
+            | Refused::RefundInProgress
+            | Refused::TooManyEndpoints { .. }
+            | Refused::NotResent(_) => StatusCode::CONFLICT,
             Refused::IdempotencyKeyReused | Refused::NoGateway(_) | Refused::Gateway(GatewayError::Refused { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }

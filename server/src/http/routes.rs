@@ -33,6 +33,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::list(c, r)))),
     route(POST, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::create(c, r)))),
     route(GET, "/api/v1/webhooks/deliveries", Keyed(|c, r| Box::pin(webhooks::deliveries(c, r)))),
+    route(POST, "/api/v1/webhooks/deliveries/{id}/resend", Keyed(|c, r| Box::pin(webhooks::resend(c, r)))),
     route(POST, "/api/v1/webhooks/verify", Keyless(|r| Box::pin(webhooks::verify(r)))),
     route(DELETE, "/api/v1/webhooks/{id}", Keyed(|c, r| Box::pin(webhooks::remove(c, r)))),
     route(POST, "/api/v1/webhooks/{id}/test", Keyed(|c, r| Box::pin(webhooks::test(c, r)))),

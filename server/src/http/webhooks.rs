@@ -1,4 +1,4 @@
-//! `/api/v1/webhooks`: create, list, remove and test endpoints, list deliveries, verify signatures.
+//! `/api/v1/webhooks`: create, list, remove and test endpoints, list and resend deliveries, verify signatures.
 
 use std::sync::Arc;
 
@@ -44,6 +44,16 @@ pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
 pub(super) async fn deliveries(caller: Caller, request: Request) -> Outcome {
     let (page, webhook) = (request.page()?, request.query("webhookId"));
     reply::json(StatusCode::OK, &request.service().deliveries(&caller, webhook.as_deref(), page).await?)
+}
+
+pub(super) async fn resend(caller: Caller, request: Request) -> Outcome {
+    let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
+    idempotent(caller, request, StatusCode::CREATED, Lookup::First, |caller, body, identity| async move {
+        // The request has no parameters; its body may be empty.
+        Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;
+        service.resend_delivery(&caller, &id, identity.as_ref()).await
+    })
+    .await
 }
 
 pub(super) async fn verify(mut request: Request) -> Outcome {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use payments_core::{AppId, DeveloperApp, Environment, Invalid, RawStatus, Timestamp, aliased::UnknownFields};
+use payments_core::{
+    AppId, DeliveryId, DeveloperApp, Environment, Invalid, RawStatus, Timestamp, aliased::UnknownFields,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -40,6 +42,8 @@ pub(crate) enum AdminRequest {
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
     SettleRefund { payment: String, reference: String },
+    /// Sends a delivery's event to its endpoint once more.
+    ResendDelivery { delivery: String },
     /// Lists the payments that need manual review.
     ListReviews,
     /// Records how a person resolved a discrepancy, and why. An open payment needs an outcome.
@@ -71,6 +75,8 @@ pub(crate) enum AdminReply {
     Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
     Settled { payment: String, reference: String, settled_at: Timestamp },
+    /// The delivery that was resent, and the new one.
+    Resent { resent: String, delivery: DeliveryId },
     /// The payments that need manual review.
     Reviews { reviews: Vec<ReviewRow> },
     /// The payment whose discrepancy was resolved, and its internal status now.
@@ -117,6 +123,10 @@ impl Service {
                 let reference = checked("reference", &reference, MAX_TEXT_BYTES)?;
                 let ManualSettlement { reference, settled_at } = self.settle_refund(&payment, reference).await?;
                 AdminReply::Settled { payment, reference, settled_at }
+            }
+            AdminRequest::ResendDelivery { delivery } => {
+                let again = self.resend_any_delivery(&delivery).await?;
+                AdminReply::Resent { resent: delivery, delivery: again }
             }
             AdminRequest::ListReviews => AdminReply::Reviews { reviews: self.list_reviews().await? },
             AdminRequest::ResolveReview { payment, note, outcome } => {

@@ -17,6 +17,7 @@ mod poll;
 mod prune;
 mod reconcile;
 mod refund;
+mod resend;
 mod retry;
 mod sandbox;
 mod webhooks;
@@ -126,6 +127,9 @@ pub(crate) enum Refused {
     /// The developer has reached the endpoint limit.
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints { at_most: usize },
+    /// A delivery cannot be sent again.
+    #[error("this delivery cannot be sent again: {0}")]
+    NotResent(&'static str),
     /// Another request with the same key is in progress for longer than its time limit.
     #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
     KeyInProgress,

@@ -76,6 +76,8 @@ ping = webhooks.test_webhook(every.id)
 assert (ping.event, ping.status, ping.payload["event"]) == ("test.ping", "failed", "test.ping")
 deliveries = webhooks.list_deliveries(webhook_id=every.id)
 assert [delivery.id for delivery in deliveries.items] == [ping.id]
+again = webhooks.resend_delivery(ping.id)
+assert (again.status, again.payload) == ("pending", ping.payload)
 assert webhooks.remove_webhook(every.id).success is True
 verdict = webhooks.verify_signature(api.CheckSignature(payload="a", signature="t=1,v1=00", secret=every.secret))
 assert (verdict.valid, verdict.reason) == (False, "timestamp_outside_tolerance")

@@ -16,6 +16,7 @@ from payments_api_client.api.webhooks import (
     list_deliveries,
     list_webhooks,
     remove_webhook,
+    resend_delivery,
     test_webhook,
     verify_signature,
 )
@@ -94,6 +95,8 @@ ping = call(test_webhook, every.id)
 assert (ping.event, ping.status, ping.payload["event"]) == ("test.ping", "failed", "test.ping")
 deliveries = call(list_deliveries, webhook_id=every.id)
 assert [delivery.id for delivery in deliveries.items] == [ping.id]
+again = call(resend_delivery, ping.id)
+assert (again.status, again.payload) == ("pending", ping.payload)
 assert call(remove_webhook, every.id).success is True
 verdict = call(verify_signature, body=models.CheckSignature(payload="a", signature="t=1,v1=00", secret=every.secret))
 assert (verdict.valid, verdict.reason) == (False, "timestamp_outside_tolerance")

@@ -85,6 +85,10 @@ async function main() {
   const toEvery = { params: { query: { webhookId: every.id } } };
   const deliveries = await ok(api.GET("/api/v1/webhooks/deliveries", toEvery));
   assert.deepEqual(deliveries.items.map((delivery) => delivery.id), [ping?.id]);
+  const again = await ok(
+    api.POST("/api/v1/webhooks/deliveries/{id}/resend", { params: { path: { id: ping?.id ?? "" } } }),
+  );
+  assert.deepEqual([again.status, again.payload], ["pending", ping?.payload]);
   const removed = await ok(api.DELETE("/api/v1/webhooks/{id}", { params: { path: { id: every.id } } }));
   assert.equal(removed.success, true);
   const check = { payload: "a", signature: "t=1,v1=00", secret: every.secret };

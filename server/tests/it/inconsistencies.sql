@@ -35,7 +35,7 @@ WHERE (postings, events) IS DISTINCT FROM
     (CASE raw WHEN 'paid' THEN (1, 2) WHEN 'refunded' THEN (2, 3) ELSE (0, 1) END)
 UNION ALL
 SELECT min(id) || ' is one of ' || count(*) || ' deliveries of one event to one endpoint' FROM payments.delivery
-WHERE body::json ->> 'event' IS NOT NULL GROUP BY endpoint, body::json ->> 'event' HAVING count(*) > 1
+WHERE body::json ->> 'event' IS NOT NULL AND body::json ->> 'resend_of' IS NULL GROUP BY endpoint, body::json ->> 'event' HAVING count(*) > 1
 UNION ALL
 SELECT id || ' is a pending event without a payment' FROM payments.pending_event e
 WHERE NOT EXISTS (SELECT FROM payments.payment p WHERE p.id = e.payment)

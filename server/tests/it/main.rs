@@ -50,6 +50,7 @@ mod receiver;
 mod recovery;
 mod refusals;
 mod relay;
+mod resend;
 mod sandbox;
 mod sandbox_store;
 mod server;

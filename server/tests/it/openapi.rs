@@ -156,6 +156,14 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     for delivery in deliveries["items"].as_array().unwrap() {
         d.fits(&json!({"$ref": "#/components/schemas/Event"}), &delivery["payload"]).unwrap();
     }
+    let again = |id: &str| keyed(Method::POST, &format!("/webhooks/deliveries/{id}/resend"));
+    let sent = delivery["id"].as_str().unwrap();
+    d.check("resendDelivery", 201, again(sent).header("idempotency-key", "r-1")).await;
+    d.check("resendDelivery", 422, again(sent).header("idempotency-key", "r-1").json(&json!({"a": 1}))).await;
+    d.check("resendDelivery", 400, again(sent).header("content-type", "text/plain").body("x")).await;
+    d.check("resendDelivery", 413, again(sent).header("content-type", "application/json").body(too_large.clone()))
+        .await;
+    d.check("resendDelivery", 404, again("del_0")).await;
     d.check("listDeliveries", 400, list("?limit=101")).await;
     d.check("listDeliveries", 404, list("?webhookId=wh_0")).await;
     let verify = |body: &Value| keyless(Method::POST, "/webhooks/verify").json(body);
@@ -169,6 +177,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
         keyless(post.clone(), "/webhooks/verify").header("content-type", "application/json").body(too_large.clone());
     d.check("verifySignature", 413, large).await;
     d.check("removeWebhook", 200, keyed(delete.clone(), &format!("/webhooks/{wh}"))).await;
+    d.check("resendDelivery", 409, again(sent)).await;
     d.check("removeWebhook", 404, keyed(delete.clone(), &format!("/webhooks/{wh}"))).await;
 
     // Checkout.

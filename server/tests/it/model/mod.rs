@@ -67,6 +67,7 @@ impl World {
             Operation::Subscribe { events, is_down, key } => self.subscribe(who, events, *is_down, *key).await,
             Operation::Unsubscribe { endpoint } => self.unsubscribe(who, *endpoint).await,
             Operation::Ping { endpoint, key } => self.ping(who, *endpoint, *key).await,
+            Operation::Resend { delivery, key } => self.resend(who, *delivery, *key).await,
             Operation::Endpoints => self.endpoints(who).await,
             Operation::Deliveries { endpoint, page, limit } => {
                 let endpoints = &self.of(who).endpoints;

@@ -27,6 +27,7 @@ pub(super) enum Operation {
     Subscribe { events: &'static [&'static str], is_down: bool, key: Option<&'static str> },
     Unsubscribe { endpoint: usize },
     Ping { endpoint: usize, key: Option<&'static str> },
+    Resend { delivery: usize, key: Option<&'static str> },
     Endpoints,
     Deliveries { endpoint: Option<usize>, page: usize, limit: usize },
     Restart,
@@ -87,6 +88,7 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
             .prop_map(|(events, is_down, key)| Operation::Subscribe { events, is_down, key }),
         1 => (0..4_usize).prop_map(|endpoint| Operation::Unsubscribe { endpoint }),
         1 => (0..4_usize, key()).prop_map(|(endpoint, key)| Operation::Ping { endpoint, key }),
+        1 => (0..9_usize, key()).prop_map(|(delivery, key)| Operation::Resend { delivery, key }),
         1 => Just(Operation::Endpoints),
         1 => (option::of(0..4_usize), 1..4_usize, 1..5_usize)
             .prop_map(|(endpoint, page, limit)| Operation::Deliveries { endpoint, page, limit }),

@@ -59,6 +59,30 @@ impl World {
         self.of_mut(who).deliveries.push(Delivery { endpoint: id, event: "test.ping", data });
     }
 
+    /// Sends one of the listed deliveries again.
+    pub(super) async fn resend(&mut self, who: Who, index: usize, key: Option<&'static str>) {
+        let Some(nth) = index_in(&self.of(who).deliveries, index) else { return };
+        let path = format!("/webhooks/deliveries?page={}&limit=1", nth + 1);
+        let ended = eventually("the delivery to end", async || {
+            let mut list = self.get(who, &path).await.json();
+            let delivery = list["items"][0].take();
+            (delivery["status"] != "pending").then_some(delivery)
+        })
+        .await;
+        let path = format!("/webhooks/deliveries/{}/resend", ended["id"].as_str().unwrap());
+        let Some(answer) = self.post(who, &path, key, "{}").await else { return };
+        let endpoint = self.of(who).endpoints.iter().find(|endpoint| endpoint.id == ended["webhookId"]).unwrap();
+        if endpoint.is_removed {
+            return answer.assert_refused(409, "endpoint was removed");
+        }
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
+        let (again, endpoint) = (answer.json(), endpoint.id.clone());
+        assert_eq!((&again["status"], &again["payload"]), (&json!("pending"), &ended["payload"]));
+        let known = self.of(who).deliveries.iter().find(|known| ended["event"] == known.event).unwrap().event;
+        let data = ended["payload"]["data"].clone();
+        self.of_mut(who).deliveries.push(Delivery { endpoint, event: known, data });
+    }
+
     pub(super) async fn endpoints(&self, who: Who) {
         let answer = self.get(who, "/webhooks").await;
         let endpoints = self.of(who).endpoints.iter().filter(|endpoint| !endpoint.is_removed);

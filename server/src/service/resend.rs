@@ -1,0 +1,65 @@
+//! Sends an event to an endpoint once more.
+
+use payments_core::{DeliveryId, RawJson};
+
+use super::{Answer, Caller, IdempotentRequest, Refused, Service};
+use crate::{
+    domain::Outgoing,
+    store::{Change, Write},
+};
+
+impl Service {
+    /// Makes a new delivery of a delivery's event to the same endpoint. It is pending in the answer.
+    pub(crate) async fn resend_delivery(
+        &self,
+        caller: &Caller,
+        id: &str,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        let known = self.outgoing(id).await?;
+        let known = known.filter(|outgoing| outgoing.scope() == caller.scope).ok_or(NO_DELIVERY)?;
+        self.resend(&known, request).await
+    }
+
+    /// As [`resend_delivery`](Self::resend_delivery), for an operator. Returns the id of the new delivery.
+    pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId, Refused> {
+        let known = self.outgoing(id).await?.ok_or(NO_DELIVERY)?;
+        let again = self.again(&known).await?;
+        let id = again.delivery.id.clone();
+        self.commit(Change::of(Write::Delivery(Box::new(again)))).await?;
+        Ok(id)
+    }
+
+    async fn resend(&self, known: &Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+        let again = self.again(known).await?;
+        let body = RawJson::of(&again.delivery)?;
+        let idempotency = request.map(|request| request.to_record(body.clone(), again.delivery.created_at));
+        // The dispatcher finds it within a second.
+        let change = Change { idempotency, ..Change::of(Write::Delivery(Box::new(again))) };
+        self.commit_once(change, body, request).await
+    }
+
+    async fn outgoing(&self, id: &str) -> Result<Option<Outgoing>, Refused> {
+        let id = id.parse().map_err(|_| NO_DELIVERY)?;
+        Ok(self.store.outgoing(&id).await?)
+    }
+
+    /// The new delivery, not yet committed.
+    async fn again(&self, known: &Outgoing) -> Result<Outgoing, Refused> {
+        if known.is_pending() {
+            return Err(Refused::NotResent("it is still pending"));
+        }
+        match self.store.endpoint(&known.delivery.webhook_id).await? {
+            None => return Err(Refused::NotResent("its webhook endpoint was removed")),
+            Some(endpoint) if !endpoint.endpoint.is_active => {
+                return Err(Refused::NotResent("its webhook endpoint is not active"));
+            }
+            Some(_) => {}
+        }
+        let now = self.ambient.now();
+        let again = known.again(DeliveryId::new(now, self.ambient.id_bytes()), now);
+        again.ok_or(Refused::NotResent("its payload has been deleted, because it is old"))
+    }
+}
+
+const NO_DELIVERY: Refused = Refused::NotFound { what: "webhook delivery" };

@@ -1,0 +1,111 @@
+//! Deliveries that are sent once more.
+
+use payments_client::{CreateWebhook, Delivery, DeliveryStatus, Subscription};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    engine::Engine,
+    receiver::{Receiver, Reply},
+    server::{Server, eventually, payment_of, text_of},
+};
+
+/// Waits until a receiver has this many requests.
+async fn received(receiver: &Receiver, count: usize) {
+    eventually("the endpoint to be called", || async { (receiver.received().len() == count).then_some(()) }).await;
+}
+
+async fn resend(server: &Server, id: &str) -> (StatusCode, Value) {
+    let answer = server.request(Method::POST, &format!("/webhooks/deliveries/{id}/resend")).send().await.unwrap();
+    (answer.status(), answer.json().await.unwrap())
+}
+
+async fn a_delivery_is_sent_again_with_the_same_body_freshly_signed(engine: Engine) {
+    let server = Server::start_on(engine, &[]);
+    let receiver = Receiver::start(Reply::Status(StatusCode::BAD_GATEWAY, "restarting".into())).await;
+    let secret = receiver.subscribe(&server.client()).await;
+    let payment = server.create(&payment_of(&json!(7.5))).await;
+    let first = server.ended_deliveries(1).await.remove(0);
+    assert_eq!(first["status"], "failed");
+
+    let again: Delivery =
+        server.client().webhooks().resend(&first["id"].as_str().unwrap().parse().unwrap()).await.unwrap();
+    assert_eq!((&again.status, again.attempts), (&DeliveryStatus::Pending, 0));
+    assert_ne!(again.id.as_str(), first["id"]);
+    received(&receiver, 2).await;
+    let deliveries = server.ended_deliveries(2).await;
+    assert_eq!((&deliveries[0]["id"], &deliveries[0]["attempts"]), (&json!(again.id), &json!(1)));
+    assert_eq!(deliveries[0]["payload"], first["payload"]);
+
+    let [one, other] = &receiver.received()[..] else { panic!("two requests") };
+    assert_eq!(one.body, other.body);
+    let events = [one, other].map(|received| received.verified_with(&secret));
+    assert_eq!(events[0].id(), events[1].id());
+    assert_eq!(events[1].payment().unwrap().id.as_str(), payment["id"]);
+    assert_ne!(one.headers["x-service-delivery"], other.headers["x-service-delivery"]);
+
+    // A resent delivery can be sent again, and so can a ping.
+    assert_eq!(resend(&server, again.id.as_str()).await.0, StatusCode::CREATED);
+    let endpoint = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let ping = server.client().webhooks().test(&endpoint).await.unwrap().unwrap();
+    assert_eq!(resend(&server, ping.id.as_str()).await.1["payload"], json!(ping.payload));
+    received(&receiver, 5).await;
+    server.ended_deliveries(5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_sent_again_on_a_directory() {
+    a_delivery_is_sent_again_with_the_same_body_freshly_signed(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_sent_again_on_postgresql() {
+    a_delivery_is_sent_again_with_the_same_body_freshly_signed(Engine::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_resend_with_one_key_sends_once_and_an_operator_may_resend_any_delivery() {
+    let server = Server::start();
+    let receiver = Receiver::ok().await;
+    receiver.subscribe(&server.client()).await;
+    server.create(&payment_of(&json!(1))).await;
+    let delivery = server.ended_deliveries(1).await.remove(0);
+    let path = format!("/webhooks/deliveries/{}/resend", delivery["id"].as_str().unwrap());
+    let keyed = || server.request(Method::POST, &path).header("idempotency-key", "again").send();
+    let (one, other) = tokio::join!(keyed(), keyed());
+    let (one, other) = (one.unwrap().text().await.unwrap(), other.unwrap().text().await.unwrap());
+    assert_eq!(one, other);
+    received(&receiver, 2).await;
+
+    let id = server.run_for_line(&["deliveries", "resend", delivery["id"].as_str().unwrap()]);
+    received(&receiver, 3).await;
+    assert_eq!(server.ended_deliveries(3).await[0]["id"], json!(id));
+    let unknown = server.try_run(&["deliveries", "resend", "del_0"]);
+    assert!(text_of(&unknown).contains("no webhook delivery has this id"), "{}", text_of(&unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_not_sent_again_while_it_is_pending_after_its_endpoint_is_gone_or_by_anyone_else() {
+    let server = Server::start();
+    let hanging = Receiver::start(Reply::Never).await;
+    let endpoint = CreateWebhook::new(hanging.url(), Subscription::All);
+    let endpoint = server.client().webhooks().create(endpoint).await.unwrap();
+    server.create(&payment_of(&json!(1))).await;
+    let pending = server.get("/webhooks/deliveries").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let (status, body) = resend(&server, &pending).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert_eq!(body["message"], "this delivery cannot be sent again: it is still pending");
+
+    server.client().webhooks().delete(&endpoint.id).await.unwrap();
+    server.ended_deliveries(1).await;
+    let (status, body) = resend(&server, &pending).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert_eq!(body["message"], "this delivery cannot be sent again: its webhook endpoint was removed");
+
+    let other = server.new_key("another shop", "test");
+    let path = format!("{}/api/v1/webhooks/deliveries/{pending}/resend", server.url);
+    let foreign = reqwest::Client::new().post(path).bearer_auth(other).send().await.unwrap();
+    assert_eq!(foreign.status(), StatusCode::NOT_FOUND);
+    assert_eq!(resend(&server, "del_0").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(resend(&server, "%2f").await.0, StatusCode::NOT_FOUND);
+}
