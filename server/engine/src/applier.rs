@@ -16,8 +16,8 @@ use crate::{overlay::Overlay, stop::Stop, tree::TreeFile, writes::Writes};
 /// How long batches gather at most.
 const GATHERED_FOR: Duration = Duration::from_secs(1);
 /// After about this many bytes the tree writes. By itself it would at 8 MiB, with so much to write at once that the journal's
-/// next syncs wait for the disk.
-const FLUSHED_AT_BYTES: usize = 64 * 1024;
+/// next syncs wait for the disk. Each write wakes all of sled's threads.
+const FLUSHED_AT_BYTES: usize = 256 * 1024;
 
 /// Tells the applier what has gathered. It ends, with everything applied, when this is dropped.
 pub(crate) struct Applier {

@@ -34,6 +34,12 @@ impl Database {
         self.overlay.tree.len()
     }
 
+    /// The number of the last durable batch of changes. While it stays the same, so does everything that a reader finds.
+    #[must_use]
+    pub fn last_batch(&self) -> u64 {
+        self.overlay.last()
+    }
+
     /// The version of the layout that the database has. If it is less than that of the layout it was opened with, an earlier
     /// version wrote it: convert its records in as many changes as it takes, and write [`FORMAT`] with the last one.
     ///

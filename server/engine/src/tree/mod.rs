@@ -124,8 +124,9 @@ impl Tree {
         let mut writes: Vec<_> = writes.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
         // The number of the last batch comes last.
         let is_first = planted!(NumberBeforeBatch);
-        writes
-            .sort_by_key(|(key, value)| ((*key == APPLIED) != is_first, self.layout.apply_order(key, value.is_some())));
+        writes.sort_by_cached_key(|(key, value)| {
+            ((*key == APPLIED) != is_first, self.layout.apply_order(key, value.is_some()))
+        });
         writes
     }
 

@@ -6,6 +6,8 @@ use std::{
         Arc,
         atomic::{AtomicI64, AtomicUsize, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use journaled_tree::{
@@ -63,7 +65,16 @@ impl Layout for Version {
 #[tokio::test]
 async fn a_later_layout_is_refused_and_an_earlier_one_can_be_converted() {
     let directory = in_memory();
-    let opened = |version| Options::new(directory.path(), Version(version)).open();
+    let opened = |version| {
+        let open = || Options::new(directory.path(), Version(version)).open();
+        // A process that another test starts holds the lock until it runs its program.
+        let free = (0..1000).map(|_| open()).find(|opened| {
+            let is_in_use = matches!(opened, Err(OpenError::InUse { .. }));
+            thread::sleep(Duration::from_millis(u64::from(is_in_use)));
+            !is_in_use
+        });
+        free.unwrap_or_else(open)
+    };
     let (database, closing) = opened(1).unwrap();
     assert_eq!(database.format().unwrap(), 1);
     drop(database);
