@@ -4,7 +4,7 @@
 //! cargo run --release -p payments-client --example get_ratio -- http://127.0.0.1:8080
 //! ```
 //!
-//! Run the server with `--rate-limit 0`.
+//! Run the server with `--rate-limit 0`. Set `TOKIO_WORKER_THREADS=1` for a runtime with one worker.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ async fn main() {
     let bare = reqwest::Client::new();
     let address = format!("{url}/api/v1/payments/{id}");
 
-    // If a request's timeout is the runtime's next timer, setting it wakes the driver with a system call. Programs with
-    // another, earlier timer avoid that. Pass `alone` as the second argument to measure without another timer.
+    // If a request's timeout is the runtime's next timer, setting it can wake the driver with a system call. Pass `alone`
+    // as the second argument to measure without this other timer.
     if std::env::args().nth(2).as_deref() != Some("alone") {
         tokio::spawn(async {
             let mut ticks = tokio::time::interval(Duration::from_secs(1));

@@ -30,7 +30,7 @@ impl AccountResource<'_> {
     /// # }
     /// ```
     pub fn retrieve(self) -> Request<Account> {
-        Request::new(self.client, Call::new(Method::GET, "/account", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/account", None))
     }
 
     /// Retrieves the balances.
@@ -42,7 +42,7 @@ impl AccountResource<'_> {
     /// # }
     /// ```
     pub fn balance(self) -> Request<Balances> {
-        Request::new(self.client, Call::new(Method::GET, "/account/balance", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/account/balance", None))
     }
 
     /// Lists all developer apps.
@@ -56,6 +56,6 @@ impl AccountResource<'_> {
     /// # }
     /// ```
     pub fn apps(self) -> Request<Vec<DeveloperApp>> {
-        Request::new(self.client, Call::new(Method::GET, "/account/apps", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/account/apps", None))
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     budget::Budget,
     client::{Client, Inner, KeyHeader},
     clock::Clock,
+    early_timer::EarlyTimer,
     error::{Error, Kind},
     jitter::Jitter,
     limiter::Limiter,
@@ -222,6 +223,7 @@ impl ClientBuilder {
             budget: Budget::new(self.budget),
             jitter: Jitter::seeded(seed),
             clock: self.clock.unwrap_or_else(Clock::system),
+            early_timer: EarlyTimer::default(),
             limiter: self.stays_within_rate_limit.then(Limiter::default),
             #[cfg(feature = "testing")]
             script: self.script,
@@ -274,7 +276,7 @@ mod tests {
     fn debug_omits_the_key() {
         let client = built("sk_test_verysecret", "https://pay.example").unwrap();
         let builder = Client::builder("sk_test_verysecret");
-        let request = client.request(&Call::new(Method::GET, "/payments", &[]), Duration::MAX);
+        let request = client.request(&Call::new(Method::GET, "/payments", None), Duration::MAX);
         for text in [format!("{client:?}"), format!("{builder:?}"), format!("{request:?}")] {
             assert!(!text.contains("verysecret"), "{text}");
         }

@@ -9,10 +9,9 @@ use crate::{IdempotencyKey, Result, error::Kind, retry::Safety};
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The path below `/api/v1`.
-    pub(crate) segments: Vec<Box<str>>,
-    /// The path without ids, for logs.
+    /// The path below `/api/v1`, with `{}` for the id.
     pub(crate) template: &'static str,
+    pub(crate) id: Option<Box<str>>,
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) key: Option<IdempotencyKey>,
@@ -21,22 +20,25 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Creates a call. The ids replace the `{}` of the template, in order.
-    pub(crate) fn new(method: Method, template: &'static str, ids: &[&str]) -> Self {
-        let mut ids = ids.iter();
-        let segments = template.split('/').skip(1);
-        let segments = segments.map(|part| if part == "{}" { ids.next().copied().unwrap_or("") } else { part }.into());
+    /// Creates a call. The id replaces the `{}` of the template.
+    pub(crate) fn new(method: Method, template: &'static str, id: Option<&str>) -> Self {
         let safety = if method == Method::POST { Safety::Once } else { Safety::Repeatable };
         Self {
-            segments: segments.collect(),
             method,
             template,
+            id: id.map(Into::into),
             query: Vec::new(),
             body: None,
             key: None,
             is_keyed: true,
             safety,
         }
+    }
+
+    /// The segments of the path below `/api/v1`, not encoded.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &str> {
+        let id = self.id.as_deref().unwrap_or_default();
+        self.template.split('/').skip(1).map(move |segment| if segment == "{}" { id } else { segment })
     }
 
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self> {
@@ -56,16 +58,16 @@ impl Call {
 }
 
 /// A call, or why it is invalid.
-pub(crate) struct CallResult(pub(crate) Result<Call>);
+pub(crate) struct CallResult(pub(crate) Result<Box<Call>>);
 
 impl From<Call> for CallResult {
     fn from(call: Call) -> Self {
-        Self(Ok(call))
+        Self(Ok(Box::new(call)))
     }
 }
 
 impl From<Result<Call>> for CallResult {
     fn from(call: Result<Call>) -> Self {
-        Self(call)
+        Self(call.map(Box::new))
     }
 }

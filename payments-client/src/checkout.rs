@@ -34,7 +34,7 @@ impl Checkout<'_> {
     /// # }
     /// ```
     pub fn retrieve(self, id: &PaymentId) -> Request<CheckoutSession> {
-        Request::new(self.client, Call::new(Method::GET, "/checkout/{}", &[id.as_str()]).keyless())
+        Request::new(self.client, Call::new(Method::GET, "/checkout/{}", Some(id.as_str())).keyless())
     }
 
     /// Ends a test session with this outcome.
@@ -50,7 +50,7 @@ impl Checkout<'_> {
     /// # }
     /// ```
     pub fn simulate(self, id: &PaymentId, outcome: SimulateOutcome) -> Request<Simulation> {
-        let call = Call::new(Method::POST, "/checkout/{}/simulate", &[id.as_str()]).keyless();
+        let call = Call::new(Method::POST, "/checkout/{}/simulate", Some(id.as_str())).keyless();
         Request::new(self.client, call.body(&Simulate { outcome }))
     }
 
@@ -68,7 +68,7 @@ impl Checkout<'_> {
     /// # }
     /// ```
     pub fn pay(self, id: &PaymentId, params: Pay) -> Request<PayResult> {
-        let call = Call::new(Method::POST, "/checkout/{}/pay", &[id.as_str()]).keyless();
+        let call = Call::new(Method::POST, "/checkout/{}/pay", Some(id.as_str())).keyless();
         Request::new(self.client, call.body(&params))
     }
 
@@ -83,7 +83,7 @@ impl Checkout<'_> {
     /// # }
     /// ```
     pub fn demo_session(self, params: CreateDemoSession) -> Request<DemoCheckout> {
-        let call = Call::new(Method::POST, "/checkout/demo-session", &[]).keyless();
+        let call = Call::new(Method::POST, "/checkout/demo-session", None).keyless();
         Request::new(self.client, call.body(&params))
     }
 }

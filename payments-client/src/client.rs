@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::{Bytes, BytesMut};
 use payments_core::Environment;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde::de::DeserializeOwned;
@@ -13,6 +14,7 @@ use crate::{
     budget::Budget,
     call::Call,
     clock::Clock,
+    early_timer::EarlyTimer,
     error::{Context, Error, Kind},
     jitter::Jitter,
     limiter::Limiter,
@@ -39,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) budget: Budget,
     pub(crate) jitter: Jitter,
     pub(crate) clock: Clock,
+    pub(crate) early_timer: EarlyTimer,
     /// Set if the client stays within the rate limit.
     pub(crate) limiter: Option<Limiter>,
     #[cfg(feature = "testing")]
@@ -67,7 +70,7 @@ impl Client {
     pub(crate) fn request(&self, call: &Call, left: Duration) -> RequestBuilder {
         let mut url = self.inner.base_url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1"]).extend(&call.segments);
+            path.pop_if_empty().extend(["api", "v1"]).extend(call.segments());
         }
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
@@ -90,7 +93,7 @@ impl Client {
     }
 
     /// Sends a call with retries, and deserializes the response.
-    pub(crate) async fn send<T: DeserializeOwned>(&self, call: Call) -> Result<Response<T>> {
+    pub(crate) async fn send<T: DeserializeOwned>(&self, call: Box<Call>) -> Result<Response<T>> {
         let span = tracing::debug_span!(
             "payments_api",
             method = call.method.as_str(),
@@ -184,11 +187,24 @@ impl Client {
         if let Some(script) = &self.inner.script {
             return scripted(script, request, tries);
         }
-        let response = request.send().await.map_err(failed)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = response.bytes().await.map_err(failed)?;
+        self.inner.early_timer.keep(self.inner.attempt_timeout.min(self.inner.total_timeout));
+        let mut response = request.send().await.map_err(failed)?;
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let body = read(&mut response).await.map_err(failed)?;
         Ok(RawResponse { status, headers, body, tries })
     }
+}
+
+/// Reads a response's body. A body of one chunk is not copied.
+async fn read(response: &mut reqwest::Response) -> reqwest::Result<Bytes> {
+    let first = response.chunk().await?.unwrap_or_default();
+    let Some(second) = response.chunk().await? else { return Ok(first) };
+    let mut body = BytesMut::from(first);
+    body.extend_from_slice(&second);
+    while let Some(chunk) = response.chunk().await? {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
 }
 
 #[cfg(feature = "testing")]
@@ -216,7 +232,7 @@ mod tests {
             ("https://pay.example", "https://pay.example/api/v1/payments/a%2Fb"),
             ("https://pay.example/sub/", "https://pay.example/sub/api/v1/payments/a%2Fb"),
         ] {
-            let call = Call::new(Method::GET, "/payments/{}", &["a/b"]);
+            let call = Call::new(Method::GET, "/payments/{}", Some("a/b"));
             let request = Client::builder("sk_test_1").base_url(base).build().unwrap().request(&call, Duration::MAX);
             assert_eq!(request.build().unwrap().url().as_str(), url);
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use payments_core::{ErrorBody, Message};
+use payments_core::{ErrorBody, ErrorCode, FieldError};
 use reqwest::StatusCode;
 
 use crate::{IdempotencyKey, IdempotencyKeyError, SecretKeyError};
@@ -12,7 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed. It never contains the API key, and is as small as a pointer.
 ///
-/// The client has already made its retries. Your program decides what to do next:
+/// The client has already made its retries. Your program decides what to do next, by the error's kind as here, or by its
+/// [`code`](Self::code):
 ///
 /// ```no_run
 /// use payments_client::{Client, CreatePayment, Error, IdempotencyKey, Payment};
@@ -87,7 +88,7 @@ pub(crate) enum Kind {
     #[error("the rate limit is used up and the deadline ends before the next minute; the request was not sent")]
     Limited,
     #[error("the API returned {}: {}", .status.as_u16(), .body.message.sentences().join("; "))]
-    Api { status: StatusCode, body: ErrorBody },
+    Api { status: StatusCode, body: Box<ErrorBody> },
     #[error("the API returned {} without an error body; check the base URL", .status.as_u16())]
     Status { status: StatusCode },
     #[error("cannot parse the response ({}) at {path}", .status.as_u16())]
@@ -112,8 +113,37 @@ impl Error {
     #[must_use]
     pub fn messages(&self) -> &[String] {
         match &self.0.kind {
-            Kind::Api { body: ErrorBody { message: Message::One(sentence), .. }, .. } => std::slice::from_ref(sentence),
             Kind::Api { body, .. } => body.message.sentences(),
+            _ => &[],
+        }
+    }
+
+    /// What the API's error is about, to decide by. `None` without an error body, or from a server without codes.
+    ///
+    /// ```no_run
+    /// use payments_client::{Client, ErrorCode, Payment, PaymentId, Result};
+    ///
+    /// /// Refunds a payment, unless it is refunded already.
+    /// async fn refund_once(client: &Client, id: &PaymentId) -> Result<Payment> {
+    ///     match client.payments().refund(id, None).await {
+    ///         Err(error) if error.code() == Some(&ErrorCode::PaymentAlreadyRefunded) => client.payments().retrieve(id).await,
+    ///         outcome => outcome,
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> Option<&ErrorCode> {
+        match &self.0.kind {
+            Kind::Api { body, .. } => body.code.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Every invalid field of the request, with a code and a sentence each; empty unless fields are invalid.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        match &self.0.kind {
+            Kind::Api { body, .. } => &body.fields,
             _ => &[],
         }
     }

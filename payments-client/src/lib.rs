@@ -10,6 +10,7 @@ mod call;
 mod checkout;
 mod client;
 mod clock;
+mod early_timer;
 mod error;
 mod idempotency_key;
 mod jitter;
@@ -36,10 +37,10 @@ pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
-    Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DemoCheckout, DeveloperApp, Environment,
-    ErrorBody, Event, EventKind, Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund,
-    RefundStatus, SimulateOutcome, Simulation, Status, Subscription, Timestamp, Volume, WebhookEndpoint, WebhookId,
-    WorkspaceProfile,
+    Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout, DeveloperApp,
+    Environment, ErrorBody, ErrorCode, Event, EventKind, FieldError, Message, Metadata, Page, Pay, Payment, PaymentId,
+    PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, RotateSecret, SimulateOutcome, Simulation,
+    Status, Subscription, Timestamp, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

@@ -1,10 +1,9 @@
 //! The payment methods.
 
-use payments_core::{CreatePayment, Page, Payment, PaymentId, Status};
+use payments_core::{Amount, CreatePayment, CreateRefund, Page, Payment, PaymentId, Status};
 use reqwest::Method;
-use serde::Serialize;
 
-use crate::{Client, IdempotentRequest, call::Call, request::Request};
+use crate::{Client, IdempotencyKey, IdempotentRequest, call::Call, request::Request};
 
 /// The payment methods, for the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +38,7 @@ impl<'c> Payments<'c> {
     /// # }
     /// ```
     pub fn create(self, params: CreatePayment) -> IdempotentRequest<Payment> {
-        IdempotentRequest::new(self.client, Call::new(Method::POST, "/payments", &[]).body(&params))
+        IdempotentRequest::new(self.client, Call::new(Method::POST, "/payments", None).body(&params))
     }
 
     /// Retrieves a payment, for example to check that it is paid if no webhook arrived.
@@ -53,29 +52,56 @@ impl<'c> Payments<'c> {
     /// # }
     /// ```
     pub fn retrieve(self, id: &PaymentId) -> Request<Payment> {
-        Request::new(self.client, Call::new(Method::GET, "/payments/{}", &[id.as_str()]))
+        Request::new(self.client, Call::new(Method::GET, "/payments/{}", Some(id.as_str())))
     }
 
-    /// Refunds a paid live payment in full. Test payments cannot be refunded.
+    /// Refunds a paid live payment, or what is left of it after [parts](Self::refund_part). Test payments cannot be
+    /// refunded.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
     /// # async fn refund(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
     /// let payment = client.payments().refund(&id, Some("The cup was broken")).await?;
-    /// if payment.refund.is_some_and(|refund| refund.requires_manual_settlement) {
+    /// if payment.refund().is_some_and(|refund| refund.requires_manual_settlement) {
     ///     println!("the operator sends the money by hand");
     /// }
     /// # Ok(())
     /// # }
     /// ```
     pub fn refund(self, id: &PaymentId, reason: Option<&str>) -> IdempotentRequest<Payment> {
-        #[derive(Serialize)]
-        struct Body<'r> {
-            #[serde(skip_serializing_if = "Option::is_none")]
-            reason: Option<&'r str>,
-        }
-        let call = Call::new(Method::POST, "/payments/{}/refund", &[id.as_str()]);
-        IdempotentRequest::new(self.client, call.body(&Body { reason }))
+        let rest = CreateRefund::rest();
+        self.refund_with(id, &reason.map_or(rest.clone(), |reason| rest.reason(reason)))
+    }
+
+    /// Refunds a part of a paid live payment. The payment stays completed until its last part is refunded.
+    ///
+    /// Each part needs an idempotency key of its own, such as the number of the returned item: the same key again returns the
+    /// first answer, and another key refunds another part. More than is left is refused with status 409.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Amount, Client, IdempotencyKey, PaymentId};
+    /// # async fn refund(client: Client, id: PaymentId) -> Result<(), Box<dyn std::error::Error>> {
+    /// let cup: Amount = "250".parse()?;
+    /// let key = IdempotencyKey::new("return-1017-cup")?;
+    /// let payment = client.payments().refund_part(&id, cup, Some("The cup was broken"), key).await?;
+    /// println!("{} of {} is refunded", payment.amount_refunded(), payment.amount);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn refund_part(
+        self,
+        id: &PaymentId,
+        amount: Amount,
+        reason: Option<&str>,
+        key: IdempotencyKey,
+    ) -> IdempotentRequest<Payment> {
+        let part = CreateRefund::part(amount);
+        self.refund_with(id, &reason.map_or(part.clone(), |reason| part.reason(reason))).idempotency_key(key)
+    }
+
+    fn refund_with(self, id: &PaymentId, params: &CreateRefund) -> IdempotentRequest<Payment> {
+        let call = Call::new(Method::POST, "/payments/{}/refund", Some(id.as_str()));
+        IdempotentRequest::new(self.client, call.body(params))
     }
 
     /// Lists a page of payments, newest first.
@@ -89,7 +115,7 @@ impl<'c> Payments<'c> {
     /// # }
     /// ```
     pub fn list(self) -> Request<Page<Payment>> {
-        Request::new(self.client, Call::new(Method::GET, "/payments", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/payments", None))
     }
 }
 

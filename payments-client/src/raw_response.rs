@@ -37,7 +37,7 @@ impl RawResponse {
         let failure = Failure::Status { status: self.status.as_u16(), replayed: is_replayed(&self.headers) };
         let context = self.context(clock);
         let kind = match serde_json::from_slice::<ErrorBody>(&self.body) {
-            Ok(body) => Kind::Api { status: self.status, body },
+            Ok(body) => Kind::Api { status: self.status, body: Box::new(body) },
             Err(_) => Kind::Status { status: self.status },
         };
         (failure, kind, context)

@@ -17,7 +17,7 @@ type Sending<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Request<T> {
     client: Client,
-    call: Result<Call>,
+    call: Result<Box<Call>>,
     value: PhantomData<fn() -> T>,
 }
 
@@ -26,7 +26,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
         Self { client: client.clone(), call: call.into().0, value: PhantomData }
     }
 
-    pub(crate) fn into_parts(self) -> (Client, Result<Call>) {
+    pub(crate) fn into_parts(self) -> (Client, Result<Box<Call>>) {
         (self.client, self.call)
     }
 
@@ -100,7 +100,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
             || IdempotencyKey::generate().map_err(|error| Error::from(Kind::Request(error.to_string()))),
             Ok,
         );
-        self.request.call = self.request.call.and_then(|call| Ok(Call { key: Some(key?), ..call.repeatable() }));
+        self.request.call = self.request.call.and_then(|call| Ok(Call { key: Some(key?), ..call.repeatable() }.into()));
         self.request
     }
 

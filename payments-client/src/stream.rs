@@ -76,7 +76,7 @@ impl<T: Listed> Request<Page<T>> {
 
 struct Pages<T> {
     client: Client,
-    call: Call,
+    call: Box<Call>,
     page: u32,
     /// The list's `total` on the first page.
     first_total: Option<u64>,
@@ -91,7 +91,7 @@ struct Pages<T> {
 }
 
 impl<T: Listed> Pages<T> {
-    fn new(client: Client, mut call: Call) -> Self {
+    fn new(client: Client, mut call: Box<Call>) -> Self {
         let page = call.query.iter().find(|(name, _)| *name == "page").and_then(|(_, page)| page.parse().ok());
         if !call.query.iter().any(|(name, _)| *name == "limit") {
             call.query.push(("limit", "100".into()));

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use payments_core::{CreateWebhook, Delivery, DeliveryId, Page, WebhookEndpoint, WebhookId};
+use payments_core::{
+    CreateWebhook, Delivery, DeliveryId, EventKind, Page, RotateSecret, TestWebhook, UpdateWebhook, WebhookEndpoint,
+    WebhookId,
+};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +29,7 @@ impl Webhooks<'_> {
     /// Creates an endpoint. The response contains its signing secret.
     ///
     /// The number of endpoints per developer and environment is limited, by default to 100. Beyond the limit the server
-    /// returns 409 ([`Error::is_conflict`](crate::Error::is_conflict)).
+    /// returns 409 ([`WebhookEndpointLimitReached`](crate::ErrorCode::WebhookEndpointLimitReached)).
     ///
     /// ```no_run
     /// # use payments_client::{Client, CreateWebhook, Subscription};
@@ -37,7 +40,7 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn create(self, params: CreateWebhook) -> IdempotentRequest<WebhookEndpoint> {
-        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks", &[]).body(&params))
+        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks", None).body(&params))
     }
 
     /// Lists all endpoints with their secrets, oldest first.
@@ -51,7 +54,40 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn list(self) -> Request<Vec<WebhookEndpoint>> {
-        Request::new(self.client, Call::new(Method::GET, "/webhooks", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/webhooks", None))
+    }
+
+    /// Changes an endpoint's URL, events, state or description; what the parameters leave out stays. Deliveries that are
+    /// pending go to the new URL, or fail if the endpoint is not active any more.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, UpdateWebhook, WebhookId};
+    /// # async fn update(client: Client, id: WebhookId) -> Result<(), payments_client::Error> {
+    /// let params = UpdateWebhook::default().url("https://shop.example/hooks").description("the new shop");
+    /// let endpoint = client.webhooks().update(&id, params).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update(self, id: &WebhookId, params: UpdateWebhook) -> Request<WebhookEndpoint> {
+        let call = Call::new(Method::PATCH, "/webhooks/{}", Some(id.as_str())).repeatable();
+        Request::new(self.client, call.body(&params))
+    }
+
+    /// Gives an endpoint a new secret, which the answer has. Until the overlap is over, each delivery has two signatures, and
+    /// [`Verifier`](crate::webhook::Verifier) accepts it with either secret. A rotation within an overlap keeps the last three
+    /// secrets.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, RotateSecret, WebhookId};
+    /// # async fn rotate(client: Client, id: WebhookId) -> Result<(), payments_client::Error> {
+    /// let endpoint = client.webhooks().rotate_secret(&id, RotateSecret::default().overlap_seconds(3600)).await?;
+    /// // Give endpoint.secret.reveal() to the receiver within the hour.
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rotate_secret(self, id: &WebhookId, params: RotateSecret) -> IdempotentRequest<WebhookEndpoint> {
+        let call = Call::new(Method::POST, "/webhooks/{}/rotate-secret", Some(id.as_str()));
+        IdempotentRequest::new(self.client, call.body(&params))
     }
 
     /// Deletes an endpoint. If a response is lost and the retry returns 404, the first try has deleted the endpoint, so
@@ -65,7 +101,7 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn delete(self, id: &WebhookId) -> Request<Removed> {
-        Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", &[id.as_str()]))
+        Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", Some(id.as_str())))
     }
 
     /// Sends a `test.ping` to an endpoint. Returns `None` if the server could not send or record it.
@@ -80,7 +116,22 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn test(self, id: &WebhookId) -> IdempotentRequest<Option<Delivery>> {
-        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/{}/test", &[id.as_str()]))
+        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/{}/test", Some(id.as_str())))
+    }
+
+    /// Sends an example of an event of any kind to an endpoint, marked as test: no payment stands behind it, its payment says
+    /// `isSimulated`, and its metadata `{"test":true}`. Returns `None` if the server could not send or record it.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, EventKind, WebhookId};
+    /// # async fn test(client: Client, id: WebhookId) -> Result<(), payments_client::Error> {
+    /// let delivery = client.webhooks().test_event(&id, EventKind::PaymentRefunded).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn test_event(self, id: &WebhookId, event: EventKind) -> IdempotentRequest<Option<Delivery>> {
+        let call = Call::new(Method::POST, "/webhooks/{}/test", Some(id.as_str()));
+        IdempotentRequest::new(self.client, call.body(&TestWebhook::with(event)))
     }
 
     /// Lists a page of deliveries, newest first. The platform does not retry a failed delivery; [`resend`](Self::resend) does.
@@ -99,14 +150,14 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn deliveries(self) -> Request<Page<Delivery>> {
-        Request::new(self.client, Call::new(Method::GET, "/webhooks/deliveries", &[]))
+        Request::new(self.client, Call::new(Method::GET, "/webhooks/deliveries", None))
     }
 
     /// Sends a delivery's event to its endpoint once more: the same body, freshly signed. Returns the new delivery, which is
     /// pending.
     ///
-    /// The server returns 409 ([`Error::is_conflict`](crate::Error::is_conflict)) if the delivery is still pending, its
-    /// endpoint was removed, or its payload was deleted because it is old.
+    /// The server returns 409 ([`DeliveryNotResendable`](crate::ErrorCode::DeliveryNotResendable)) if the delivery is still
+    /// pending, its endpoint was removed, or its payload was deleted because it is old.
     ///
     /// ```no_run
     /// # use payments_client::{Client, DeliveryStatus};
@@ -120,7 +171,10 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn resend(self, id: &DeliveryId) -> IdempotentRequest<Delivery> {
-        IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/deliveries/{}/resend", &[id.as_str()]))
+        IdempotentRequest::new(
+            self.client,
+            Call::new(Method::POST, "/webhooks/deliveries/{}/resend", Some(id.as_str())),
+        )
     }
 
     /// Asks the server to verify a signature, without an API key. Receivers should verify locally with
@@ -135,7 +189,7 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn verify(self, params: VerifySignature) -> Request<Verdict> {
-        let call = Call::new(Method::POST, "/webhooks/verify", &[]).keyless().repeatable();
+        let call = Call::new(Method::POST, "/webhooks/verify", None).keyless().repeatable();
         Request::new(self.client, call.body(&params))
     }
 }

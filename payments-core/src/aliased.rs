@@ -28,7 +28,8 @@
 //! - treats a missing `Option` as `None`, and names any other missing field in the error.
 //!
 //! `mirrored` also serializes fields of a nested resource under flat names, and reads the flat names where the nested
-//! fields are missing.
+//! fields are missing. `summed` also serializes what methods of a field return, each under a name, and reads the field from
+//! the first of these names where the field itself is missing.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -162,10 +163,16 @@ impl<'de, E: de::Error> Deserializer<'de> for Missing<E> {
     }
 }
 
-/// Whether to omit a value.
+/// A value that may be omitted.
 #[doc(hidden)]
-pub fn is_none<T>(value: &Option<T>) -> bool {
-    value.is_none()
+pub trait Omitted {
+    fn is_omitted(&self) -> bool;
+}
+
+impl<T> Omitted for Option<T> {
+    fn is_omitted(&self) -> bool {
+        self.is_none()
+    }
 }
 
 #[doc(hidden)]
@@ -183,6 +190,7 @@ macro_rules! aliased_resource {
                 $field:ident : $type:ty = $current:literal $( | $alias:literal )*
                     $( (omitted if $omit:ident) )?
                     $( (mirrored: $( $entry:ident as $mirror:literal ),+ ) )?
+                    $( (summed: $first:ident as $first_name:literal $(, $sum:ident as $sum_name:literal )* ) )?
                 ,
             )+
         }
@@ -204,6 +212,10 @@ macro_rules! aliased_resource {
                     if !$crate::aliased::aliased_resource!(@omit self.$field $(, $omit)?) {
                         $crate::aliased::write_entry(&mut map, $current, &self.$field)?;
                         $( $crate::aliased::write_entry(&mut map, $alias, &self.$field)?; )*
+                        $(
+                            $crate::aliased::write_entry(&mut map, $first_name, &self.$field.$first())?;
+                            $( $crate::aliased::write_entry(&mut map, $sum_name, &self.$field.$sum())?; )*
+                        )?
                     }
                 )+
                 self.unknown.write(&mut map)?;
@@ -247,10 +259,16 @@ macro_rules! aliased_resource {
                         let mut unknown = $crate::aliased::UnknownFields::default();
                         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                             $(
-                                if let Some(rank) = $crate::aliased::rank(&name, &[$current $(, $alias)*]) {
+                                if let Some(rank) = $crate::aliased::rank(&name, &[$current $(, $alias)* $(, $first_name)?]) {
                                     slots.$field.read(&name, rank, &mut map)?;
                                     continue;
                                 }
+                                $( $(
+                                    if name == $sum_name {
+                                        map.next_value::<serde::de::IgnoredAny>()?;
+                                        continue;
+                                    }
+                                )* )?
                                 $( $(
                                     if name == $mirror {
                                         slots.$entry.read(&name, 0, &mut map)?;
@@ -279,7 +297,7 @@ macro_rules! aliased_resource {
         }
     };
     (@omit $value:expr) => { false };
-    (@omit $value:expr, $none:ident) => { $crate::aliased::is_none(&$value) };
+    (@omit $value:expr, $none:ident) => { $crate::aliased::Omitted::is_omitted(&$value) };
 }
 
 pub(crate) use aliased_resource;

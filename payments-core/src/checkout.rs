@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, CreatePayment, Currency, Customer, Environment, MobileNumber, Payment, PaymentId, PaymentMethod, RawStatus,
-    Status, Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, MobileNumber, Payment, PaymentId, PaymentMethod,
+    RawStatus, Status, Timestamp,
     aliased::aliased_resource,
     create_payment,
     validation::{Fields, Invalid},
@@ -97,7 +97,9 @@ impl Simulate {
             let index = text.and_then(|text| words.iter().position(|word| **word == text));
             match index.and_then(|index| OUTCOMES.get(index)) {
                 Some(outcome) => Some(*outcome),
-                None => fields.fault(name, format_args!("must be one of {}", words.join(", ")), None),
+                None => {
+                    fields.fault(name, ErrorCode::FieldInvalid, format!("must be one of {}", words.join(", ")), None)
+                }
             }
         };
         let status = word("status", ["completed", "failed", "cancelled"]);
@@ -164,16 +166,19 @@ impl Pay {
         let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
         let payment_method = method.and_then(|word| match PaymentMethod::known(&word) {
             Some(method) => Some(method),
-            None => fields.fault("paymentMethod", "must be one of mfs, card, test", None),
+            None => {
+                let fault = "must be one of mfs, card, test";
+                fields.fault("paymentMethod", ErrorCode::PaymentMethodInvalid, fault, None)
+            }
         });
         let phone = fields.text("phoneNumber", MAX_TEXT_BYTES);
         let phone_number = phone.and_then(|text| match text.parse::<MobileNumber>() {
             Ok(number) => Some(number.as_str().to_owned()),
-            Err(error) => fields.fault("phoneNumber", error, None),
+            Err(error) => fields.fault("phoneNumber", ErrorCode::PhoneNumberInvalid, error, None),
         });
         let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES).and_then(|text| match web_url(&text) {
             Some(_) => Some(text),
-            None => fields.fault("redirectUrl", "must be an absolute URL", None),
+            None => fields.fault("redirectUrl", ErrorCode::UrlInvalid, "must be an absolute URL", None),
         });
         fields.finish(Self { payment_method, phone_number, redirect_url })
     }
@@ -193,7 +198,8 @@ impl Pay {
             // `mfs` is the documented default, so accept it for USD too.
             if *method != expected && *method != PaymentMethod::Mfs {
                 let currency = payment.currency;
-                invalid.add("paymentMethod", format_args!("must be {expected} for a live payment in {currency}"), ());
+                let fault = format_args!("must be {expected} for a live payment in {currency}");
+                invalid.add("paymentMethod", ErrorCode::PaymentMethodInvalid, fault, ());
             }
         }
         if let Some(address) = &self.redirect_url {
@@ -201,7 +207,7 @@ impl Pay {
             let shops = [origin(&payment.success_url), origin(&payment.cancel_url)];
             if origin(address).is_none() || !shops.contains(&origin(address)) {
                 let fault = "must have the scheme, host and port of the payment's success_url or cancel_url";
-                invalid.add("redirectUrl", fault, ());
+                invalid.add("redirectUrl", ErrorCode::UrlNotAllowed, fault, ());
             }
         }
         invalid.or(())

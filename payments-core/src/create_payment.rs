@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    Amount, AmountError, Currency, Customer, Environment, Metadata,
+    Amount, AmountError, Currency, Customer, Environment, ErrorCode, Metadata, MetadataError,
     validation::{Fields, Invalid},
     web_url::{is_localhost, web_url, web_url_fault},
 };
@@ -126,34 +126,39 @@ impl CreatePayment {
 }
 
 pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
-    let read = match fields.raw("amount") {
-        None => Err(AmountError::NotANumber),
-        Some(json) => json
-            .parse()
-            .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) }),
+    let Some(json) = fields.raw("amount") else {
+        return fields.fault("amount", ErrorCode::FieldMissing, AmountError::NotANumber, Amount::ZERO);
     };
-    read.unwrap_or_else(|error| fields.fault("amount", error, Amount::ZERO))
+    json.parse()
+        .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) })
+        .unwrap_or_else(|error| fields.fault("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
 }
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
     let Some(json) = fields.raw("currency") else { return Currency::default() };
     match serde_json::from_str(json) {
         Ok(currency) => currency,
-        Err(_) => fields.fault("currency", crate::UnknownCurrency, Currency::default()),
+        Err(_) => fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, Currency::default()),
     }
 }
 
 fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     let json = fields.raw("metadata")?;
-    Metadata::new(json).map(Some).unwrap_or_else(|error| fields.fault("metadata", error, None))
+    Metadata::new(json).map(Some).unwrap_or_else(|error| {
+        let code = match error {
+            MetadataError::NotAnObject => ErrorCode::FieldInvalid,
+            MetadataError::TooLong | MetadataError::TooDeep => ErrorCode::MetadataTooLarge,
+        };
+        fields.fault("metadata", code, error, None)
+    })
 }
 
 /// Reads an absolute http(s) URL. Live mode requires https, except for localhost.
 fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
-        None => Err(web_url_fault(text)),
+        None => Err((ErrorCode::UrlInvalid, web_url_fault(text))),
         Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {
-            Err("must use https in live mode (http is allowed for localhost)")
+            Err((ErrorCode::UrlNotHttps, "must use https in live mode (http is allowed for localhost)"))
         }
         Some(_) => Ok(()),
     })

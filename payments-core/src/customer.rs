@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::validation::Fields;
+use crate::{ErrorCode, validation::Fields};
 
 const MAX_CUSTOMER_BYTES: usize = 320;
 
@@ -40,6 +40,7 @@ impl Customer {
                 Some(known) if given.as_ref().is_some_and(|given| given != known) => {
                     fields.fault(
                         flat,
+                        ErrorCode::FieldsDisagree,
                         format_args!("and {nested} disagree; give one of them, or the same in both"),
                         (),
                     );

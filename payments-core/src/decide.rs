@@ -2,7 +2,7 @@
 
 use crate::{
     Amount, AppId, Cause, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
-    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, Refusal, SimulateOutcome, Timestamp,
+    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, Refunds, Refusal, SimulateOutcome, Timestamp,
     aliased::UnknownFields, ledger, transition,
 };
 
@@ -61,7 +61,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
         metadata: params.metadata.unwrap_or_default(),
         success_url: params.success_url,
         cancel_url: params.cancel_url,
-        refund: None,
+        refunds: Refunds::default(),
         paid_at: None,
         created_at: new.now,
         updated_at: new.now,
@@ -92,9 +92,16 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
             }
             (ledger::of_completion(&moved), Some(EventKind::PaymentCompleted))
         }
+        Cause::PartRefunded { amount, .. } if amount == Amount::ZERO || amount >= payment.amount_left() => {
+            return Err(Refusal::MoreThanIsLeft { left: payment.amount_left() });
+        }
+        Cause::PartRefunded { id, amount, reason } => {
+            moved.refunds.push(refund(payment, id, amount, reason, now));
+            (ledger::of_refund(&moved, moved.refunds.len() - 1), Some(EventKind::PaymentPartiallyRefunded))
+        }
         Cause::Refunded { id, reason } => {
-            moved.refund = Some(refund(payment, id, reason, now));
-            (ledger::of_refund(&moved), Some(EventKind::PaymentRefunded))
+            moved.refunds.push(refund(payment, id, payment.amount_left(), reason, now));
+            (ledger::of_refund(&moved, moved.refunds.len() - 1), Some(EventKind::PaymentRefunded))
         }
         Cause::SentToGateway(method) => {
             moved.payment_method = Some(method);
@@ -107,15 +114,15 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
     Ok(Decision { payment: moved, postings, event })
 }
 
-/// Records the manual settlement of a refund. The payment stays `refunded`; the refund has already made the ledger
+/// Records the manual settlement of a refund. The payment keeps its status; the refund has already made the ledger
 /// postings. Timestamps increase as in [`decide`].
 ///
 /// # Errors
-/// [`Refusal::NothingToSettle`] if no refund waits for manual settlement.
-pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refusal> {
+/// [`Refusal::NothingToSettle`] if the payment has no such refund, or it does not wait for manual settlement.
+pub fn settle_refund(payment: &Payment, id: &RefundId, now: Timestamp) -> Result<Payment, Refusal> {
     let now = now.max(payment.updated_at.plus_millis(1));
     let mut settled = payment.clone();
-    match &mut settled.refund {
+    match settled.refunds.find_mut(id) {
         Some(refund) if refund.status == RefundStatus::PendingSettlement => {
             refund.status = RefundStatus::Succeeded;
             refund.settled_at = Some(now);
@@ -127,11 +134,11 @@ pub fn settle_refund(payment: &Payment, now: Timestamp) -> Result<Payment, Refus
 }
 
 /// BDT needs manual settlement, because mobile financial services cannot refund (API specification, "Refund").
-fn refund(payment: &Payment, id: RefundId, reason: Option<String>, now: Timestamp) -> Refund {
+fn refund(payment: &Payment, id: RefundId, amount: Amount, reason: Option<String>, now: Timestamp) -> Refund {
     let is_manual = payment.currency == Currency::Bdt;
     Refund {
         id,
-        amount: payment.amount,
+        amount,
         currency: payment.currency,
         reason,
         status: if is_manual { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded },
@@ -175,7 +182,7 @@ mod tests {
             let paid = decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment;
             let cause = Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: Some("damaged".into()) };
             let refunded = decide(&paid, cause, now()).unwrap();
-            let refund = refunded.payment.refund.unwrap();
+            let refund = refunded.payment.refund().unwrap();
             assert_eq!(refund.requires_manual_settlement, is_manual);
             assert_eq!(
                 refund.status,
@@ -205,7 +212,7 @@ mod tests {
             minor in 1..=Amount::MAX.as_minor(),
             basis_points in 0..=10_000_u16,
             live in any::<bool>(),
-            transitions in prop::collection::vec(0..9_usize, 0..12),
+            transitions in prop::collection::vec(0..causes().len(), 0..12),
         ) {
             let environment = if live { Environment::Live } else { Environment::Test };
             let mut payment = payment(environment, minor, basis_points);
@@ -223,9 +230,13 @@ mod tests {
                 prop_assert_eq!(&payment.status, &payment.raw_status.public());
                 let sum = payment.platform_fee_amount.as_minor() + payment.net_amount.as_minor();
                 prop_assert_eq!(sum, payment.amount.as_minor());
-                prop_assert_eq!(payment.refund.is_some(), payment.raw_status == RawStatus::Refunded);
-                let owed = if payment.raw_status == RawStatus::Paid { payment.net_amount.as_minor() } else { 0 };
-                prop_assert_eq!(merchant, i64::try_from(owed).unwrap());
+                let is_refunded = payment.raw_status == RawStatus::Refunded;
+                prop_assert_eq!(payment.amount_refunded() == payment.amount, is_refunded);
+                if is_refunded || payment.paid_at.is_none() {
+                    prop_assert_eq!(merchant, 0);
+                } else if payment.refunds.is_empty() {
+                    prop_assert_eq!(merchant, i64::try_from(payment.net_amount.as_minor()).unwrap());
+                }
             }
         }
 
@@ -241,7 +252,7 @@ mod tests {
         #[test]
         fn timestamps_of_a_payment_increase_despite_clock_steps(
             live in any::<bool>(),
-            transitions in prop::collection::vec((0..9_usize, -5_000..5_000_i64), 1..12),
+            transitions in prop::collection::vec((0..causes().len(), -5_000..5_000_i64), 1..12),
         ) {
             let environment = if live { Environment::Live } else { Environment::Test };
             let mut payment = payment(environment, 75_000, 500);
@@ -251,7 +262,8 @@ mod tests {
                 prop_assert!(decision.payment.updated_at > payment.updated_at);
                 prop_assert!(decision.payment.updated_at >= clock);
                 payment = decision.payment;
-                if let Ok(settled) = settle_refund(&payment, clock) {
+                let waiting = payment.refund().map(|refund| settle_refund(&payment, &refund.id, clock));
+                if let Some(Ok(settled)) = waiting {
                     prop_assert!(settled.updated_at > payment.updated_at);
                 }
             }
@@ -266,18 +278,19 @@ mod tests {
             decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment
         };
         let cause = || Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: None };
-        assert_eq!(settle_refund(&paid(Currency::Bdt), now()), Err(Refusal::NothingToSettle));
+        let settle = |payment: &Payment| settle_refund(payment, &RefundId::new(now(), [3; RANDOM_BYTES]), now());
+        assert_eq!(settle(&paid(Currency::Bdt)), Err(Refusal::NothingToSettle));
 
         let refunded = decide(&paid(Currency::Bdt), cause(), now()).unwrap().payment;
-        let settled = settle_refund(&refunded, now()).unwrap();
+        let settled = settle(&refunded).unwrap();
         assert_eq!(settled.raw_status, RawStatus::Refunded);
-        let refund = settled.refund.clone().unwrap();
-        assert_eq!((refund.status, refund.settled_at), (RefundStatus::Succeeded, Some(settled.updated_at)));
-        assert_eq!(settle_refund(&settled, now()), Err(Refusal::NothingToSettle));
+        let refund = settled.refund().unwrap();
+        assert_eq!((&refund.status, refund.settled_at), (&RefundStatus::Succeeded, Some(settled.updated_at)));
+        assert_eq!(settle(&settled), Err(Refusal::NothingToSettle));
 
         // The card processor refunds the customer itself.
         let refunded = decide(&paid(Currency::Usd), cause(), now()).unwrap().payment;
-        assert_eq!(settle_refund(&refunded, now()), Err(Refusal::NothingToSettle));
+        assert_eq!(settle(&refunded), Err(Refusal::NothingToSettle));
     }
 
     #[test]

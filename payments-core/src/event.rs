@@ -12,7 +12,9 @@ open_enum! {
         PaymentCreated = "payment.created",
         /// A payment was confirmed as paid.
         PaymentCompleted = "payment.completed",
-        /// A completed payment was refunded.
+        /// A part of a completed payment was refunded.
+        PaymentPartiallyRefunded = "payment.partially_refunded",
+        /// A completed payment was refunded as a whole, at once or by its last part.
         PaymentRefunded = "payment.refunded",
         /// The developer called the test route of an endpoint.
         TestPing = "test.ping",

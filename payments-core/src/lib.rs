@@ -22,6 +22,7 @@
 //! - [`decide`]: applies a state transition to a payment.
 //! - [`Posting`]: a ledger entry of a transition.
 //! - [`Event`]: a webhook's body, which parses only from a verified body.
+//! - [`ErrorCode`]: every code of the API's errors, with its status and meaning.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -34,12 +35,13 @@ mod customer;
 mod decide;
 mod environment;
 mod error_body;
+mod error_code;
 mod event;
 mod fee_rate;
 mod hundredths;
 mod id;
 mod json_fault;
-mod ledger;
+pub mod ledger;
 mod mobile_number;
 mod near_miss;
 mod open_enum;
@@ -53,6 +55,7 @@ mod transition;
 mod validation;
 mod web_url;
 mod webhook;
+mod webhook_params;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
 pub use amount::Amount;
@@ -65,7 +68,8 @@ pub use currency::{Currency, UnknownCurrency};
 pub use customer::Customer;
 pub use decide::{Decision, NewPayment, create, decide, settle_refund};
 pub use environment::Environment;
-pub use error_body::{ErrorBody, Message};
+pub use error_body::{ErrorBody, FieldError, Message};
+pub use error_code::ErrorCode;
 pub use event::{Envelope, Event, EventKind, EventParseError};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
@@ -77,12 +81,12 @@ pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use page::{Page, PageRequest};
 pub use payment::{Payment, PaymentMethod};
 pub use raw_json::{Metadata, MetadataError, RawJson};
-pub use refund::{CreateRefund, Refund, RefundStatus};
+pub use refund::{CreateRefund, MAX_REFUNDS, Refund, RefundStatus, Refunds};
 pub use status::{RawStatus, Status};
 pub use timestamp::{Timestamp, TimestampError};
 pub use transition::{Cause, Refusal, transition};
-pub use validation::{Fields, Invalid};
+pub use validation::{Fields, Invalid, whole_number};
 pub use webhook::{
-    CreateWebhook, Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, SigningSecret, Subscription,
-    WebhookEndpoint,
+    Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, SigningSecret, Subscription, WebhookEndpoint,
 };
+pub use webhook_params::{CreateWebhook, RotateSecret, TestWebhook, UpdateWebhook};

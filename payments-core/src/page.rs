@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::validation::Invalid;
+use crate::{ErrorCode, validation::Invalid};
 
 /// One page of a list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +39,11 @@ impl PageRequest {
         let mut number = |name, text: Option<&str>, default, max: u32| {
             let Some(text) = text else { return default };
             let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+            let code = ErrorCode::FieldInvalid;
             match text.parse() {
                 Ok(number) if plain && (1..=max).contains(&number) => number,
-                _ if max == u32::MAX => invalid.add(name, "must be a whole number from 1", default),
-                _ => invalid.add(name, format_args!("must be a whole number from 1 to {max}"), default),
+                _ if max == u32::MAX => invalid.add(name, code, "must be a whole number from 1", default),
+                _ => invalid.add(name, code, format_args!("must be a whole number from 1 to {max}"), default),
             }
         };
         let page = number("page", page, 1, u32::MAX);

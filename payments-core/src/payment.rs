@@ -2,7 +2,7 @@
 
 use crate::{
     Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, PaymentId, RawStatus, Refund,
-    Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
+    Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
 };
 
 aliased_resource! {
@@ -52,14 +52,35 @@ aliased_resource! {
         success_url: String = "success_url",
         /// Where to send the customer otherwise.
         cancel_url: String = "cancel_url",
-        /// The refund, if any.
-        refund: Option<Refund> = "refund" (omitted if None),
+        /// The refunds, oldest first. The API also serves the last one and the sum of all:
+        /// [`refund`](Payment::refund) and [`amount_refunded`](Payment::amount_refunded).
+        refunds: Refunds = "refunds" (omitted if empty) (summed: last as "refund", total as "amountRefunded"),
         /// When the payment was confirmed.
         paid_at: Option<Timestamp> = "paid_at",
         /// When the payment was created.
         created_at: Timestamp = "created_at" | "createdAt",
         /// When the payment last changed.
         updated_at: Timestamp = "updatedAt",
+    }
+}
+
+impl Payment {
+    /// The last refund, if any: `refund`.
+    #[must_use]
+    pub fn refund(&self) -> Option<&Refund> {
+        self.refunds.last()
+    }
+
+    /// The sum of all refunds: `amountRefunded`.
+    #[must_use]
+    pub fn amount_refunded(&self) -> Amount {
+        self.refunds.total()
+    }
+
+    /// What is left to refund of a paid payment.
+    #[must_use]
+    pub fn amount_left(&self) -> Amount {
+        self.amount.checked_sub(self.amount_refunded()).unwrap_or(Amount::ZERO)
     }
 }
 

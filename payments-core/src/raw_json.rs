@@ -1,13 +1,13 @@
 //! JSON values that keep their exact text.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-/// A JSON value that keeps its exact text, including key order, big integers and `1.10`.
+/// A JSON value that keeps its exact text, including key order, big integers and `1.10`. Clones share the text.
 #[derive(Clone)]
-pub struct RawJson(Box<RawValue>);
+pub struct RawJson(Arc<RawValue>);
 
 impl RawJson {
     /// Creates a value from JSON text.
@@ -15,7 +15,7 @@ impl RawJson {
     /// # Errors
     /// If the text is not one JSON value.
     pub fn new(text: impl Into<String>) -> Result<Self, serde_json::Error> {
-        RawValue::from_string(text.into()).map(Self)
+        RawValue::from_string(text.into()).map(|text| Self(text.into()))
     }
 
     /// Serializes a value.
@@ -23,7 +23,7 @@ impl RawJson {
     /// # Errors
     /// If its `Serialize` fails.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(|text| Self(text.into()))
     }
 
     /// The JSON text.
@@ -43,7 +43,7 @@ impl RawJson {
 
 impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
     }
 }
 
@@ -64,7 +64,7 @@ impl Serialize for RawJson {
 
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        Box::<RawValue>::deserialize(deserializer).map(|text| Self(text.into()))
     }
 }
 
@@ -126,7 +126,7 @@ impl Metadata {
 impl Default for Metadata {
     /// The empty object.
     fn default() -> Self {
-        Self::new("{}").unwrap_or_else(|_| Self(RawJson(RawValue::NULL.to_owned())))
+        Self::new("{}").unwrap_or_else(|_| Self(RawJson(RawValue::NULL.to_owned().into())))
     }
 }
 

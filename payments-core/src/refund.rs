@@ -1,19 +1,26 @@
-//! The refund of a payment.
+//! The refunds of a payment.
+
+use std::{fmt, ops::Deref};
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use crate::{
-    Amount, Currency, RefundId, Timestamp,
-    aliased::aliased_resource,
+    Amount, Cause, Currency, Payment, RawStatus, RefundId, Refusal, Timestamp,
+    aliased::{Omitted, aliased_resource},
     create_payment,
     open_enum::open_enum,
     validation::{Fields, Invalid},
 };
 
 aliased_resource! {
-    /// The refund of a whole payment (API specification, "Refund").
+    /// A refund of a payment or of a part of it (API specification, "Refund").
     pub struct Refund {
         /// The refund's id.
         id: RefundId = "id",
-        /// The refunded amount: the whole amount of the payment.
+        /// The refunded amount.
         amount: Amount = "amount",
         /// The payment's currency.
         currency: Currency = "currency",
@@ -30,17 +37,114 @@ aliased_resource! {
     }
 }
 
+/// The refunds of a payment, oldest first.
+///
+/// Reads a list, or the one refund that a server without partial refunds returns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Refunds(Vec<Refund>);
+
+impl Refunds {
+    /// The sum of their amounts.
+    #[must_use]
+    pub fn total(&self) -> Amount {
+        // Each is at most what is left of the payment's amount.
+        Amount::from_minor(self.0.iter().map(|refund| refund.amount.as_minor()).fold(0, u64::saturating_add))
+    }
+
+    pub(crate) fn push(&mut self, refund: Refund) {
+        self.0.push(refund);
+    }
+
+    pub(crate) fn find_mut(&mut self, id: &RefundId) -> Option<&mut Refund> {
+        self.0.iter_mut().find(|refund| refund.id == *id)
+    }
+}
+
+impl Deref for Refunds {
+    type Target = [Refund];
+
+    fn deref(&self) -> &[Refund] {
+        &self.0
+    }
+}
+
+impl Omitted for Refunds {
+    fn is_omitted(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de> Deserialize<'de> for Refunds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Refunds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of refunds, or a refund")
+            }
+
+            fn visit_none<E>(self) -> Result<Refunds, E> {
+                Ok(Refunds::default())
+            }
+
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Refunds, D::Error> {
+                deserializer.deserialize_any(self)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Refunds, A::Error> {
+                let mut refunds = Vec::new();
+                while let Some(refund) = seq.next_element()? {
+                    refunds.push(refund);
+                }
+                Ok(Refunds(refunds))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Refunds, A::Error> {
+                Refund::deserialize(MapAccessDeserializer::new(map)).map(|refund| Refunds(vec![refund]))
+            }
+        }
+
+        deserializer.deserialize_option(OneOrMany)
+    }
+}
+
+/// How many refunds a payment may have: 99 parts and the rest.
+pub const MAX_REFUNDS: usize = 100;
+
 /// The parameters of a refund.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CreateRefund {
-    /// The merchant's reason.
-    pub reason: Option<String>,
-    /// The amount to refund. Default: the whole amount of the payment.
+    /// The amount to refund. Default: what is left of the payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<Amount>,
+    /// The merchant's reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl CreateRefund {
-    /// Parses a request body with the optional `reason` (at most 2000 bytes) and `amount`. The body may be empty.
+    /// Refunds what is left of the payment.
+    #[must_use]
+    pub fn rest() -> Self {
+        Self::default()
+    }
+
+    /// Refunds a part of the payment.
+    #[must_use]
+    pub fn part(amount: Amount) -> Self {
+        Self { amount: Some(amount), ..Self::default() }
+    }
+
+    /// Sets the reason.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// Parses a request body with the optional `amount` and `reason` (at most 2000 bytes). The body may be empty.
     ///
     /// # Errors
     /// One sentence per invalid field.
@@ -48,20 +152,24 @@ impl CreateRefund {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let reason = fields.text("reason", 2000);
         let amount = fields.raw("amount").map(|_| create_payment::amount(&mut fields));
-        fields.finish(Self { reason, amount })
+        fields.finish(Self { amount, reason })
     }
 
-    /// Checks that the amount is the whole amount of the payment. The API has no partial refunds yet.
+    /// The cause of this refund: of a part, or of all that is left.
     ///
     /// # Errors
-    /// A sentence with the whole amount.
-    pub fn check_against(&self, whole: Amount) -> Result<(), Invalid> {
-        if self.amount.is_none_or(|amount| amount == whole) {
-            return Ok(());
+    /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, and [`Refusal::TooManyRefunds`] for a part when only
+    /// one more refund is possible.
+    pub fn cause(&self, payment: &Payment, id: RefundId) -> Result<Cause, Refusal> {
+        let (left, reason) = (payment.amount_left(), self.reason.clone());
+        match self.amount {
+            Some(amount) if payment.raw_status == RawStatus::Paid && amount > left => {
+                Err(Refusal::MoreThanIsLeft { left })
+            }
+            Some(amount) if amount < left && payment.refunds.len() + 1 >= MAX_REFUNDS => Err(Refusal::TooManyRefunds),
+            Some(amount) if amount < left => Ok(Cause::PartRefunded { id, amount, reason }),
+            _ => Ok(Cause::Refunded { id, reason }),
         }
-        Err(Invalid::new(format!(
-            "amount must be the whole of the payment, {whole}, or be left out: partial refunds are not offered yet"
-        )))
     }
 }
 
@@ -72,5 +180,145 @@ open_enum! {
         PendingSettlement = "pending_settlement",
         /// The refund is settled.
         Succeeded = "succeeded",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        AppId, CreatePayment, Decision, DeveloperId, Environment, EventKind, FeeRate, LedgerAccount, NewPayment,
+        PaymentId, RANDOM_BYTES, create, decide, ledger,
+    };
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000).unwrap()
+    }
+
+    fn id(nth: u8) -> RefundId {
+        RefundId::new(now(), [nth; RANDOM_BYTES])
+    }
+
+    fn paid(minor: u64, basis_points: u16) -> Payment {
+        let new = NewPayment {
+            id: PaymentId::new(now(), [1; RANDOM_BYTES]),
+            developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+            app_id: None::<AppId>,
+            environment: Environment::Live,
+            checkout_url: String::new(),
+            fee_rate: FeeRate::from_basis_points(basis_points).unwrap(),
+            now: now(),
+        };
+        let params = CreatePayment::new(Amount::from_minor(minor), "https://a.example/ok", "https://a.example/no");
+        decide(&create(params, new).payment, Cause::GatewayConfirmed, now()).unwrap().payment
+    }
+
+    fn refund(payment: &Payment, params: &CreateRefund, nth: u8) -> Result<Decision, Refusal> {
+        decide(payment, params.cause(payment, id(nth))?, now())
+    }
+
+    fn posted(decision: &Decision, account: LedgerAccount) -> i64 {
+        decision.postings.iter().filter(|posting| posting.account == account).map(|posting| posting.minor).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_of_a_whole_payment_give_back_its_whole_fee_and_never_more_than_is_left(
+            minor in 1..=1_000_000_u64,
+            basis_points in 0..=10_000_u16,
+            parts in prop::collection::vec(1..=400_000_u64, 0..8),
+        ) {
+            let mut payment = paid(minor, basis_points);
+            let (fee, net) = (payment.platform_fee_amount, payment.net_amount);
+            let (mut fee_back, mut net_back) = (0, 0);
+            for (nth, part) in parts.iter().map(|minor| Amount::from_minor(*minor)).chain([payment.amount]).enumerate() {
+                let left = payment.amount_left();
+                if part > left && nth < parts.len() {
+                    prop_assert!(refund(&payment, &CreateRefund::part(part), 9).is_err());
+                    continue;
+                }
+                let params = if nth < parts.len() { CreateRefund::part(part) } else { CreateRefund::rest() };
+                let Ok(decision) = refund(&payment, &params, u8::try_from(nth).unwrap()) else {
+                    prop_assert_eq!(left, Amount::ZERO);
+                    continue;
+                };
+                let is_last = decision.payment.amount_left() == Amount::ZERO;
+                let kind = if is_last { EventKind::PaymentRefunded } else { EventKind::PaymentPartiallyRefunded };
+                prop_assert_eq!(decision.event.clone(), Some(kind));
+                prop_assert_eq!(decision.payment.raw_status == RawStatus::Refunded, is_last);
+                let (merchant, platform) =
+                    (posted(&decision, LedgerAccount::Merchant), posted(&decision, LedgerAccount::PlatformFee));
+                prop_assert!(merchant <= 0 && platform <= 0);
+                fee_back -= platform;
+                net_back -= merchant;
+                payment = decision.payment;
+            }
+            prop_assert_eq!(fee_back, i64::try_from(fee.as_minor()).unwrap());
+            prop_assert_eq!(net_back, i64::try_from(net.as_minor()).unwrap());
+            prop_assert_eq!(payment.amount_refunded(), payment.amount);
+        }
+    }
+
+    #[test]
+    fn the_fee_comes_back_as_the_table_of_the_ledger_says() {
+        let mut payment = paid(1_000, 250);
+        for (nth, (minor, fee)) in [(333, 8), (333, 9), (334, 8)].into_iter().enumerate() {
+            let part = CreateRefund::part(Amount::from_minor(minor));
+            let decision = refund(&payment, &part, u8::try_from(nth).unwrap()).unwrap();
+            assert_eq!(posted(&decision, LedgerAccount::PlatformFee), -fee);
+            assert_eq!(decision.postings, ledger::of_refund(&decision.payment, nth));
+            payment = decision.payment;
+        }
+        assert_eq!(payment.raw_status, RawStatus::Refunded);
+    }
+
+    #[test]
+    fn more_than_is_left_is_refused_with_what_is_left() {
+        let part = refund(&paid(1_000, 250), &CreateRefund::part(Amount::from_minor(400)), 1).unwrap().payment;
+        let refusal = refund(&part, &CreateRefund::part(Amount::from_minor(601)), 2).unwrap_err();
+        assert_eq!(refusal, Refusal::MoreThanIsLeft { left: Amount::from_minor(600) });
+        assert!(refusal.to_string().starts_with("6 of this payment is left to refund"), "{refusal}");
+        let cause = Cause::PartRefunded { id: id(2), amount: Amount::from_minor(600), reason: None };
+        assert!(decide(&part, cause, now()).is_err(), "the rest is not a part");
+    }
+
+    #[test]
+    fn after_99_parts_only_the_rest_can_be_refunded() {
+        let mut payment = paid(1_000, 250);
+        let part = CreateRefund::part(Amount::from_minor(1));
+        for nth in 1..100 {
+            payment = refund(&payment, &part, nth).unwrap().payment;
+        }
+        assert_eq!(refund(&payment, &part, 100).unwrap_err(), Refusal::TooManyRefunds);
+        payment = refund(&payment, &CreateRefund::rest(), 100).unwrap().payment;
+        assert_eq!((payment.refunds.len(), payment.raw_status), (MAX_REFUNDS, RawStatus::Refunded));
+    }
+
+    #[test]
+    fn a_refunded_payment_is_served_with_its_refunds_the_last_one_and_their_sum() {
+        let payment = paid(1_000, 250);
+        let first = refund(&payment, &CreateRefund::part(Amount::from_minor(400)), 1).unwrap().payment;
+        let second = refund(&first, &CreateRefund::rest().reason("broken"), 2).unwrap().payment;
+        let json = serde_json::to_value(&second).unwrap();
+        assert_eq!(json["amountRefunded"], 10);
+        assert_eq!(json["refund"], json["refunds"][1]);
+        assert_eq!((&json["refunds"][0]["amount"], &json["refund"]["amount"]), (&4.into(), &6.into()));
+        assert_eq!(serde_json::from_value::<Payment>(json).unwrap(), second);
+        let json = serde_json::to_value(&payment).unwrap();
+        for name in ["refund", "refunds", "amountRefunded"] {
+            assert!(json.get(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_payment_from_a_server_without_partial_refunds_has_its_one_refund() {
+        let whole = refund(&paid(1_000, 250), &CreateRefund::rest(), 1).unwrap().payment;
+        let mut json = serde_json::to_value(&whole).unwrap();
+        for name in ["refunds", "amountRefunded"] {
+            json.as_object_mut().unwrap().remove(name);
+        }
+        assert_eq!(serde_json::from_value::<Payment>(json).unwrap(), whole);
     }
 }

@@ -8,11 +8,12 @@
 //! | created | paid | the simulator (test) |
 //! | created, processing | expired | the session expires |
 //! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
-//! | paid | refunded | a refund (live) |
+//! | paid | paid | a refund of a part (live) |
+//! | paid | refunded | a refund of the rest (live) |
 //!
 //! `pending` behaves as `created`. Any other transition is a [`Refusal`].
 
-use crate::{Environment, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
+use crate::{Amount, Environment, ErrorCode, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
 
 /// The cause of a state transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,16 @@ pub enum Cause {
     Simulated(SimulateOutcome),
     /// The session expired. If the customer had been sent to the gateway, a last query found the payment unpaid.
     SessionEnded,
-    /// The merchant refunds the payment.
+    /// The merchant refunds a part of what is left of the payment.
+    PartRefunded {
+        /// The refund's new id.
+        id: RefundId,
+        /// Less than what is left.
+        amount: Amount,
+        /// The merchant's reason.
+        reason: Option<String>,
+    },
+    /// The merchant refunds all that is left of the payment.
     Refunded {
         /// The refund's new id.
         id: RefundId,
@@ -43,7 +53,9 @@ impl Cause {
     fn target(&self) -> RawStatus {
         match self {
             Self::SentToGateway(_) => RawStatus::Processing,
-            Self::GatewayConfirmed | Self::Simulated(SimulateOutcome::Completed) => RawStatus::Paid,
+            Self::GatewayConfirmed | Self::Simulated(SimulateOutcome::Completed) | Self::PartRefunded { .. } => {
+                RawStatus::Paid
+            }
             Self::GatewayFailed | Self::Simulated(SimulateOutcome::Failed) => RawStatus::Failed,
             Self::GatewayCancelled | Self::Simulated(SimulateOutcome::Cancelled) => RawStatus::Cancelled,
             Self::SessionEnded => RawStatus::Expired,
@@ -82,9 +94,39 @@ pub enum Refusal {
         /// The status after the transition.
         to: RawStatus,
     },
+    /// Less than the refund is left of the payment.
+    #[error(
+        "{left} of this payment is left to refund; refund at most that, or leave out the amount to refund all of it"
+    )]
+    MoreThanIsLeft {
+        /// What is left to refund.
+        left: Amount,
+    },
+    /// The payment has as many parts refunded as it may.
+    #[error("this payment has {count} refunds, and one more is possible: leave out the amount to refund all that is left", count = crate::MAX_REFUNDS - 1)]
+    TooManyRefunds,
     /// No refund of this payment waits for manual settlement.
     #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
+}
+
+impl Refusal {
+    /// The API's code for this refusal.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::State { from: RawStatus::Refunded, to: RawStatus::Refunded } => ErrorCode::PaymentAlreadyRefunded,
+            Self::State { to: RawStatus::Refunded, .. }
+            | Self::TestPayment { to: RawStatus::Refunded }
+            // Only the command line settles refunds.
+            | Self::NothingToSettle => ErrorCode::PaymentNotRefundable,
+            Self::State { from: RawStatus::Expired, .. } => ErrorCode::CheckoutExpired,
+            Self::State { .. } | Self::TestPayment { .. } => ErrorCode::PaymentNotPayable,
+            Self::LiveSimulation => ErrorCode::SimulationNotAllowed,
+            Self::MoreThanIsLeft { .. } => ErrorCode::RefundAmountTooLarge,
+            Self::TooManyRefunds => ErrorCode::RefundLimitReached,
+        }
+    }
 }
 
 /// The status of a payment after a transition.
@@ -95,9 +137,11 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
     use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
 
     let to = cause.target();
+    // A refusal says what was asked for.
+    let asked = if matches!(cause, Cause::PartRefunded { .. }) { RawStatus::Refunded } else { to.clone() };
     match (cause.environment(), environment) {
         (Some(Environment::Test), Environment::Live) => return Err(Refusal::LiveSimulation),
-        (Some(Environment::Live), Environment::Test) => return Err(Refusal::TestPayment { to }),
+        (Some(Environment::Live), Environment::Test) => return Err(Refusal::TestPayment { to: asked }),
         _ => {}
     }
     let allowed = match cause {
@@ -107,15 +151,19 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
         | Cause::GatewayCancelled
         | Cause::Simulated(SimulateOutcome::Failed | SimulateOutcome::Cancelled)
         | Cause::SessionEnded => matches!(from, Created | Pending | Processing),
-        Cause::Refunded { .. } => *from == Paid,
+        Cause::PartRefunded { .. } | Cause::Refunded { .. } => *from == Paid,
     };
-    if allowed { Ok(to) } else { Err(Refusal::State { from: from.clone(), to }) }
+    if allowed { Ok(to) } else { Err(Refusal::State { from: from.clone(), to: asked }) }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::{RANDOM_BYTES, Timestamp};
+
+    fn refund_id() -> RefundId {
+        RefundId::new(Timestamp::from_millis(0).unwrap(), [3; RANDOM_BYTES])
+    }
 
     /// Every cause.
     pub(crate) fn causes() -> Vec<Cause> {
@@ -128,14 +176,15 @@ pub(crate) mod tests {
             Cause::Simulated(SimulateOutcome::Failed),
             Cause::Simulated(SimulateOutcome::Cancelled),
             Cause::SessionEnded,
-            Cause::Refunded { id: RefundId::new(Timestamp::from_millis(0).unwrap(), [3; RANDOM_BYTES]), reason: None },
+            Cause::Refunded { id: refund_id(), reason: None },
+            Cause::PartRefunded { id: refund_id(), amount: Amount::from_minor(1), reason: None },
         ]
     }
 
     /// The allowed transitions: from, environment, index of the cause in [`causes`], to.
     fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
         use Environment::{Live, Test};
-        let mut rows = vec![("paid", Live, 8, "refunded")];
+        let mut rows = vec![("paid", Live, 8, "refunded"), ("paid", Live, 9, "paid")];
         for open in ["created", "pending"] {
             rows.extend([
                 (open, Live, 0, "processing"),
@@ -174,6 +223,27 @@ pub(crate) mod tests {
                     assert_eq!(got, expected, "{from} in {environment} by {cause:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_refusals_code_tells_what_a_program_would_do_next() {
+        let code = |from: &str, environment, cause: usize| {
+            transition(&from.into(), environment, &causes()[cause]).unwrap_err().code()
+        };
+        let (live, test) = (Environment::Live, Environment::Test);
+        for (from, environment, cause, expected) in [
+            ("created", live, 8, ErrorCode::PaymentNotRefundable),
+            ("expired", live, 8, ErrorCode::PaymentNotRefundable),
+            ("paid", test, 8, ErrorCode::PaymentNotRefundable),
+            ("refunded", live, 8, ErrorCode::PaymentAlreadyRefunded),
+            ("expired", live, 0, ErrorCode::CheckoutExpired),
+            ("expired", test, 4, ErrorCode::CheckoutExpired),
+            ("paid", live, 0, ErrorCode::PaymentNotPayable),
+            ("failed", test, 4, ErrorCode::PaymentNotPayable),
+            ("created", live, 4, ErrorCode::SimulationNotAllowed),
+        ] {
+            assert_eq!(code(from, environment, cause), expected, "{from} by {:?}", causes()[cause]);
         }
     }
 

@@ -5,31 +5,49 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
-use crate::json_fault;
 use crate::near_miss::is_near_miss;
+use crate::{Amount, ErrorCode, FieldError, json_fault};
 
-/// The errors of an invalid request: one sentence per fault, which begins with the field's name.
+/// The errors of an invalid request: a code and a sentence per fault. A field's sentence begins with its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invalid {
-    sentences: Vec<String>,
+    faults: Vec<Fault>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
+    /// `None` if the fault is not about one field.
+    field: Option<String>,
+    code: ErrorCode,
+    sentence: String,
 }
 
 impl Invalid {
-    /// Creates errors with one sentence.
+    /// Creates errors with one fault that is not about a field.
     #[must_use]
-    pub fn new(sentence: impl Into<String>) -> Self {
-        Self { sentences: vec![sentence.into()] }
+    pub fn new(code: ErrorCode, sentence: impl Into<String>) -> Self {
+        Self { faults: vec![Fault { field: None, code, sentence: sentence.into() }] }
+    }
+
+    /// Creates errors with one fault of a field.
+    #[must_use]
+    pub fn field(field: impl fmt::Display, code: ErrorCode, fault: impl fmt::Display) -> Self {
+        let mut invalid = Self::default();
+        invalid.add(field, code, fault, ());
+        invalid
     }
 
     /// Adds an error for a field, and returns `instead` so that reading can continue.
-    pub fn add<T>(&mut self, field: impl fmt::Display, fault: impl fmt::Display, instead: T) -> T {
-        self.sentences.push(format!("{field} {fault}"));
+    pub fn add<T>(&mut self, field: impl fmt::Display, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
+        let field = field.to_string();
+        let sentence = format!("{field} {fault}");
+        self.faults.push(Fault { field: Some(field), code, sentence });
         instead
     }
 
     /// Adds the errors of another part of the request.
     pub fn append(&mut self, mut other: Self) {
-        self.sentences.append(&mut other.sentences);
+        self.faults.append(&mut other.faults);
     }
 
     /// Returns the value if there are no errors.
@@ -37,19 +55,40 @@ impl Invalid {
     /// # Errors
     /// The collected errors.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.sentences.is_empty() { Ok(value) } else { Err(self) }
+        if self.faults.is_empty() { Ok(value) } else { Err(self) }
+    }
+
+    /// The code that all faults have, or [`ErrorCode::ValidationFailed`] if they have several.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self.faults.split_first() {
+            Some((first, rest)) if rest.iter().all(|fault| fault.code == first.code) => first.code.clone(),
+            _ => ErrorCode::ValidationFailed,
+        }
+    }
+
+    /// The faults of fields, in order.
+    #[must_use]
+    pub fn fields(&self) -> Vec<FieldError> {
+        let field = |Fault { field, code, sentence }: &Fault| {
+            Some(FieldError { field: field.clone()?, code: code.clone(), message: sentence.clone() })
+        };
+        self.faults.iter().filter_map(field).collect()
     }
 
     /// The sentences.
     #[must_use]
     pub fn into_sentences(self) -> Vec<String> {
-        self.sentences
+        self.faults.into_iter().map(|fault| fault.sentence).collect()
     }
 }
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentences.join("; "))
+        for (index, fault) in self.faults.iter().enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { "; " }, fault.sentence)?;
+        }
+        Ok(())
     }
 }
 
@@ -73,10 +112,11 @@ impl<'b> Fields<'b> {
     /// # Errors
     /// If the body is not a JSON object in UTF-8, or has a field twice.
     pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
-        let text = std::str::from_utf8(body).map_err(|_| Invalid::new("body must be UTF-8"))?;
-        let json: &RawValue =
-            serde_json::from_str(text).map_err(|error| Invalid::new(json_fault::describe(text, &error)))?;
-        let entries = parse_object(json).ok_or_else(|| Invalid::new("body must be a JSON object"))?;
+        let text = std::str::from_utf8(body).map_err(|_| Invalid::new(ErrorCode::JsonInvalid, "body must be UTF-8"))?;
+        let json: &RawValue = serde_json::from_str(text)
+            .map_err(|error| Invalid::new(ErrorCode::JsonInvalid, json_fault::describe(text, &error)))?;
+        let entries =
+            parse_object(json).ok_or_else(|| Invalid::new(ErrorCode::JsonInvalid, "body must be a JSON object"))?;
         let fields = Self {
             prefix: String::new(),
             entries,
@@ -85,7 +125,7 @@ impl<'b> Fields<'b> {
             invalid: Invalid::default(),
         };
         match fields.repeated() {
-            Some(name) => Err(Invalid::new(format!("{name} must be given once"))),
+            Some(name) => Err(Invalid::field(name, ErrorCode::FieldRepeated, "must be given once")),
             None => Ok(fields),
         }
     }
@@ -112,9 +152,8 @@ impl<'b> Fields<'b> {
     }
 
     /// Adds an error for a field, and returns `instead` so that reading can continue.
-    pub fn fault<T>(&mut self, name: &str, fault: impl fmt::Display, instead: T) -> T {
-        let field = format!("{}{name}", self.prefix);
-        self.invalid.add(field, fault, instead)
+    pub fn fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
+        self.invalid.add(format_args!("{}{name}", self.prefix), code, fault, instead)
     }
 
     /// Reads a string of at most `max_bytes` bytes, or `None` if the field is missing.
@@ -122,25 +161,28 @@ impl<'b> Fields<'b> {
         let json = self.raw(name)?;
         match serde_json::from_str::<String>(json) {
             Ok(text) if text.len() <= max_bytes => Some(text),
-            Ok(_) => self.fault(name, format_args!("must be at most {max_bytes} bytes long"), None),
-            Err(_) => self.fault(name, "must be a string", None),
+            Ok(_) => {
+                let fault = format_args!("must be at most {max_bytes} bytes long");
+                self.fault(name, ErrorCode::FieldTooLong, fault, None)
+            }
+            Err(_) => self.fault(name, ErrorCode::FieldInvalid, "must be a string", None),
         }
     }
 
-    /// Reads a required string that must pass `check`, which returns the error otherwise.
+    /// Reads a required string that must pass `check`, which returns the code and the error otherwise.
     pub fn required_text(
         &mut self,
         name: &'static str,
         max_bytes: usize,
-        check: impl FnOnce(&str) -> Result<(), &'static str>,
+        check: impl FnOnce(&str) -> Result<(), (ErrorCode, &'static str)>,
     ) -> String {
         if self.raw(name).is_none() {
-            return self.fault(name, "must be given", String::new());
+            return self.fault(name, ErrorCode::FieldMissing, "must be given", String::new());
         }
         let Some(text) = self.text(name, max_bytes) else { return String::new() };
         match check(&text) {
             Ok(()) => text,
-            Err(fault) => self.fault(name, fault, text),
+            Err((code, fault)) => self.fault(name, code, fault, text),
         }
     }
 
@@ -152,7 +194,7 @@ impl<'b> Fields<'b> {
                 let json = self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
                 match json.and_then(parse_object) {
                     Some(entries) => entries,
-                    None => self.fault(name, "must be an object", Vec::new()),
+                    None => self.fault(name, ErrorCode::FieldInvalid, "must be an object", Vec::new()),
                 }
             }
         };
@@ -184,6 +226,7 @@ impl<'b> Fields<'b> {
             if let Some(meant) = known.iter().find(|known| is_near_miss(name, known)) {
                 invalid.add(
                     format_args!("{prefix}{name}"),
+                    ErrorCode::FieldUnknown,
                     format_args!("is not a field; did you mean {prefix}{meant}?"),
                     (),
                 );
@@ -225,6 +268,15 @@ fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     serde_json::from_str::<Entries<'_>>(json.get()).ok().map(|entries| entries.0)
 }
 
+/// Reads a JSON number without a fraction, such as `300`, `300.0` or `3e2`: JSON Schema counts all three as integers.
+#[must_use]
+pub fn whole_number(json: &str) -> Option<u64> {
+    json.parse().ok().or_else(|| {
+        let minor = json.parse::<Amount>().ok()?.as_minor();
+        (minor % 100 == 0).then_some(minor / 100)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,10 +288,16 @@ mod tests {
         fields.text("b", 3);
         fields.nested("c", |c| c.text("d", 10));
         fields.required_text("e", 10, |_| Ok(()));
-        fields.required_text("b", 10, |_| Err("must be short"));
-        let sentences = fields.finish(()).unwrap_err().into_sentences();
+        fields.required_text("b", 10, |_| Err((ErrorCode::UrlInvalid, "must be short")));
+        let invalid = fields.finish(()).unwrap_err();
+        let codes: Vec<_> =
+            invalid.fields().into_iter().map(|field| format!("{} {}", field.field, field.code)).collect();
         assert_eq!(
-            sentences,
+            codes,
+            ["a field_invalid", "b field_too_long", "c.d field_invalid", "e field_missing", "b url_invalid"]
+        );
+        assert_eq!(
+            invalid.into_sentences(),
             [
                 "a must be a string",
                 "b must be at most 3 bytes long",
@@ -248,6 +306,17 @@ mod tests {
                 "b must be short"
             ]
         );
+    }
+
+    #[test]
+    fn the_code_is_that_of_all_faults_or_says_that_several_failed() {
+        let mut invalid = Invalid::field("a", ErrorCode::FieldMissing, "must be given");
+        assert_eq!((invalid.code(), invalid.fields().len()), (ErrorCode::FieldMissing, 1));
+        invalid.add("b", ErrorCode::FieldMissing, "must be given", ());
+        assert_eq!(invalid.code(), ErrorCode::FieldMissing);
+        invalid.append(Invalid::new(ErrorCode::JsonInvalid, "body must be UTF-8"));
+        assert_eq!((invalid.code(), invalid.fields().len()), (ErrorCode::ValidationFailed, 2));
+        assert_eq!(invalid.to_string(), "a must be given; b must be given; body must be UTF-8");
     }
 
     #[test]

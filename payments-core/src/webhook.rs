@@ -8,11 +8,7 @@ use crate::{
     AppId, DeliveryId, DeveloperId, EventKind, RawJson, Timestamp, WebhookId,
     aliased::{UnknownFields, aliased_resource},
     open_enum::open_enum,
-    validation::{Fields, Invalid},
-    web_url::{web_url, web_url_fault},
 };
-
-const MAX_URL_BYTES: usize = 2048;
 
 aliased_resource! {
     /// A webhook endpoint (API specification, "Webhook endpoint").
@@ -28,8 +24,12 @@ aliased_resource! {
         url: String = "url",
         /// The signing secret. Its whole text is the key.
         secret: SigningSecret = "secret",
+        /// Until when the secret before also signs, after a rotation.
+        previous_secret_expires_at: Option<Timestamp> = "previousSecretExpiresAt" (omitted if None),
         /// The events to send.
         events: Subscription = "events",
+        /// The merchant's note on what the endpoint is for.
+        description: Option<String> = "description" (omitted if None),
         /// Whether events are sent.
         is_active: bool = "isActive",
         /// When the endpoint was created.
@@ -143,6 +143,12 @@ impl SigningSecret {
         Self(format!("whsec_{hex}"))
     }
 
+    /// What stands in place of a secret for an API key that may not see it: `whsec_********`.
+    #[must_use]
+    pub fn masked() -> Self {
+        Self("whsec_********".to_owned())
+    }
+
     /// The secret's text.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -214,84 +220,9 @@ impl<'de> Deserialize<'de> for Subscription {
     }
 }
 
-/// The parameters of a new webhook endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct CreateWebhook {
-    /// The absolute URL that receives events.
-    pub url: String,
-    /// The events to send.
-    pub events: Subscription,
-    /// The endpoint's developer app, if any.
-    #[serde(rename = "appId", skip_serializing_if = "Option::is_none")]
-    pub app_id: Option<AppId>,
-}
-
-impl CreateWebhook {
-    /// Creates parameters for an endpoint with this URL and these events.
-    #[must_use]
-    pub fn new(url: impl Into<String>, events: Subscription) -> Self {
-        Self { url: url.into(), events, app_id: None }
-    }
-
-    /// Sets the developer app. The endpoint then gets events of that app's payments and of payments without an app.
-    #[must_use]
-    pub fn app_id(mut self, app_id: AppId) -> Self {
-        self.app_id = Some(app_id);
-        self
-    }
-
-    /// Parses and validates a request body. The server checks separately whether it may call the URL.
-    ///
-    /// # Errors
-    /// One sentence per invalid field.
-    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(body)?;
-        let url = fields.required_text("url", MAX_URL_BYTES, |text| web_url(text).map(drop).ok_or(web_url_fault(text)));
-        let events = subscription(&mut fields);
-        let app_id = fields.text("appId", MAX_URL_BYTES).and_then(|text| match text.parse() {
-            Ok(id) => Some(id),
-            Err(error) => fields.fault("appId", format_args!("is {error}"), None),
-        });
-        fields.finish(Self { url, events, app_id })
-    }
-}
-
-fn subscription(fields: &mut Fields<'_>) -> Subscription {
-    let Some(json) = fields.raw("events") else {
-        return fields.fault("events", "must be given: a list of event names, or \"*\"", Subscription::All);
-    };
-    match serde_json::from_str::<Subscription>(json) {
-        Ok(Subscription::Only(kinds)) if kinds.is_empty() => {
-            fields.fault("events", "must name at least one event, or be \"*\"", Subscription::All)
-        }
-        Ok(Subscription::Only(kinds)) if kinds.iter().any(|kind| matches!(kind, EventKind::Other(_))) => {
-            let known = EventKind::KNOWN.iter().map(EventKind::as_str).collect::<Vec<_>>().join(", ");
-            fields.fault("events", format_args!("must be \"*\" or names among {known}"), Subscription::All)
-        }
-        Ok(subscription) => subscription,
-        Err(_) => fields.fault("events", "must be a list of event names, or \"*\"", Subscription::All),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn events_must_be_a_list_of_known_names_or_a_star() {
-        let events = |json: &str| {
-            CreateWebhook::from_json(format!(r#"{{"url":"https://a.example/hook","events":{json}}}"#).as_bytes())
-                .map(|params| serde_json::to_string(&params.events).unwrap())
-                .map_err(|invalid| invalid.into_sentences().concat())
-        };
-        assert_eq!(events(r#""*""#).unwrap(), r#"["*"]"#);
-        assert_eq!(events(r#"["payment.created","*"]"#).unwrap(), r#"["*"]"#);
-        assert_eq!(events(r#"["payment.created","payment.created"]"#).unwrap(), r#"["payment.created"]"#);
-        for bad in ["[]", r#"["payment.failed"]"#, "7", "[7]", "null", "{}"] {
-            assert!(events(bad).unwrap_err().starts_with("events must"), "{bad}");
-        }
-    }
 
     #[test]
     fn a_delivery_has_both_names_of_its_aliased_fields() {

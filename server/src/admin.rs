@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use payments_core::{AppId, FeeRate};
+use payments_core::{AppId, FeeRate, Timestamp};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     failure::Failure,
     gateway::Gateways,
     metrics::Metrics,
-    service::{AdminReply, AdminRequest, Claims, KeyRow, RefundRow, ReviewRow, Service, Settings},
+    service::{AdminReply, AdminRequest, Claims, KeyRow, KeyUses, RefundRow, ReviewRow, Service, Settings},
     store::{
         ServerId, Store,
         embedded::{self, EmbeddedStore},
@@ -86,9 +86,10 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         AdminCommand::Workspaces(Admin { command: WorkspacesCommand::Create { name }, args }) => {
             (AdminRequest::CreateWorkspace { name }, args)
         }
-        AdminCommand::Keys(Admin { command: KeysCommand::Create { workspace, environment, app }, args }) => {
-            (AdminRequest::CreateKey { workspace, environment, app }, args)
-        }
+        AdminCommand::Keys(Admin {
+            command: KeysCommand::Create { workspace, environment, app, name, scopes, expires_at },
+            args,
+        }) => (AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at }, args),
         AdminCommand::Keys(Admin { command: KeysCommand::List, args }) => (AdminRequest::ListKeys, args),
         AdminCommand::Keys(Admin { command: KeysCommand::Revoke { id }, args }) => {
             (AdminRequest::RevokeKey { id }, args)
@@ -101,8 +102,8 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, args)
         }
         AdminCommand::Refunds(Admin { command: RefundsCommand::List, args }) => (AdminRequest::ListRefunds, args),
-        AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { payment, reference }, args }) => {
-            (AdminRequest::SettleRefund { payment, reference }, args)
+        AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { refund, reference }, args }) => {
+            (AdminRequest::SettleRefund { refund, reference }, args)
         }
         AdminCommand::Deliveries(Admin { command, args }) => {
             let DeliveriesCommand::Resend { delivery } = command;
@@ -129,6 +130,7 @@ async fn execute(
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
         server: ServerId(ambient.random()),
         ambient,
+        key_uses: KeyUses::default(),
         claims: Claims::new(Metrics::new().outside_effects),
         fan_out: Arc::default(),
         tasks: TaskTracker::new(),
@@ -156,12 +158,12 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
         AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
         AdminReply::Refunds { refunds } => {
-            for RefundRow { payment, amount, currency, transaction, customer_phone, created_at, .. } in refunds {
+            for RefundRow { payment, refund, amount, currency, transaction, customer_phone, created_at } in refunds {
                 let [transaction, phone] = [transaction, customer_phone].map(|text| text.unwrap_or("-".to_owned()));
-                writeln!(out, "{payment} {amount} {currency} {transaction} {phone} {created_at}")?;
+                writeln!(out, "{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}")?;
             }
         }
-        AdminReply::Settled { payment, reference, settled_at } => {
+        AdminReply::Settled { payment, reference, settled_at, .. } => {
             writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
         }
         AdminReply::Resent { delivery, .. } => writeln!(out, "{delivery}")?,
@@ -175,10 +177,17 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
             writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
         }
         AdminReply::Keys { keys } => {
-            for KeyRow { id, workspace, environment, last4, created_at, revoked_at, app } in keys {
-                let revoked = revoked_at.map_or("-".to_owned(), |at| at.to_string());
-                let app = app.as_ref().map_or("-", AppId::as_str);
-                writeln!(out, "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app}")?;
+            for row in keys {
+                let KeyRow { id, workspace, environment, last4, created_at, .. } = &row;
+                let time = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
+                let [revoked, expires, used] = [row.revoked_at, row.expires_at, row.last_used_at].map(time);
+                let (app, name) = (row.app.as_ref().map_or("-", AppId::as_str), row.name.as_deref().unwrap_or("-"));
+                let scopes = row.scopes.as_ref().map_or("-".to_owned(), |scopes| {
+                    scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                });
+                // The name last, because it may have spaces.
+                write!(out, "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} ")?;
+                writeln!(out, "{scopes} {expires} {used} {name}")?;
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The clock and the random source. The server uses no others, so tests can control both.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    cell::RefCell,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use payments_core::{RANDOM_BYTES, Timestamp};
 
@@ -29,6 +32,22 @@ impl dyn Ambient {
 /// The operating system's clock and random source.
 pub(crate) struct OperatingSystem;
 
+/// How many random bytes a thread takes from the operating system at a time. A new payment needs 20.
+const TAKEN_BYTES: usize = 512;
+
+thread_local! {
+    /// Random bytes that this thread has taken and not yet used.
+    static TAKEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_from_system(bytes: &mut [u8]) {
+    if let Err(error) = getrandom::fill(bytes) {
+        // A guessable key or id is worse than no server.
+        tracing::error!(%error, "the operating system returned no random bytes; the server stops");
+        std::process::abort();
+    }
+}
+
 impl Ambient for OperatingSystem {
     fn now(&self) -> Timestamp {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -40,10 +59,38 @@ impl Ambient for OperatingSystem {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        if let Err(error) = getrandom::fill(bytes) {
-            // A guessable key or id is worse than no server.
-            tracing::error!(%error, "the operating system returned no random bytes; the server stops");
-            std::process::abort();
+        if bytes.len() > TAKEN_BYTES {
+            return take_from_system(bytes);
         }
+        TAKEN.with_borrow_mut(|taken| {
+            if taken.len() < bytes.len() {
+                taken.resize(TAKEN_BYTES, 0);
+                take_from_system(taken);
+            }
+            // Nobody gets the same bytes again, nor finds them in memory.
+            let left = taken.len() - bytes.len();
+            bytes.copy_from_slice(&taken[left..]);
+            taken[left..].fill(0);
+            taken.truncate(left);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_random_byte_is_used_twice() {
+        let system: &dyn Ambient = &OperatingSystem;
+        let short: HashSet<[u8; 16]> = (0..1_000).map(|_| system.random()).collect();
+        let long: HashSet<[u8; TAKEN_BYTES + 1]> = (0..10).map(|_| system.random()).collect();
+        assert_eq!((short.len(), long.len()), (1_000, 10));
+        // The odd length leaves a rest that is too short for the next one.
+        let odd: Vec<[u8; 300]> = (0..100).map(|_| system.random()).collect();
+        let parts: HashSet<&[u8]> = odd.iter().flat_map(|bytes| bytes.chunks(20)).collect();
+        assert_eq!(parts.len(), 100 * 15);
     }
 }

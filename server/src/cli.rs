@@ -14,6 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
 use crate::{
+    domain::Permission,
     failure::Failure,
     service::ManualOutcome,
     store::postgres::{Target, TargetError},
@@ -277,8 +278,19 @@ pub(crate) enum KeysCommand {
         /// The id of a developer app of the workspace; payments created with the key carry it as appId.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
         app: Option<String>,
+        /// What the key is for, shown by `keys list`.
+        #[arg(long, env = "PAYMENTS_KEY_NAME", value_name = "TEXT")]
+        name: Option<String>,
+        /// What the key may do, separated by commas: payments:read, payments:write, refunds:write, account:read, webhooks:read,
+        /// webhooks:write. Writing includes reading. Without it, the key may do everything.
+        #[arg(long = "scope", env = "PAYMENTS_SCOPE", value_delimiter = ',', value_name = "S")]
+        scopes: Vec<Permission>,
+        /// When the key stops working, such as 2027-03-01T00:00:00Z.
+        #[arg(long = "expires", env = "PAYMENTS_EXPIRES", value_name = "TIME")]
+        expires_at: Option<Timestamp>,
     },
-    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app.
+    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app, scopes,
+    /// expires, last used (to the minute), name.
     List,
     /// Revoke a key. Requests with it get 401 from then on.
     Revoke {
@@ -313,12 +325,12 @@ pub(crate) enum AppsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RefundsCommand {
-    /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created.
+    /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created, refund.
     List,
     /// Record that you sent a refund to the customer.
     Settle {
-        /// The payment's id.
-        payment: String,
+        /// The refund's id, or its payment's if one refund of it waits.
+        refund: String,
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,

@@ -25,7 +25,7 @@ use crate::{
     metrics::Metrics,
     operations,
     reach::Reach,
-    service::{Claims, Service, Settings},
+    service::{Claims, KeyUses, Service, Settings},
     store::ServerId,
 };
 
@@ -110,6 +110,7 @@ fn service(
         gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, &metrics.gateways)?,
         store,
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
+        key_uses: KeyUses::default(),
         claims: Claims::new(metrics.outside_effects.clone()),
         fan_out: Arc::default(),
         server: ServerId(ambient.random()),
@@ -133,6 +134,7 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     tasks.start_worker(Arc::clone(service).expire_sessions());
     tasks.start_worker(Arc::clone(service).prune());
+    tasks.start_worker(Arc::clone(service).store_key_uses());
     tasks.start_worker(Arc::clone(service).reconcile());
     tasks.start_worker(Arc::clone(dispatcher).run());
     let fan_out = FanOut {

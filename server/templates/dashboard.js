@@ -7,6 +7,7 @@
   // Undefined if the sandbox is off.
   const SANDBOX_KEY = document.body.dataset.sandboxKey;
   const KEY = "payments-key";
+  const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded"];
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const key = () => sessionStorage.getItem(KEY);
 
@@ -38,8 +39,9 @@
   }
 
   /** Calls the API. Returns the parsed value, and the text, whose numbers are not rounded. */
-  const ask = async (method, path, body) => {
+  const ask = async (method, path, body, idempotencyKey) => {
     const headers = { "x-api-key": key() };
+    if (idempotencyKey) headers["idempotency-key"] = idempotencyKey;
     if (body !== undefined) headers["content-type"] = "application/json";
     let response;
     try {
@@ -255,12 +257,20 @@
         await ask("POST", `/checkout/${encodeURIComponent(id)}/simulate`, { status });
         await route();
       });
-      const refund = action("Refund", async () => {
-        if (!(await confirmed(`Refund ${money(payment.amount, payment.currency)} to the customer? This cannot be undone.`, "Refund"))) return;
-        await ask("POST", path + "/refund", { reason: "from the console" });
-        say("Refunded.");
-        await route();
-      }, { class: "danger" });
+      const left = (payment.amount - (payment.amountRefunded ?? 0)).toFixed(2);
+      const refund = h("form", { class: "row", "aria-label": "Refund", onsubmit: (event) => event.preventDefault() },
+        field("Amount to refund", { name: "amount", type: "number", value: left, min: "0.01", max: left, step: "0.01", required: true }),
+        field("Reason", { name: "reason", maxlength: "500" }),
+        action("Refund", async () => {
+          if (!refund.reportValidity()) return;
+          const { amount, reason } = Object.fromEntries(new FormData(refund));
+          if (!(await confirmed(`Refund ${money(Number(amount), payment.currency)} to the customer? This cannot be undone.`, "Refund"))) return;
+          // The same refund again, after a lost answer or from another tab, has the same key.
+          const key = `console-refund-${(payment.refunds ?? []).length + 1}`;
+          await ask("POST", path + "/refund", { amount: Number(amount), reason: reason || "from the console" }, key);
+          say("Refunded.");
+          await route();
+        }, { class: "danger", type: "button" }));
       show("Payment",
         h("div", { class: "card" },
           h("p", { class: "figure" }, money(payment.amount, payment.currency), " ", badge(payment.status)),
@@ -276,13 +286,13 @@
             ["Customer", [payment.customer.name, payment.customer.email, payment.customer.phone].filter(Boolean).join(", ") || null],
             ["Created", when(payment.createdAt)],
             ["Paid", when(payment.paid_at)],
-            payment.refund && ["Refund", [badge(payment.refund.status), " ", payment.refund.reason ?? "", payment.refund.requiresManualSettlement ? " (sent by hand)" : ""]],
+            ...(payment.refunds ?? []).map((refund) => ["Refund", [money(refund.amount, payment.currency), " ", badge(refund.status), " ", refund.reason ?? "", refund.requiresManualSettlement ? " (sent by hand)" : "", " ", when(refund.createdAt)]]),
           ]),
           h("div", { class: "actions" },
             h("a", { class: "button", href: new URL(payment.checkoutUrl).pathname, target: "_blank", rel: "noopener" }, "Open the checkout page"),
             copy(payment.id, "Id"),
-            open && payment.isSimulated && ["completed", "failed", "cancelled"].map(simulate),
-            payment.rawStatus === "paid" && !payment.isSimulated && refund)),
+            open && payment.isSimulated && ["completed", "failed", "cancelled"].map(simulate)),
+          payment.rawStatus === "paid" && !payment.isSimulated && refund),
         h("section", { class: "card" }, h("h2", {}, "API object"), json(text)));
     },
 
@@ -331,9 +341,22 @@
 
     async webhooks() {
       const { value: endpoints } = await ask("GET", "/webhooks");
+      const names = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
+      const edit = (endpoint, place) => place.replaceChildren(h("h3", {}, "Edit"), form([
+        field("New URL", { name: "newUrl", type: "url", required: true, value: endpoint.url }),
+        field("New events", { name: "newEvents", required: true, value: endpoint.events.join(", ") }),
+        field("Description", { name: "description", maxlength: "500", value: endpoint.description ?? "" }),
+        h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Save")),
+      ], async ({ newUrl, newEvents, description }) => {
+        const changes = { url: newUrl, events: names(newEvents), description };
+        await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), changes);
+        say("Saved.");
+        await route();
+      }));
       const one = (endpoint) => {
         const secret = h("code", {}, "•".repeat(12));
         const result = h("div", {});
+        let kind = KINDS[0];
         return h("section", { class: "card" },
           h("h2", {}, endpoint.url),
           facts([
@@ -341,17 +364,33 @@
             ["Events", endpoint.events.map((name) => (name === "*" ? "every event" : name)).join(", ")],
             endpoint.appId && ["App", h("code", {}, endpoint.appId)],
             ["Secret", secret],
+            endpoint.previousSecretExpiresAt && ["The secret before signs until", when(endpoint.previousSecretExpiresAt)],
+            endpoint.description && ["Description", endpoint.description],
+            !endpoint.isActive && ["State", "off: it receives no events"],
             ["Created", when(endpoint.createdAt)],
           ]),
           h("div", { class: "actions" },
-            action("Send a ping", async () => {
-              const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`);
-              if (delivery === null) throw new Error("The ping could not be sent or recorded.");
-              result.replaceChildren(h("p", {}, "Ping: ", badge(delivery.status), " ", delivery.responseStatus === null ? outcome(delivery) : "response " + delivery.responseStatus), json(text));
+            choice("Test event", "event-" + endpoint.id, KINDS.map((kind) => [kind, kind]), kind, (word) => (kind = word)),
+            action("Send a test event", async () => {
+              const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`, { event: kind });
+              if (delivery === null) throw new Error("The event could not be sent or recorded.");
+              result.replaceChildren(h("p", {}, delivery.event + ": ", badge(delivery.status), " ", delivery.responseStatus === null ? outcome(delivery) : "response " + delivery.responseStatus), json(text));
             }, { class: "go" }),
             h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, "Show or hide the secret"),
             copy(endpoint.secret, "Secret"),
             h("a", { class: "button", href: "#/deliveries?webhookId=" + encodeURIComponent(endpoint.id) }, "Deliveries"),
+            action(endpoint.isActive ? "Turn off" : "Turn on", async () => {
+              await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), { isActive: !endpoint.isActive });
+              say(endpoint.isActive ? "Turned off. It receives no events." : "Turned on.");
+              await route();
+            }),
+            h("button", { onclick: () => edit(endpoint, result) }, "Edit"),
+            action("Replace the secret", async () => {
+              if (!(await confirmed(`Make a new secret for ${endpoint.url}? The present one also signs for 24 hours.`, "Replace the secret"))) return;
+              await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/rotate-secret`);
+              say("The endpoint has a new secret. Give it to the receiver within 24 hours.");
+              await route();
+            }),
             action("Remove", async () => {
               if (!(await confirmed(`Remove ${endpoint.url}? It will receive no more events.`, "Remove"))) return;
               await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));
@@ -365,10 +404,10 @@
         endpoints.map(one),
         h("section", { class: "card" }, h("h2", {}, "Add an endpoint"), form([
           field("URL", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address. A server on this machine also accepts http://127.0.0.1."),
-          field("Events", { name: "events", value: "*", required: true }, "Comma-separated names, or * for all: payment.created, payment.completed, payment.refunded."),
+          field("Events", { name: "events", value: "*", required: true }, "Comma-separated names, or * for all: payment.created, payment.completed, payment.partially_refunded, payment.refunded."),
           h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Add")),
         ], async (values) => {
-          await ask("POST", "/webhooks", { url: values.url, events: values.events.split(",").map((name) => name.trim()).filter(Boolean) });
+          await ask("POST", "/webhooks", { url: values.url, events: names(values.events) });
           say("Added.");
           await route();
         })));

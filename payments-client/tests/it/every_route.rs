@@ -1,8 +1,9 @@
 //! Each method against the real server.
 
 use payments_client::{
-    CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, IdempotencyKey, KeyHeader, Pay,
-    PayResult, PaymentId, RawStatus, SimulateOutcome, Status, Subscription, VerifySignature,
+    CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorCode, IdempotencyKey, KeyHeader,
+    Pay, PayResult, PaymentId, RawStatus, RotateSecret, SimulateOutcome, Status, Subscription, UpdateWebhook,
+    VerifySignature,
 };
 
 use crate::server::Server;
@@ -32,6 +33,7 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
 
     let refused = client.payments().refund(id, Some("broken")).await.unwrap_err();
     assert!(refused.is_conflict() && !refused.is_retryable(), "{refused:?}");
+    assert_eq!((refused.code(), refused.fields()), (Some(&ErrorCode::PaymentNotRefundable), &[][..]));
     assert_eq!((refused.tries(), refused.messages().len()), (1, 1));
     assert!(refused.idempotency_key().is_some() && refused.request_id().is_some());
 
@@ -41,6 +43,9 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
     let invalid = client.payments().create(free).await.unwrap_err();
     assert!(invalid.is_validation());
     assert_eq!(invalid.messages().len(), 2, "{invalid:?}");
+    assert_eq!(invalid.code(), Some(&ErrorCode::UrlInvalid));
+    let fields: Vec<_> = invalid.fields().iter().map(|field| (&*field.field, &field.code)).collect();
+    assert_eq!(fields, [("success_url", &ErrorCode::UrlInvalid), ("cancel_url", &ErrorCode::UrlInvalid)]);
 }
 
 #[tokio::test]
@@ -64,6 +69,13 @@ async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let params = CreateWebhook::new("http://127.0.0.1:9/hook", Subscription::All);
     let endpoint = client.webhooks().create(params).await.unwrap();
     assert!(endpoint.secret.reveal().starts_with("whsec_"));
+    let params = UpdateWebhook::default().url("http://127.0.0.1:9/moved").description("a note");
+    let updated = client.webhooks().update(&endpoint.id, params).await.unwrap();
+    assert_eq!((&*updated.url, updated.description.as_deref()), ("http://127.0.0.1:9/moved", Some("a note")));
+    assert_eq!((&updated.secret, updated.is_active), (&endpoint.secret, true));
+    let rotated = client.webhooks().rotate_secret(&endpoint.id, RotateSecret::default()).await.unwrap();
+    assert_ne!(rotated.secret, updated.secret);
+    assert!(rotated.previous_secret_expires_at.is_some());
     let delivery = client.webhooks().test(&endpoint.id).await.unwrap().expect("the delivery is recorded");
     assert_eq!(delivery.webhook_id, endpoint.id);
     let page = client.webhooks().deliveries().webhook(&endpoint.id).limit(10).await.unwrap();

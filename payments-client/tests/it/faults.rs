@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::{Client, CreatePayment, SimulateOutcome};
+use payments_client::{Client, CreatePayment, ErrorCode, SimulateOutcome};
 
 use crate::scripted_server::{Action, ScriptedServer, respond};
 
@@ -91,6 +91,34 @@ async fn a_hanging_server_causes_a_timeout_on_each_try() {
 }
 
 #[tokio::test]
+async fn a_timeout_includes_the_body_and_is_not_early() {
+    let part = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"it";
+    let server = ScriptedServer::start(vec![Action::RespondAndHang(part.into())]).await;
+    let timeout = Duration::from_millis(100);
+    let client = server.builder().attempt_timeout(timeout).retries(0).build().unwrap();
+    // The kept timer is in a different state for each of these requests.
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let error = client.payments().list().await.unwrap_err();
+        assert!(error.is_timeout() && std::error::Error::source(&error).is_some(), "{error:?}");
+        assert!(begun.elapsed() >= timeout, "{:?}", begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_several_chunks_is_complete() {
+    let chunks: String = LIST.as_bytes().chunks(7).map(|part| chunk(std::str::from_utf8(part).unwrap())).collect();
+    let response = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}{}", chunk(""));
+    let server = ScriptedServer::start(vec![Action::Respond(response)]).await;
+    assert_eq!(server.client().payments().list().await.unwrap().limit, 20);
+}
+
+fn chunk(part: &str) -> String {
+    format!("{:x}\r\n{part}\r\n", part.len())
+}
+
+#[tokio::test]
 async fn a_closed_port_is_a_connect_error() {
     let client = Client::builder("sk_test_1").base_url("http://127.0.0.1:9").retries(0).build().unwrap();
     let error = client.payments().list().await.unwrap_err();
@@ -129,6 +157,24 @@ async fn a_delete_succeeds_if_the_response_to_the_first_try_was_lost() {
     assert!(server.client().webhooks().delete(&id).await.unwrap_err().is_not_found());
     let server = ScriptedServer::start(vec![truncated(), respond(200, "", REMOVED)]).await;
     assert!(server.client().webhooks().delete(&id).await.unwrap().success);
+}
+
+#[tokio::test]
+async fn an_error_of_an_older_or_a_newer_server_is_readable() {
+    const SPECIFIED: &str = r#""statusCode":404,"message":"gone","error":"Not Found""#;
+    for (rest, code) in [
+        ("", None),
+        (r#","code":7,"fields":{}"#, None),
+        (r#","code":"payment_not_found","hint":"x""#, Some(ErrorCode::PaymentNotFound)),
+        (r#","code":"payment_hidden","fields":[]"#, Some("payment_hidden".into())),
+    ] {
+        let server = ScriptedServer::start(vec![respond(404, "", &format!("{{{SPECIFIED}{rest}}}"))]).await;
+        let error = server.client().payments().retrieve(&"pay_1".parse().unwrap()).await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.fields(), error.messages()),
+            (code.as_ref(), &[][..], &["gone".to_owned()][..])
+        );
+    }
 }
 
 #[tokio::test]

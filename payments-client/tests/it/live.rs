@@ -5,7 +5,7 @@ use gateway_fakes::{
     stripe::{CARD, SECRET_KEY, Stripe},
 };
 use payments_client::{
-    Client, CreatePayment, Currency, Environment, Pay, PayResult, RawStatus, RefundStatus, Standing,
+    Client, CreatePayment, Currency, Environment, IdempotencyKey, Pay, PayResult, RawStatus, RefundStatus, Standing,
 };
 
 use crate::server::Server;
@@ -29,13 +29,20 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     assert_eq!(browser.get(back).send().await.unwrap().status(), 303);
 
+    let (part, key) = ("5".parse().unwrap(), IdempotencyKey::new("return-cup").unwrap());
+    let one = client.payments().refund_part(&payment.id, part, Some("chipped"), key.clone()).await.unwrap();
+    assert_eq!((&one.raw_status, one.amount_refunded()), (&RawStatus::Paid, part));
+    assert_eq!(client.payments().refund_part(&payment.id, part, Some("chipped"), key).await.unwrap(), one);
+    let more = client.payments().refund_part(&payment.id, payment.amount, None, IdempotencyKey::new("more").unwrap());
+    assert_eq!(more.await.unwrap_err().status(), Some(409));
     let refunded = client.payments().refund(&payment.id, Some("damaged")).send_for_response().await.unwrap();
-    let refund = refunded.value.refund.as_ref().unwrap();
+    assert_eq!((refunded.value.refunds.len(), refunded.value.amount_refunded()), (2, payment.amount));
+    let refund = refunded.value.refund().unwrap();
     assert_eq!((&refunded.value.raw_status, &refund.status), (&RawStatus::Refunded, &RefundStatus::Succeeded));
     assert_eq!((refund.reason.as_deref(), refund.requires_manual_settlement), (Some("damaged"), false));
     let again = client.payments().refund(&payment.id, Some("damaged"));
     let again = again.idempotency_key(refunded.idempotency_key.clone().unwrap()).send_for_response().await.unwrap();
     assert!(again.is_replayed() && again.value == refunded.value);
-    assert_eq!(stripe.program().refunds().len(), 1);
+    assert_eq!(stripe.program().refunds().len(), 2);
     assert_eq!(Standing::of(&client.payments().retrieve(&payment.id).await.unwrap()), Standing::Completed);
 }

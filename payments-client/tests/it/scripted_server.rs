@@ -12,6 +12,8 @@ use tokio::{
 pub(crate) enum Action {
     /// Sends these bytes and closes the connection.
     Respond(String),
+    /// Sends these bytes and keeps the connection open.
+    RespondAndHang(String),
     /// Sends nothing and keeps the connection open.
     Hang,
 }
@@ -47,6 +49,10 @@ impl ScriptedServer {
                     Action::Respond(bytes) => {
                         let _ = socket.write_all(bytes.as_bytes()).await;
                         let _ = socket.shutdown().await;
+                    }
+                    Action::RespondAndHang(bytes) => {
+                        let _ = socket.write_all(bytes.as_bytes()).await;
+                        hanging.push(socket);
                     }
                     Action::Hang => hanging.push(socket),
                 }

@@ -38,15 +38,17 @@ pub struct Entry {
     pub amount_minor: u64,
     /// How often the money was taken. More than once fails a test.
     pub taken: u32,
-    /// How often the money was refunded.
+    /// How many refunds sent money back.
     pub refunded: u32,
+    /// The money sent back, in minor units.
+    pub refunded_minor: u64,
 }
 
 /// The response with the books.
 fn books_json(books: &[Entry]) -> Answer {
     let entry = |entry: &Entry| {
         json!({"id": entry.id, "reference": entry.reference, "amountMinor": entry.amount_minor,
-            "taken": entry.taken, "refunded": entry.refunded})
+            "taken": entry.taken, "refunded": entry.refunded, "refundedMinor": entry.refunded_minor})
     };
     Answer::ok(&books.iter().map(entry).collect())
 }

@@ -24,6 +24,8 @@ pub struct Call {
     pub method: Method,
     /// The path without the query.
     pub path: String,
+    /// The query.
+    pub query: Form,
     /// The headers.
     pub headers: HeaderMap,
     /// The body.
@@ -181,7 +183,8 @@ async fn handle<P: Program>(
 ) -> Result<Response<Sent>, Cut> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    let call = Call { method: parts.method, path: parts.uri.path().to_owned(), headers: parts.headers, body };
+    let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    let call = Call { method: parts.method, path: parts.uri.path().to_owned(), query, headers: parts.headers, body };
     if call.path == "/_control/faults" {
         return sent(order(faults, &call), None);
     }

@@ -105,6 +105,11 @@ impl Stripe {
         }
     }
 
+    /// Forgets all idempotency keys, as Stripe does after a day.
+    pub fn forget_keys(&self) {
+        self.replays.forget();
+    }
+
     /// The ids of all refunds.
     pub fn refunds(&self) -> Vec<String> {
         lock(&self.state).refunds.keys().cloned().collect()
@@ -152,7 +157,7 @@ impl Stripe {
         Ok(json)
     }
 
-    fn get(&self, path: &str, base_url: &str) -> Result<Value, Answer> {
+    fn get(&self, Call { path, query, .. }: &Call, base_url: &str) -> Result<Value, Answer> {
         let State { sessions, refunds, .. } = &mut *lock(&self.state);
         if let Some(id) = path.strip_prefix("/v1/checkout/sessions/") {
             let session = sessions.get_mut(id).ok_or_else(|| no_such("checkout session", id))?;
@@ -162,6 +167,9 @@ impl Stripe {
         if let Some(id) = path.strip_prefix("/v1/payment_intents/") {
             let session = sessions.values().find(|session| session.intent == id);
             return session.map(Session::intent_json).ok_or_else(|| no_such("payment_intent", id));
+        }
+        if path == "/v1/refunds" {
+            return Refund::list(refunds, query);
         }
         if let Some(id) = path.strip_prefix("/v1/refunds/") {
             return refunds.get(id).map(Refund::json).ok_or_else(|| no_such("refund", id));
@@ -204,6 +212,7 @@ impl Stripe {
             "/_control/finish" => {
                 self.finish(text("session"), body.get("succeeds").and_then(Value::as_bool).unwrap_or(true));
             }
+            "/_control/forget_keys" => self.forget_keys(),
             "/_control/fail_refund" => self.fail_refund(text("refund")),
             "/_control/next_refund" => match refund::STATUSES.into_iter().find(|known| *known == text("status")) {
                 Some(status) => self.next_refund_is(status),
@@ -242,7 +251,7 @@ impl Program for Stripe {
         }
         match call.method {
             Method::POST => self.replays.once(call, || Answer::of(self.post(call, base_url))),
-            Method::GET => Answer::of(self.get(&call.path, base_url)),
+            Method::GET => Answer::of(self.get(call, base_url)),
             _ => refused(None, "Unrecognized request method", None),
         }
     }

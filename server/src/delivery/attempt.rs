@@ -88,7 +88,7 @@ impl Attempts {
             delivery.error = Some(fault::endpoint_removed());
             return Some((AttemptOutcome::Withdrawn, DeliveryOutcome::Withdrawn));
         };
-        if let Err(exhausted) = self.sender.attempt(&found.endpoint, delivery).await {
+        if let Err(exhausted) = self.sender.attempt(&found, delivery).await {
             self.metrics.not_sent.inc();
             if self.may_log() {
                 tracing::error!(error = %exhausted, "webhooks stay in the outbox; retrying");

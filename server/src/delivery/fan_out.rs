@@ -12,11 +12,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use payments_core::PaymentId;
 use tokio::{
     sync::{Notify, watch},
-    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -138,12 +137,30 @@ impl FanOut {
         }
         drop(events);
         claims.retain(|claim| !unreadable.contains(claim));
-        // In tasks of their own, so that one sync makes many of them durable.
-        let mut commits = JoinSet::new();
-        for (_, change) in changes {
-            commits.spawn(commit(Arc::clone(&self.store), Arc::clone(&self.dispatcher), change));
+        // Together, so that one sync makes many of them durable, and in order, so that a list of deliveries has the order of
+        // their events.
+        let commits = changes.into_iter().map(|(_, change)| self.commit(change));
+        join_all(commits).await.into_iter().collect()
+    }
+
+    /// Commits deliveries and starts the lanes of their endpoints.
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        let endpoint_of = |write: &Write| match write {
+            Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
+            _ => None,
+        };
+        let endpoints: Vec<_> = change.writes.iter().filter_map(endpoint_of).collect();
+        match self.store.commit(change).await {
+            Ok(_) => {
+                for endpoint in &endpoints {
+                    self.dispatcher.start_lane(endpoint).await;
+                }
+                Ok(())
+            }
+            // Another server has claimed the event and makes the deliveries.
+            Err(CommitError::Conflict(_)) => Ok(()),
+            Err(CommitError::Store(error)) => Err(error),
         }
-        commits.join_all().await.into_iter().collect()
     }
 
     /// Reads a claimed event and the endpoints that it goes to next.
@@ -156,23 +173,3 @@ impl FanOut {
 
 /// An event and the endpoints that it goes to next.
 type NextDeliveries = (PendingEvent, Vec<Endpoint>);
-
-/// Commits deliveries and starts the lanes of their endpoints.
-async fn commit(store: Arc<dyn Store>, dispatcher: Arc<Dispatcher>, change: Change) -> Result<(), StoreError> {
-    let endpoint_of = |write: &Write| match write {
-        Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
-        _ => None,
-    };
-    let endpoints: Vec<_> = change.writes.iter().filter_map(endpoint_of).collect();
-    match store.commit(change).await {
-        Ok(_) => {
-            for endpoint in &endpoints {
-                dispatcher.start_lane(endpoint).await;
-            }
-            Ok(())
-        }
-        // Another server has claimed the event and makes the deliveries.
-        Err(CommitError::Conflict(_)) => Ok(()),
-        Err(CommitError::Store(error)) => Err(error),
-    }
-}

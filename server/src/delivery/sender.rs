@@ -5,9 +5,9 @@ use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, StatusCode, body::Incoming};
-use payments_core::{Delivery, DeliveryStatus, WebhookEndpoint};
+use payments_core::{Delivery, DeliveryStatus, Timestamp};
 use tokio::time::{Instant, timeout, timeout_at};
-use webhook_verify::{Secret, Signer};
+use webhook_verify::{Secret, SecretError, Signer};
 
 use super::{
     TargetPolicy,
@@ -16,7 +16,7 @@ use super::{
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     slots::Slots,
 };
-use crate::{ambient::Ambient, descriptors::Shares, metrics::SlotGauges};
+use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::SlotGauges};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -54,16 +54,16 @@ impl Sender {
     }
 
     /// Sends a test ping once a slot is free.
-    pub(crate) async fn ping(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let slot = Slots::acquire(Arc::clone(&self.pings), Some(endpoint.developer_id.clone()));
+    pub(crate) async fn ping(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+        let slot = Slots::acquire(Arc::clone(&self.pings), Some(endpoint.endpoint.developer_id.clone()));
         let mut slot = timeout(PING_SLOT_TIMEOUT, slot).await.map_err(|_| Exhausted("slots for test pings"))?;
         slot.shrink_to(2 * delivery.payload.as_str().len());
         self.attempt(endpoint, delivery).await
     }
 
     /// Makes a delivery attempt and writes its outcome into the delivery.
-    pub(crate) async fn attempt(&self, endpoint: &WebhookEndpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let attempt = DeliveryAttempt::new(endpoint.developer_id.clone());
+    pub(crate) async fn attempt(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+        let attempt = DeliveryAttempt::new(endpoint.endpoint.developer_id.clone());
         delivery.status = match ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await {
             Ok((status, body)) => {
                 delivery.response_status = Some(status.as_u16());
@@ -89,21 +89,21 @@ impl Sender {
     async fn call(
         &self,
         attempt: &DeliveryAttempt,
-        endpoint: &WebhookEndpoint,
+        endpoint: &Endpoint,
         delivery: &Delivery,
     ) -> Result<(StatusCode, String), Fault> {
         // Checks a literal address here. The resolver checks the addresses of a name.
-        let url = self.targets.check_url(&endpoint.url).map_err(Fault::not_allowed)?;
-        let secret = Secret::new(endpoint.secret.reveal()).map_err(Fault::not_sent)?;
-        let (signer, body) = (Signer::new(secret), Bytes::copy_from_slice(delivery.payload.as_str().as_bytes()));
+        let url = self.targets.check_url(&endpoint.endpoint.url).map_err(Fault::not_allowed)?;
+        let signers = signers(endpoint, self.ambient.now()).map_err(Fault::not_sent)?;
+        let body = Bytes::copy_from_slice(delivery.payload.as_str().as_bytes());
         let header = |name: &str| format!("X-{}-{name}", self.header_word);
         let request = || {
-            let signature = signer.sign_at(&body, self.ambient.now().as_unix_seconds());
+            let signature = signature(&signers, &body, self.ambient.now());
             Request::post(url.as_str())
                 .header("Accept", "*/*")
                 .header("User-Agent", USER_AGENT)
                 .header("Content-Type", "application/json")
-                .header(header("Signature"), signature.as_str())
+                .header(header("Signature"), signature)
                 .header(header("Event"), delivery.event.as_str())
                 .header(header("Delivery"), delivery.id.as_str())
                 .body(Body::new(body.clone()))
@@ -113,6 +113,23 @@ impl Sender {
         let (head, body) = response.into_parts();
         Ok((head.status, stored_body(body, attempt.started_at() + ATTEMPT_TIMEOUT).await))
     }
+}
+
+/// The signers of an endpoint's requests: more than one while a rotation of its secret overlaps.
+fn signers(endpoint: &Endpoint, now: Timestamp) -> Result<Vec<Signer>, SecretError> {
+    endpoint.secrets(now).map(|secret| Ok(Signer::new(Secret::new(secret.reveal())?))).collect()
+}
+
+/// The value of the signature header: `t=…,v1=…`, and a `v1` more for each further signer.
+fn signature(signers: &[Signer], body: &[u8], now: Timestamp) -> String {
+    let mut value = String::new();
+    for signer in signers {
+        let signed = signer.sign_at(body, now.as_unix_seconds());
+        // All have the same time.
+        value +=
+            if value.is_empty() { signed.as_str() } else { &signed.as_str()[signed.as_str().find(',').unwrap_or(0)..] };
+    }
+    value
 }
 
 /// Waits for the head of the response, until the attempt times out.

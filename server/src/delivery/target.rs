@@ -23,6 +23,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use payments_core::ErrorCode;
 use url::{Host, Url};
 
 use crate::reach::is_local_name;
@@ -45,6 +46,17 @@ pub(crate) enum TargetFault {
     Credentials,
     #[error("must lead to a public address")]
     NotPublic,
+}
+
+impl TargetFault {
+    /// The API's code for this fault of a field.
+    pub(crate) fn code(self) -> ErrorCode {
+        match self {
+            Self::NotAUrl => ErrorCode::UrlInvalid,
+            Self::NotHttps => ErrorCode::UrlNotHttps,
+            Self::Credentials | Self::NotPublic => ErrorCode::UrlNotAllowed,
+        }
+    }
 }
 
 impl TargetPolicy {

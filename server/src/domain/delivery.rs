@@ -1,32 +1,12 @@
-//! Webhook endpoints and the deliveries to them.
+//! Deliveries to webhook endpoints.
 
 use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, PaymentId, RawJson, Timestamp,
-    WebhookEndpoint, WebhookId,
+    Delivery, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, PaymentId, RawJson, Timestamp, WebhookId,
     aliased::{Brief, UnknownFields},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Scope, is_first};
-
-/// A webhook endpoint and the environment whose events it gets.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Endpoint {
-    /// Number of changes so far, for optimistic locking.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub(crate) version: u64,
-    pub(crate) environment: Environment,
-    pub(crate) endpoint: WebhookEndpoint,
-    /// Whether the endpoint ignores other apps' payments. Records of older servers lack this flag and get every event.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) only_its_app: bool,
-}
-
-impl Endpoint {
-    pub(crate) fn scope(&self) -> Scope {
-        Scope { developer_id: self.endpoint.developer_id.clone(), environment: self.environment }
-    }
-}
 
 /// A delivery with its environment and its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Invariants of every payment, whatever engine stores it.
 
-use payments_core::{Environment, EventKind, LedgerAccount, Payment, RawStatus};
+use payments_core::{Amount, Environment, EventKind, MAX_REFUNDS, Payment, Posting, RawStatus, ledger};
 
 use super::Session;
 
@@ -19,13 +19,22 @@ pub(crate) fn faults(session: &Session) -> Vec<&'static str> {
         ),
         (payment.platform_fee_amount == payment.fee_percentage.fee_on(payment.amount), "fee does not match rate"),
         (payment.paid_at.is_some() == was_paid, "paid_at does not match its state"),
-        (payment.refund.is_some() == is_refunded, "its refund does not match its state"),
+        (was_paid || payment.refunds.is_empty(), "has a refund and was not paid"),
         (
-            payment
-                .refund
-                .as_ref()
-                .is_none_or(|refund| refund.amount == payment.amount && refund.currency == payment.currency),
-            "its refund is not for the whole amount",
+            (was_paid && payment.amount_refunded() == payment.amount) == is_refunded,
+            "the sum of its refunds does not match its state",
+        ),
+        (payment.amount_refunded() <= payment.amount, "its refunds sum to more than its amount"),
+        (payment.refunds.len() <= MAX_REFUNDS, "has more refunds than a payment may have"),
+        (
+            payment.refunds.iter().all(|it| it.amount > Amount::ZERO && it.currency == payment.currency),
+            "has a refund of nothing, or in another currency",
+        ),
+        (
+            session.pending_refund.as_ref().is_none_or(|it| {
+                payment.raw_status == RawStatus::Paid && it.amount.unwrap_or_default() <= payment.amount_left()
+            }),
+            "has a pending refund of more than is left",
         ),
         (payment.is_simulated == is_test, "isSimulated does not match its environment"),
         (!is_test || !is_refunded, "is a refunded test payment"),
@@ -37,28 +46,20 @@ pub(crate) fn faults(session: &Session) -> Vec<&'static str> {
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
 }
 
-/// Each kind of event, and whether the payment's state requires it. A payment has each required event exactly once.
-pub(crate) fn expected_events(payment: &Payment) -> [(EventKind, bool); 3] {
+/// Each kind of event, and how many of it the payment's state requires.
+pub(crate) fn expected_events(payment: &Payment) -> [(EventKind, usize); 4] {
+    let whole = usize::from(payment.raw_status == RawStatus::Refunded);
     [
-        (EventKind::PaymentCreated, true),
-        (EventKind::PaymentCompleted, payment.paid_at.is_some()),
-        (EventKind::PaymentRefunded, payment.raw_status == RawStatus::Refunded),
+        (EventKind::PaymentCreated, 1),
+        (EventKind::PaymentCompleted, usize::from(payment.paid_at.is_some())),
+        (EventKind::PaymentPartiallyRefunded, payment.refunds.len().saturating_sub(whole)),
+        (EventKind::PaymentRefunded, whole),
     ]
 }
 
 /// The ledger postings that a payment's state requires, one list per change: oldest first, in minor units.
-pub(crate) fn expected_postings(payment: &Payment) -> Vec<Vec<(LedgerAccount, i128)>> {
-    let amount = i128::from(payment.amount.as_minor());
-    let completion = [
-        (LedgerAccount::GatewayClearing, -amount),
-        (LedgerAccount::Merchant, i128::from(payment.net_amount.as_minor())),
-        (LedgerAccount::PlatformFee, i128::from(payment.platform_fee_amount.as_minor())),
-    ];
-    let directions: &[i128] = match payment.raw_status {
-        RawStatus::Paid => &[1],
-        RawStatus::Refunded => &[1, -1],
-        _ => &[],
-    };
-    let posted = directions.iter().map(|direction| completion.map(|(account, minor)| (account, direction * minor)));
-    posted.map(Vec::from).collect()
+pub(crate) fn expected_postings(payment: &Payment) -> Vec<Vec<Posting>> {
+    let completion = payment.paid_at.map(|_| ledger::of_completion(payment));
+    let refunds = (0..payment.refunds.len()).map(|nth| ledger::of_refund(payment, nth));
+    completion.into_iter().chain(refunds).collect()
 }

@@ -6,7 +6,7 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, Workspace
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::is_first;
+use super::{Permission, is_first};
 
 /// A developer and an environment. Requests read and write records of their own scope only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,8 +59,26 @@ pub(crate) struct ApiKey {
     /// The developer app that the key is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app_id: Option<AppId>,
+    /// What the operator calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// What it may do; `None` for everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) permissions: Option<Vec<Permission>>,
     pub(crate) created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_used_at: Option<Timestamp>,
     pub(crate) revoked_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Whether the key may do what needs this permission.
+    pub(crate) fn may(&self, needed: Permission) -> bool {
+        self.permissions.as_ref().is_none_or(|granted| granted.iter().any(|permission| permission.grants(needed)))
+    }
 }
 
 /// A scope's balance and volume in one currency.

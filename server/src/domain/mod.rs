@@ -3,23 +3,27 @@
 mod app;
 mod delivery;
 mod effects;
+mod endpoint;
 mod fan_out;
 mod gateway_token;
 mod idempotency;
 mod invariants;
 mod merchant;
+mod permission;
 mod session;
 
 pub(crate) use app::App;
-pub(crate) use delivery::{Endpoint, Outgoing};
+pub(crate) use delivery::Outgoing;
 pub(crate) use effects::{Effects, Transition, effects, volume_of};
+pub(crate) use endpoint::Endpoint;
 pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::StoredToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse};
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace};
+pub(crate) use permission::Permission;
 pub(crate) use session::{
-    GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session,
+    GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many,
 };
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.

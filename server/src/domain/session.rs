@@ -1,9 +1,10 @@
 //! A payment's session: the payment and the server's own state about it.
 
 use payments_core::{
-    Payment, RawStatus, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target, redirect_url,
+    Amount, Payment, RawStatus, Refund, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target,
+    redirect_url,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{IdempotencyKey, Scope};
 
@@ -25,9 +26,9 @@ pub(crate) struct Session {
     /// A refund that the gateway has not confirmed yet.
     #[serde(rename = "refund_asked", default, skip_serializing_if = "Option::is_none")]
     pub(crate) pending_refund: Option<PendingRefund>,
-    /// The manual settlement of the refund.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) settlement: Option<ManualSettlement>,
+    /// The manual settlements of refunds.
+    #[serde(default, alias = "settlement", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) settlements: Vec<ManualSettlement>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<ManualReview>,
@@ -43,7 +44,7 @@ impl Session {
             attempt: None,
             check_at: None,
             pending_refund: None,
-            settlement: None,
+            settlements: Vec::new(),
             review: None,
         }
     }
@@ -72,11 +73,14 @@ impl Session {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 
-    /// Whether the refund needs manual settlement.
+    /// The refunds that need manual settlement, oldest first.
+    pub(crate) fn unsettled_refunds(&self) -> impl Iterator<Item = &Refund> {
+        self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::PendingSettlement)
+    }
+
+    /// Whether a refund needs manual settlement.
     pub(crate) fn needs_manual_settlement(&self) -> bool {
-        let refund = self.payment.refund.as_ref();
-        self.payment.raw_status == RawStatus::Refunded
-            && refund.is_some_and(|refund| refund.status == RefundStatus::PendingSettlement)
+        self.unsettled_refunds().next().is_some()
     }
 
     /// Whether a person must resolve a discrepancy.
@@ -139,6 +143,10 @@ pub(crate) struct GatewayAttempt {
 pub(crate) struct PendingRefund {
     /// The refund's id, and its idempotency key at the gateway.
     pub(crate) id: RefundId,
+    /// What to refund; `None` for all that is left. It stays the same until the refund is finished, since a payment has one
+    /// pending refund at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) amount: Option<Amount>,
     pub(crate) reason: Option<String>,
     /// The idempotency key and the fingerprint of the merchant's request, to store its response.
     pub(crate) request: Option<(IdempotencyKey, String)>,
@@ -149,9 +157,27 @@ pub(crate) struct PendingRefund {
 /// A refund that a person sent by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManualSettlement {
+    /// The refund; `None` in records from when a payment had at most one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refund: Option<RefundId>,
     /// The reference of the transfer.
     pub(crate) reference: String,
     pub(crate) settled_at: Timestamp,
+}
+
+/// Reads a list, or the one value that a record of an earlier version holds.
+pub(crate) fn one_or_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany<T> {
+        Many(Vec<T>),
+        One(T),
+    }
+
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::Many(values) => values,
+        OneOrMany::One(value) => vec![value],
+    })
 }
 
 /// A discrepancy that a person must resolve.
@@ -169,4 +195,31 @@ pub(crate) struct ManualReview {
 pub(crate) struct Resolution {
     pub(crate) note: String,
     pub(crate) resolved_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settled_refund_of_an_earlier_version_is_read_as_the_only_one() {
+        let refund = serde_json::json!({"id": "ref_1", "amount": 20, "currency": "BDT", "reason": null,
+            "status": "succeeded", "requiresManualSettlement": true, "createdAt": "2026-03-01T03:30:00.000Z",
+            "settledAt": "2026-03-01T03:31:00.000Z"});
+        let payment = serde_json::json!({"id": "pay_1", "developerId": "dev_1", "merchantTransactionId": "pay_1",
+            "amount": 20, "currency": "BDT", "status": "refunded", "rawStatus": "refunded", "environment": "live",
+            "isSimulated": false, "checkoutUrl": "", "platformFeeAmount": 1, "feePercentage": 5, "netAmount": 19,
+            "customer": {}, "metadata": {}, "success_url": "", "cancel_url": "", "refund": refund,
+            "paid_at": "2026-03-01T03:29:00.000Z", "created_at": "2026-03-01T03:28:00.000Z",
+            "updatedAt": "2026-03-01T03:31:00.000Z"});
+        let record = serde_json::json!({"version": 3, "expires_at": "2026-03-01T04:28:00.000Z", "payment": payment,
+            "settlement": {"reference": "TRX1", "settled_at": "2026-03-01T03:31:00.000Z"}});
+        let session: Session = serde_json::from_value(record).unwrap();
+        assert_eq!(session.payment.refunds.len(), 1);
+        assert_eq!(session.payment.amount_refunded(), session.payment.amount);
+        assert_eq!((session.settlements[0].refund.as_ref(), &*session.settlements[0].reference), (None, "TRX1"));
+        assert!(crate::domain::faults(&session).is_empty());
+        let again: Session = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
+        assert_eq!((&again.payment, &again.settlements), (&session.payment, &session.settlements));
+    }
 }

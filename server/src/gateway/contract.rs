@@ -96,7 +96,7 @@ pub(crate) trait Gateway: Send + Sync {
     fn refund_way(&self) -> RefundWay {
         RefundWay::Manual
     }
-    /// Sends the money back. Idempotent by the refund's id.
+    /// Sends the money back. Idempotent by the refund's id, also after the gateway has forgotten its idempotency key.
     async fn refund(
         &self,
         _payment: &Payment,
@@ -113,6 +113,10 @@ pub(crate) trait Gateway: Send + Sync {
 pub(crate) struct RefundRequest<'r> {
     /// The refund's id: the idempotency key at the gateway.
     pub(crate) id: &'r str,
+    /// What to refund; `None` for the whole payment.
+    pub(crate) amount: Option<Amount>,
+    /// Whether an earlier request may have reached the gateway.
+    pub(crate) is_repeated: bool,
     pub(crate) reason: Option<&'r str>,
 }
 

@@ -16,7 +16,7 @@ use webhook_verify::{
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
 };
 
-use self::refund::{RefundState, StripeRefund};
+use self::refund::{RefundList, RefundState, StripeRefund};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
     call::{GatewayClient, Response},
@@ -33,6 +33,8 @@ const MIN_SESSION_SECONDS: u64 = 31 * 60;
 const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
 /// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
+/// How many pages of a payment's refunds are read to find one.
+const REFUND_PAGES: usize = 10;
 
 pub(crate) struct Stripe {
     client: GatewayClient,
@@ -138,6 +140,41 @@ impl Stripe {
                     "requires_payment_method" | "canceled" => AttemptState::Failed,
                     _ => AttemptState::Pending,
                 })
+            }
+        }
+    }
+
+    /// Looks for a refund of a payment intent by this server's id.
+    async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<StripeRefund>, GatewayError> {
+        let mut after = String::new();
+        for _ in 0..REFUND_PAGES {
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs([("payment_intent", intent), ("limit", "100")])
+                .extend_pairs((!after.is_empty()).then_some(("starting_after", &after)))
+                .finish();
+            let list = self.client.http.get(self.url(&format!("refunds?{query}")));
+            let RefundList { data, has_more } = self.call("list refunds", list).await?;
+            after = data.last().map(|refund| refund.id.clone()).unwrap_or_default();
+            if let Some(known) = data.into_iter().find(|refund| refund.is(id)) {
+                return Ok(Some(known));
+            }
+            if !has_more {
+                return Ok(None);
+            }
+        }
+        Err(self.client.unanswered("the payment has more refunds than this server reads"))
+    }
+
+    /// The outcome of a refund in its present state.
+    fn outcome(&self, refund: &StripeRefund) -> Result<(), GatewayError> {
+        match refund.state() {
+            RefundState::Accepted => Ok(()),
+            RefundState::Failed => {
+                let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
+                Err(self.client.refused("refund_failed", what))
+            }
+            RefundState::Unknown => {
+                Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
             }
         }
     }
@@ -261,6 +298,14 @@ impl Gateway for Stripe {
         let Some(intent) = attempt.transaction.as_deref() else {
             return Err(self.client.refused("no_payment_intent", "the payment has no payment intent to refund"));
         };
+        // Stripe forgets idempotency keys after a day. It refuses to refund a whole payment twice, but not a part.
+        if refund.is_repeated
+            && refund.amount.is_some()
+            && let Some(known) = self.refund_of(intent, refund.id).await?
+        {
+            return self.outcome(&known);
+        }
+        let amount = refund.amount.map(|amount| amount.as_minor().to_string());
         let mut form = vec![
             ("payment_intent", intent),
             ("metadata[payment_id]", payment.id.as_str()),
@@ -271,17 +316,11 @@ impl Gateway for Stripe {
         if !reason.is_empty() {
             form.push(("metadata[reason]", &reason));
         }
+        if let Some(amount) = &amount {
+            form.push(("amount", amount));
+        }
         match self.call::<StripeRefund>("refund", self.post("refunds", refund.id, &form)).await {
-            Ok(refund) => match refund.state() {
-                RefundState::Accepted => Ok(()),
-                RefundState::Failed => {
-                    let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
-                    Err(self.client.refused("refund_failed", what))
-                }
-                RefundState::Unknown => {
-                    Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
-                }
-            },
+            Ok(refund) => self.outcome(&refund),
             // The money was sent back before, by an earlier call of this refund or manually.
             Err(GatewayError::Refused { code, .. }) if code == "charge_already_refunded" => Ok(()),
             Err(error) => Err(error),

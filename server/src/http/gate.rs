@@ -1,9 +1,10 @@
 //! The checks before every handler, in this order: API key, rate limit, method.
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
+use payments_core::ErrorCode;
 use warp::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
     reply::Response,
 };
 
@@ -21,25 +22,32 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;
     let (verdict, handling) = match found.route.access {
-        Access::Keyed(handle) => match authenticate(&server.service, &head.parts.headers).await {
-            Ok(caller) => (server.limits.take_key(&caller.id).await, handle(caller, request)),
+        Access::Keyed(needed, handle) => match authenticate(&server.service, &head.parts.headers).await {
+            Ok(caller) => {
+                let verdict = server.limits.take_key(&caller.id).await;
+                let handling = match caller.may(needed) {
+                    true => handle(caller, request),
+                    false => Box::pin(ready(Err(Problem::permission_missing(needed)))),
+                };
+                (verdict, handling)
+            }
             // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
         },
         Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client).await, handle(request)),
         Access::Unlimited(handle) => (Verdict::UNLIMITED, handle(request)),
     };
+    // The listener writes its headers.
+    let _ = head.verdict.set(verdict);
     let outcome = match (verdict.retry_after(), found.allow) {
         (Some(seconds), _) => Err(Problem::too_many_requests(seconds)),
         (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
         (None, None) => handling.await,
     };
-    let mut response = outcome.unwrap_or_else(|problem| match found.route.access {
+    outcome.unwrap_or_else(|problem| match found.route.access {
         Access::Page(_) => page::refusal(&head.parts.headers, problem),
         _ => problem.into_response(),
-    });
-    response.extensions_mut().insert(verdict);
-    response
+    })
 }
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
@@ -49,7 +57,7 @@ async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, 
     let key = authorizations
         .find_map(bearer_token)
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let unauthorized = |message| Problem::new(StatusCode::UNAUTHORIZED, message);
+    let unauthorized = |message| Problem::new(ErrorCode::Unauthorized, message);
     let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
     let caller = service.caller(key.ok_or_else(|| unauthorized(missing))?.trim()).await?;
     let invalid =

@@ -3,12 +3,16 @@
 //! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects
 //! even longer heads, with the same status and no body.
 
-use std::net::IpAddr;
+use std::{
+    net::IpAddr,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 use hyper::server::conn::http1;
-use warp::http::{HeaderValue, StatusCode, request::Parts};
+use payments_core::ErrorCode;
+use warp::http::{HeaderValue, request::Parts};
 
-use super::{reply::Problem, route::Found};
+use super::{limit::Verdict, lingering::Lingering, reply::Problem, route::Found};
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -26,14 +30,25 @@ pub(super) fn configure(http: &mut http1::Builder) {
     http.max_headers(READ_FIELDS).max_buf_size(READ_BYTES);
 }
 
-/// A request without its body. The listener hands it to the routes as an extension of the request that warp gets, which is
-/// otherwise empty: warp's filters would copy the headers, the path and the query.
+/// A request. The listener hands it to the routes as an extension of the request that warp gets, which is otherwise empty:
+/// warp's filters would copy the headers, the path and the query, and box the body twice.
 pub(super) struct Head {
     /// The value of `X-Request-Id`, which the log has too.
     pub(super) id: HeaderValue,
     pub(super) parts: Parts,
     pub(super) addresses: Addresses,
     pub(super) found: Option<Found>,
+    /// The outcome of counting the request, once the gate has counted it.
+    pub(super) verdict: OnceLock<Verdict>,
+    /// The body, until the handler takes it. Only the handler asks, so nobody waits.
+    pub(super) body: Mutex<Option<Lingering>>,
+}
+
+impl Head {
+    /// The body; `None` the second time.
+    pub(super) fn take_body(&self) -> Option<Lingering> {
+        self.body.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// The addresses of a request's sender.
@@ -52,7 +67,7 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
     let uri = uri.authority().map_or(0, |authority| authority.as_str().len()) + path;
     if uri > MAX_URI_BYTES {
         let message = format!("the path and query must be at most {MAX_URI_BYTES} bytes");
-        return Err(Problem::new(StatusCode::URI_TOO_LONG, message));
+        return Err(Problem::new(ErrorCode::UriTooLong, message));
     }
     let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len());
     let bytes = head.method.as_str().len() + uri + "  HTTP/1.1\r\n\r\n".len() + fields.sum::<usize>();
@@ -60,7 +75,7 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
         let message = format!(
             "the request line and headers must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} headers"
         );
-        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+        return Err(Problem::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())
 }

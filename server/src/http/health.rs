@@ -3,6 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use ipnet::IpNet;
+use payments_core::ErrorCode;
 use tokio::time::timeout;
 use warp::http::{HeaderMap, StatusCode, header};
 
@@ -23,7 +24,7 @@ pub(super) async fn alive(_: Request) -> Outcome {
 /// Readiness: the store is readable, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"));
+        return Err(Problem::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
     }
     request.service().is_ready().await?;
     alive(request).await

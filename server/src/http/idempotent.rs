@@ -1,7 +1,7 @@
 //! Idempotent POSTs: repeated requests with one `Idempotency-Key` take effect once.
 
 use bytes::Bytes;
-use payments_core::Invalid;
+use payments_core::{ErrorCode, Invalid};
 use warp::http::{HeaderMap, StatusCode};
 
 use super::{reply, request::Request, route::Outcome};
@@ -65,6 +65,9 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
         .filter(|text| (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()));
     match (text, values.next()) {
         (Some(text), None) => Ok(Some(text.to_owned())),
-        _ => Err(Invalid::new("Idempotency-Key must be 1 to 255 visible ASCII characters, sent once")),
+        _ => {
+            let sentence = "Idempotency-Key must be 1 to 255 visible ASCII characters, sent once";
+            Err(Invalid::new(ErrorCode::IdempotencyKeyInvalid, sentence))
+        }
     }
 }

@@ -13,7 +13,7 @@ use payments_core::KeyId;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 use warp::{
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     reply::Response,
 };
 
@@ -23,6 +23,9 @@ use super::{
     windows::{Taken, Windows},
 };
 use crate::store::Store;
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 
 /// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 30 MB.
 const MAX_WINDOWS: usize = 200_000;
@@ -90,8 +93,8 @@ impl Verdict {
     pub(super) fn write(self, response: &mut Response) {
         if let Some(counted) = self.0 {
             let headers = response.headers_mut();
-            headers.insert("x-ratelimit-limit", counted.limit.into());
-            headers.insert("x-ratelimit-remaining", counted.remaining.into());
+            headers.insert(LIMIT, counted.limit.into());
+            headers.insert(REMAINING, counted.remaining.into());
             if let Some(seconds) = counted.retry_after {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
             }

@@ -8,11 +8,13 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::FutureExt;
+use http_body_util::Empty;
 use hyper::{body, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -26,14 +28,14 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 use warp::{
-    http::{Request, StatusCode, header},
+    http::{HeaderName, Request, StatusCode, header},
     reply::Response,
 };
 
 use super::{
     by_address::ConnectionsByAddress,
     head::{self, Addresses, Head},
-    limit::{RateLimits, Verdict},
+    limit::RateLimits,
     lingering::Lingering,
     logged::REQUEST,
     reply::Problem,
@@ -130,6 +132,8 @@ impl Listener {
     }
 }
 
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 /// The shared state that serves every connection's requests.
 pub(crate) struct Edge {
     pub(crate) routes: Routes,
@@ -147,20 +151,28 @@ impl Edge {
         let (parts, body) = request.into_parts();
         let found = find(&parts.method, parts.uri.path());
         let client = self.limits.client(peer, &parts.headers);
-        let head = Arc::new(Head { id: self.ids.next(), parts, addresses: Addresses { peer, client }, found });
-        Ok(REQUEST.scope(Arc::clone(&head), self.answer(&head, body)).await)
+        let body = Lingering::new(body, parts.headers.contains_key(header::EXPECT));
+        let head = Arc::new(Head {
+            id: self.ids.next(),
+            parts,
+            addresses: Addresses { peer, client },
+            found,
+            verdict: OnceLock::new(),
+            body: Mutex::new(Some(body)),
+        });
+        Ok(REQUEST.scope(Arc::clone(&head), self.answer(&head)).await)
     }
 
     /// Answers a request, even if its handler panics. Adds the request's id and the rate-limit headers.
-    async fn answer(&self, head: &Arc<Head>, body: body::Incoming) -> Response {
+    async fn answer(&self, head: &Arc<Head>) -> Response {
         let (begun, client) = (Instant::now(), head.addresses.client);
-        let handled = AssertUnwindSafe(self.handle(head, body)).catch_unwind();
+        let handled = AssertUnwindSafe(self.handle(head)).catch_unwind();
         let mut response = handled.await.unwrap_or_else(|_| {
             self.metrics.panics.inc();
             Problem::internal("the handler panicked").into_response()
         });
-        let verdict = match response.extensions_mut().remove::<Verdict>() {
-            Some(verdict) => verdict,
+        let verdict = match head.verdict.get() {
+            Some(verdict) => *verdict,
             None => {
                 // Not counted yet, because the path or the key is unknown.
                 let verdict = self.limits.take_client(client).await;
@@ -175,17 +187,16 @@ impl Edge {
         let route = head.found.as_ref().map_or(OTHER, |found| found.label);
         self.metrics.answered(route, head.parts.method.as_str(), status, took);
         tracing::debug!(route, status, micros = took.as_micros(), "answered");
-        response.headers_mut().insert("x-request-id", head.id.clone());
+        response.headers_mut().insert(X_REQUEST_ID, head.id.clone());
         response
     }
 
     /// Checks the head's length, then calls the routes.
-    async fn handle(&self, head: &Arc<Head>, body: body::Incoming) -> Response {
-        let body = Lingering::new(body, head.parts.headers.contains_key(header::EXPECT));
+    async fn handle(&self, head: &Arc<Head>) -> Response {
         if let Err(problem) = head::check(&head.parts) {
             return problem.into_response();
         }
-        let mut request = Request::new(body);
+        let mut request = Request::new(Empty::<Bytes>::new());
         request.extensions_mut().insert(Arc::clone(head));
         let Ok(response) = warp::service(self.routes.clone()).call(request).await;
         response
@@ -233,6 +244,7 @@ mod tests {
         let answer = ask(&mut stream, "GET /panic HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 500 Internal Server Error"), "{answer}");
         assert!(answer.contains("x-request-id: req_") && answer.contains(r#""statusCode":500"#), "{answer}");
+        assert!(answer.contains(r#""code":"internal_error"}"#), "{answer}");
         assert!(!answer.contains("on purpose"), "{answer}");
         let answer = ask(&mut stream, "GET /works HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

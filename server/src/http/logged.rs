@@ -85,7 +85,7 @@ mod tests {
     use std::{
         io,
         net::Ipv4Addr,
-        sync::{Mutex, PoisonError},
+        sync::{Mutex, OnceLock, PoisonError},
     };
 
     use serde_json::{Value, json};
@@ -118,7 +118,9 @@ mod tests {
         let (parts, ()) = Request::post("/api/v1/payments?a=1").body(()).unwrap().into_parts();
         let client = Ipv4Addr::LOCALHOST.into();
         let addresses = Addresses { peer: client, client };
-        let head = Head { id: HeaderValue::from_static("req_1"), parts, addresses, found: None };
+        let id = HeaderValue::from_static("req_1");
+        let (verdict, body) = (OnceLock::new(), Mutex::new(None));
+        let head = Head { id, parts, addresses, found: None, verdict, body };
         REQUEST.sync_scope(Arc::new(head), || info!(number = 7, "a {}", "{\"brace\": {}}"));
         info!("outside");
     }

@@ -1,7 +1,7 @@
 //! HTTP: connections, route table, handlers.
 //!
-//! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)), warp reads the body, and the [`gate`]
-//! authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
+//! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)) and hands the request to warp's filter.
+//! The [`gate`] authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
 mod assets;

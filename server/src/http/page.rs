@@ -234,13 +234,13 @@ pub(super) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
 
 /// Renders an error as a page. Status and headers are those of the API's error.
 fn notice(language: Language, problem: Problem) -> Response {
-    let (title, text) = match problem.status {
+    let (title, text) = match problem.status() {
         StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
         StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
         _ => (words::TROUBLE, words::TROUBLE_NOTE),
     };
     match (NoticePage { title, text, language }).render() {
-        Ok(html) => document(problem.status, language, html, problem.header),
+        Ok(html) => document(problem.status(), language, html, problem.header),
         Err(error) => {
             tracing::error!(%error, "cannot render a page");
             problem.into_response()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{CreatePayment, CreateRefund, Invalid, PageRequest, Status};
+use payments_core::{CreatePayment, CreateRefund, ErrorCode, Invalid, PageRequest, Status};
 use warp::http::StatusCode;
 
 use super::{
@@ -45,7 +45,7 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
         Some(status) => Some(status),
         None => {
             let words = Status::KNOWN.iter().map(Status::as_str).collect::<Vec<_>>().join(", ");
-            invalid.add("status", format_args!("must be one of {words}"), None)
+            invalid.add("status", ErrorCode::FieldInvalid, format_args!("must be one of {words}"), None)
         }
     });
     let page = invalid.or(page)?;

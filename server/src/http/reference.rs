@@ -2,6 +2,7 @@
 
 use askama::Template;
 use bytes::Bytes;
+use payments_core::ErrorCode;
 use serde_json::{Map, Value};
 
 use super::assets;
@@ -199,6 +200,11 @@ fn prose(value: &Value) -> String {
     marked(&marked(&escaped, "`", "code"), "**", "strong").replace("\n\n", "</p><p>")
 }
 
+/// The meaning of an error code, as HTML.
+fn meaning(code: &ErrorCode) -> String {
+    prose(&code.meaning().into())
+}
+
 /// Replaces each pair of marks by an element.
 fn marked(text: &str, mark: &str, element: &str) -> String {
     let part = |(index, part): (usize, &str)| match index % 2 {
@@ -230,6 +236,19 @@ mod tests {
                 assert!(page.contains(&format!("<dt><code>{field}</code>")), "{field}");
             }
         }
+    }
+
+    #[test]
+    fn the_reference_and_the_openapi_document_list_every_error_code() {
+        let page = render("https://pay.example", SANDBOX_KEY).unwrap();
+        for code in ErrorCode::KNOWN {
+            let status = code.status().unwrap();
+            let head = format!("<dt id=\"code-{code}\"><code>{code}</code> <span class=\"kind\">{status}</span></dt>");
+            assert!(page.contains(&format!("{head}<dd>{}</dd>", meaning(code))), "{code}");
+        }
+        let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+        let listed = &document["components"]["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"];
+        assert_eq!(*listed, serde_json::to_value(ErrorCode::KNOWN).unwrap());
     }
 
     #[test]

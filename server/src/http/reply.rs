@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
-use payments_core::{ErrorBody, Invalid, Message, Page, Refusal};
+use payments_core::{ErrorBody, ErrorCode, FieldError, Invalid, Message, Page, RawJson};
 use serde::Serialize;
 use warp::{
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -11,13 +11,17 @@ use warp::{
 };
 
 use crate::{
-    gateway::{EventFault, GatewayError},
+    domain::Permission,
+    gateway::EventFault,
     service::{Answer, Refused},
     store::PaymentJson,
 };
 
 /// A header whose value is known in advance.
 pub(super) type StaticHeader = (HeaderName, &'static str);
+
+/// The headers that most responses have at most: two of the body, two of the rate limit, and the request's id.
+const USUAL_HEADERS: usize = 6;
 
 /// Builds a response.
 pub(super) fn response(
@@ -27,7 +31,9 @@ pub(super) fn response(
 ) -> Response {
     let mut response = Response::new(body.into().into());
     *response.status_mut() = status;
-    response.headers_mut().extend(headers.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))));
+    let all = response.headers_mut();
+    all.reserve(USUAL_HEADERS);
+    all.extend(headers.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))));
     response
 }
 
@@ -48,9 +54,16 @@ pub(super) fn payments(page: &Page<PaymentJson>) -> Response {
 }
 
 fn page_text(Page { items, total, page, limit }: &Page<PaymentJson>) -> String {
-    let end = format!(r#"],"total":{total},"page":{page},"limit":{limit}}}"#);
-    let items: Vec<_> = items.iter().map(|payment| payment.0.as_str()).collect();
-    [r#"{"items":["#, &items.join(","), &end].concat()
+    let (begin, end) = (r#"{"items":["#, format!(r#"],"total":{total},"page":{page},"limit":{limit}}}"#));
+    let length = items.iter().map(|payment| payment.0.len() + 1).sum::<usize>();
+    let mut text = String::with_capacity(begin.len() + length + end.len());
+    text.push_str(begin);
+    for (nth, payment) in items.iter().enumerate() {
+        text.push_str(if nth == 0 { "" } else { "," });
+        text.push_str(&payment.0);
+    }
+    text.push_str(&end);
+    text
 }
 
 /// A successful response whose JSON is always the same.
@@ -58,10 +71,19 @@ pub(super) fn json_literal(body: &'static str) -> Response {
     json_text(StatusCode::OK, body, None)
 }
 
+/// A text that a response shares instead of copying it.
+struct Text(RawJson);
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_str().as_bytes()
+    }
+}
+
 /// The response to a request that may have an idempotency key.
 pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
     let replayed = answer.replayed.then_some((HeaderName::from_static("idempotent-replayed"), "true"));
-    json_text(status, answer.body.as_str().to_owned(), replayed)
+    json_text(status, Bytes::from_owner(Text(answer.body)), replayed)
 }
 
 fn json_text(status: StatusCode, body: impl Into<Bytes>, extra: Option<StaticHeader>) -> Response {
@@ -77,98 +99,101 @@ pub(super) fn see_other(target: &str) -> Response {
     response
 }
 
-/// An API error.
+/// An API error. Its code decides its status.
 #[derive(Debug)]
 pub(super) struct Problem {
-    pub(super) status: StatusCode,
+    code: ErrorCode,
     message: Message,
+    fields: Box<[FieldError]>,
     /// The header that the status requires.
     pub(super) header: Option<StaticHeader>,
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        let header = match status {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let header = match status_of(&code) {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
             _ => None,
         };
-        Self { status, message: Message::One(message.into()), header }
+        Self { code, message: Message::One(message.into()), fields: Box::default(), header }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        status_of(&self.code)
     }
 
     /// 404 for a path without a route.
     pub(super) fn no_such_path() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "no such path; API paths start with /api/v1")
+        Self::new(ErrorCode::RouteNotFound, "no such path; API paths start with /api/v1")
     }
 
     /// 405, with the path's methods.
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
-        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, format!("this path allows only {allowed}"));
+        let problem = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));
         Self { header: Some((header::ALLOW, allowed)), ..problem }
+    }
+
+    /// 403 for a restricted key.
+    pub(super) fn permission_missing(needed: Permission) -> Self {
+        let message = format!("this API key is restricted and lacks the scope {needed}");
+        Self::new(ErrorCode::PermissionMissing, message)
     }
 
     /// 429, with the seconds to wait. [`Verdict`](super::limit::Verdict) writes the headers.
     pub(super) fn too_many_requests(seconds: u64) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests; retry after {seconds} s"))
+        Self::new(ErrorCode::RateLimited, format!("too many requests; retry after {seconds} s"))
     }
 
     /// 500. The cause goes to the log, not to the caller.
     pub(super) fn internal(cause: impl Display) -> Self {
         tracing::error!(cause = cause.to_string(), "a request failed with an internal error");
         let message = "internal error; give the X-Request-Id to the server's operator, whose log has the cause";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        Self::new(ErrorCode::InternalError, message)
     }
 
     /// Builds the response with its headers.
     pub(super) fn into_response(self) -> Response {
-        let error = self.status.canonical_reason().unwrap_or_default().into();
-        let body = ErrorBody { status_code: self.status.as_u16(), message: self.message, error };
+        let status = self.status();
+        let error = status.canonical_reason().unwrap_or_default().into();
+        let Self { code, message, fields, header } = self;
+        let body = ErrorBody { status_code: status.as_u16(), message, error, code: Some(code), fields: fields.into() };
         // Strings and a number always serialize.
-        json_text(self.status, serde_json::to_string(&body).unwrap_or_default(), self.header)
+        json_text(status, serde_json::to_string(&body).unwrap_or_default(), header)
     }
 }
 
-/// 400, with one sentence per invalid field.
+fn status_of(code: &ErrorCode) -> StatusCode {
+    // Every code that this version knows has an error status.
+    let status = code.status().and_then(|status| StatusCode::from_u16(status).ok());
+    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// 400, with one sentence per fault.
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: Message::Many(invalid.into_sentences()), header: None }
+        let (code, fields) = (invalid.code(), invalid.fields().into());
+        Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None }
     }
 }
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        let message = refused.to_string();
-        let status = match refused {
-            Refused::Invalid(invalid) => return invalid.into(),
-            Refused::Event(EventFault::Signature(_)) => return Invalid::new(message).into(),
-            Refused::Event(EventFault::NoProcessor | EventFault::NoSecret)
-            | Refused::NotFound { .. }
-            | Refused::NoSandbox(_) => StatusCode::NOT_FOUND,
-            Refused::Payment(Refusal::LiveSimulation) => StatusCode::FORBIDDEN,
-            Refused::Payment(_)
-            | Refused::Conflict
-            | Refused::RefundInProgress
-            | Refused::TooManyEndpoints { .. }
-            | Refused::NotResent(_) => StatusCode::CONFLICT,
-            Refused::IdempotencyKeyReused | Refused::NoGateway(_) | Refused::Gateway(GatewayError::Refused { .. }) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
-            Refused::Gateway(_) | Refused::KeyInProgress | Refused::TooManyEffects { .. } | Refused::OutcomeUnknown => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+        let (code, message) = (refused.code(), refused.to_string());
+        match refused {
+            Refused::Invalid(invalid) => invalid.into(),
+            Refused::Event(EventFault::Signature(_)) => Invalid::new(code, message).into(),
             Refused::Unavailable(cause) => {
                 tracing::error!(%cause, "the store is unavailable");
-                StatusCode::SERVICE_UNAVAILABLE
+                Self::new(code, message)
             }
-        };
-        Self::new(status, message)
+            _ => Self::new(code, message),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use payments_core::RawJson;
-
     use super::*;
 
     #[test]

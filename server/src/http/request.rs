@@ -1,14 +1,15 @@
-//! The request that handlers receive. Its head is what the listener handed over; warp reads its body.
+//! The request that handlers receive: what the listener handed over, and the server's state.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bytes::{Buf, Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
-use payments_core::{Invalid, PageRequest};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use payments_core::{ErrorCode, Invalid, PageRequest};
 use tokio::time::timeout;
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
 };
 
 use super::{head::Head, reply::Problem, server::Server};
@@ -19,26 +20,15 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
-
 /// A request, its body not yet read.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
     pub(super) head: Arc<Head>,
-    body: Body,
 }
 
 /// Takes over a request that the listener hands in. Never rejects one.
 pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
-    warp::ext::get().and(warp::body::stream()).map(move |head, body| Request {
-        server: Arc::clone(&server),
-        head,
-        body: to_bytes(body),
-    })
-}
-
-fn to_bytes(body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + 'static) -> Body {
-    Box::pin(body.map(|chunk| chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining()))))
+    warp::ext::get().map(move |head| Request { server: Arc::clone(&server), head })
 }
 
 impl Request {
@@ -61,22 +51,29 @@ impl Request {
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
     pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
-        let mut bytes = BytesMut::new();
+        let Some(mut body) = self.head.take_body() else { return Ok(Bytes::new()) };
         let all = async {
-            while let Some(chunk) = self.body.next().await {
-                let chunk = chunk.map_err(|_| Invalid::new("the body is incomplete; send the request again"))?;
+            let mut bytes = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_| {
+                    Invalid::new(ErrorCode::BodyIncomplete, "the body is incomplete; send the request again")
+                })?;
+                // Trailers say nothing to this server.
+                let Ok(chunk) = frame.into_data() else { continue };
                 if bytes.len() + chunk.len() > MAX_BODY_BYTES {
                     let message = format!("the body must be at most {MAX_BODY_BYTES} bytes");
-                    return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+                    return Err(Problem::new(ErrorCode::BodyTooLarge, message));
+                }
+                if bytes.is_empty() && body.is_end_stream() {
+                    return Ok(chunk);
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            Ok(())
+            Ok(bytes.freeze())
         };
         let late =
-            |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time; send the request again");
-        timeout(BODY_DEADLINE, all).await.map_err(late)??;
-        Ok(bytes.freeze())
+            |_| Problem::new(ErrorCode::RequestTimeout, "the body did not arrive in time; send the request again");
+        timeout(BODY_DEADLINE, all).await.map_err(late)?
     }
 
     /// Reads a JSON body, which may be empty.
@@ -87,7 +84,7 @@ impl Request {
         if body.is_empty() || essence.eq_ignore_ascii_case("application/json") {
             Ok(body)
         } else {
-            Err(Invalid::new("Content-Type must be application/json").into())
+            Err(Invalid::new(ErrorCode::ContentTypeInvalid, "Content-Type must be application/json").into())
         }
     }
 

@@ -6,7 +6,7 @@ use matchit::Router;
 use warp::{http::Method, reply::Response};
 
 use super::{reply::Problem, request::Request};
-use crate::service::Caller;
+use crate::{domain::Permission, service::Caller};
 
 /// What a handler returns.
 pub(super) type Outcome = Result<Response, Problem>;
@@ -25,8 +25,8 @@ pub(super) struct Route {
 /// A route's authentication, rate limit and handler.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
-    /// Needs an API key; limited per key.
-    Keyed(fn(Caller, Request) -> Handling),
+    /// Needs an API key with this permission; limited per key.
+    Keyed(Permission, fn(Caller, Request) -> Handling),
     /// Needs no key; limited per client address.
     Keyless(fn(Request) -> Handling),
     /// Needs no key; limited per client address. Errors are pages for people.

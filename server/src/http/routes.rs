@@ -17,26 +17,38 @@ use super::{
     server::Server,
     webhooks,
 };
+use crate::domain::Permission::{AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, WebhooksRead, WebhooksWrite};
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PATCH: Method = Method::PATCH;
 const DELETE: Method = Method::DELETE;
 
 static ROUTES: &[Route] = &[
-    route(GET, "/api/v1/payments", Keyed(|c, r| Box::pin(payments::list(c, r)))),
-    route(POST, "/api/v1/payments", Keyed(|c, r| Box::pin(payments::create(c, r)))),
-    route(GET, "/api/v1/payments/{id}", Keyed(|c, r| Box::pin(payments::retrieve(c, r)))),
-    route(POST, "/api/v1/payments/{id}/refund", Keyed(|c, r| Box::pin(payments::refund(c, r)))),
-    route(GET, "/api/v1/account", Keyed(|c, r| Box::pin(account::retrieve(c, r)))),
-    route(GET, "/api/v1/account/balance", Keyed(|c, r| Box::pin(account::balance(c, r)))),
-    route(GET, "/api/v1/account/apps", Keyed(|c, r| Box::pin(account::apps(c, r)))),
-    route(GET, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::list(c, r)))),
-    route(POST, "/api/v1/webhooks", Keyed(|c, r| Box::pin(webhooks::create(c, r)))),
-    route(GET, "/api/v1/webhooks/deliveries", Keyed(|c, r| Box::pin(webhooks::deliveries(c, r)))),
-    route(POST, "/api/v1/webhooks/deliveries/{id}/resend", Keyed(|c, r| Box::pin(webhooks::resend(c, r)))),
+    route(GET, "/api/v1/payments", Keyed(PaymentsRead, |c, r| Box::pin(payments::list(c, r)))),
+    route(POST, "/api/v1/payments", Keyed(PaymentsWrite, |c, r| Box::pin(payments::create(c, r)))),
+    route(GET, "/api/v1/payments/{id}", Keyed(PaymentsRead, |c, r| Box::pin(payments::retrieve(c, r)))),
+    route(POST, "/api/v1/payments/{id}/refund", Keyed(RefundsWrite, |c, r| Box::pin(payments::refund(c, r)))),
+    route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
+    route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
+    route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
+    route(GET, "/api/v1/webhooks", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::list(c, r)))),
+    route(POST, "/api/v1/webhooks", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::create(c, r)))),
+    route(GET, "/api/v1/webhooks/deliveries", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::deliveries(c, r)))),
+    route(
+        POST,
+        "/api/v1/webhooks/deliveries/{id}/resend",
+        Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::resend(c, r))),
+    ),
     route(POST, "/api/v1/webhooks/verify", Keyless(|r| Box::pin(webhooks::verify(r)))),
-    route(DELETE, "/api/v1/webhooks/{id}", Keyed(|c, r| Box::pin(webhooks::remove(c, r)))),
-    route(POST, "/api/v1/webhooks/{id}/test", Keyed(|c, r| Box::pin(webhooks::test(c, r)))),
+    route(PATCH, "/api/v1/webhooks/{id}", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::update(c, r)))),
+    route(DELETE, "/api/v1/webhooks/{id}", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::remove(c, r)))),
+    route(
+        POST,
+        "/api/v1/webhooks/{id}/rotate-secret",
+        Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::rotate_secret(c, r))),
+    ),
+    route(POST, "/api/v1/webhooks/{id}/test", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::test(c, r)))),
     route(POST, "/api/v1/checkout/demo-session", Keyless(|r| Box::pin(checkout::demo_session(r)))),
     route(GET, "/api/v1/checkout/{id}", Keyless(|r| Box::pin(checkout::retrieve(r)))),
     route(POST, "/api/v1/checkout/{id}/simulate", Keyless(|r| Box::pin(checkout::simulate(r)))),
@@ -237,7 +249,7 @@ mod tests {
             .collect();
         let api = ROUTES.iter().filter(|route| route.template.starts_with("/api/"));
         let row = |route: &Route| {
-            (route.template.to_owned(), route.method.to_string(), matches!(route.access, Access::Keyed(_)))
+            (route.template.to_owned(), route.method.to_string(), matches!(route.access, Access::Keyed(..)))
         };
         assert_eq!(described, api.map(row).collect());
     }

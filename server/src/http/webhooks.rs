@@ -1,8 +1,8 @@
-//! `/api/v1/webhooks`: create, list, remove and test endpoints, list and resend deliveries, verify signatures.
+//! `/api/v1/webhooks`: create, list, update, remove and test endpoints, list and resend deliveries, verify signatures.
 
 use std::sync::Arc;
 
-use payments_core::{CreateWebhook, Fields};
+use payments_core::{CreateWebhook, Fields, RotateSecret, TestWebhook, UpdateWebhook};
 use serde_json::json;
 use warp::http::StatusCode;
 
@@ -26,6 +26,19 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
     reply::json(StatusCode::OK, &request.service().webhooks(&caller).await?)
 }
 
+pub(super) async fn update(caller: Caller, mut request: Request) -> Outcome {
+    let params = UpdateWebhook::from_json(&request.read_json().await?)?;
+    reply::json(StatusCode::OK, &request.service().update_webhook(&caller, request.id(), params).await?)
+}
+
+pub(super) async fn rotate_secret(caller: Caller, request: Request) -> Outcome {
+    let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
+    idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
+        service.rotate_secret(&caller, &id, RotateSecret::from_json(&body)?, identity.as_ref()).await
+    })
+    .await
+}
+
 pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
     request.service().remove_webhook(&caller, request.id()).await?;
     reply::json(StatusCode::OK, &json!({"success": true, "message": "Webhook endpoint removed"}))
@@ -34,9 +47,8 @@ pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
 pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
-        // The request has no parameters; its body may be empty.
-        Fields::of_body(if body.is_empty() { b"{}" } else { &body })?;
-        service.test_webhook(&caller, &id, identity.as_ref()).await
+        let kind = TestWebhook::from_json(&body)?.event;
+        service.test_webhook(&caller, &id, kind, identity.as_ref()).await
     })
     .await
 }

@@ -114,7 +114,7 @@ fn write_records(
         ExportedRecords::Refunds => {
             for session in bar.wrap_iter(store.each_session()) {
                 let payment = session?.payment;
-                if let Some(refund) = payment.refund.as_ref().filter(|refund| period.contains(&refund.created_at)) {
+                for refund in payment.refunds.iter().filter(|refund| period.contains(&refund.created_at)) {
                     let record = RefundOfPayment { payment: payment.id.as_str(), refund };
                     rows.write(&record, || refund_row(&payment, refund))?;
                 }
@@ -123,11 +123,9 @@ fn write_records(
         ExportedRecords::Postings => {
             for posted in bar.wrap_iter(store.each_session_with_postings()) {
                 let (Session { payment, .. }, changes) = posted?;
-                // The first group of postings is the completion, the second the refund.
-                let refunded_at = payment.refund.as_ref().map(|refund| refund.created_at);
-                let times = std::iter::once(payment.paid_at).chain(std::iter::repeat(refunded_at));
+                // The first group of postings is the completion, each other one a refund.
+                let times = payment.paid_at.into_iter().chain(payment.refunds.iter().map(|refund| refund.created_at));
                 for (postings, at) in changes.iter().zip(times) {
-                    let at = at.unwrap_or(payment.updated_at);
                     for posting in postings.iter().filter(|_| period.contains(&at)) {
                         let row = posting_row(&payment, posting, at);
                         rows.write(&row, || row.clone())?;
@@ -170,6 +168,7 @@ fn payment_row(payment: &Payment) -> Value {
         "paymentMethod": payment.payment_method,
         "merchantTransactionId": without_formula(&payment.merchant_transaction_id),
         "description": payment.description.as_deref().map(without_formula),
+        "amountRefunded": payment.amount_refunded().to_string(),
     })
 }
 

@@ -7,7 +7,7 @@ use payments_core::{
     WorkspaceProfile,
 };
 
-use super::{Caller, Refused, Service};
+use super::{Caller, Record, Refused, Service};
 use crate::{domain::Workspace, metrics::Observed};
 
 impl Service {
@@ -30,7 +30,7 @@ impl Service {
 
     /// A workspace by its id.
     pub(super) async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
-        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: "workspace" })
+        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
     }
 
     /// The balances in the key's environment.
@@ -89,4 +89,4 @@ impl Service {
     }
 }
 
-pub(super) const NO_APP: Refused = Refused::NotFound { what: "developer app" };
+pub(super) const NO_APP: Refused = Refused::NotFound { what: Record::App };

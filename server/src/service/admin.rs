@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use payments_core::{
-    AppId, DeliveryId, DeveloperApp, Environment, Invalid, RawStatus, Timestamp, aliased::UnknownFields,
+    AppId, DeliveryId, DeveloperApp, Environment, ErrorCode, Invalid, PaymentId, RawStatus, RefundId, Timestamp,
+    aliased::UnknownFields,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Refused, Service,
+    Record, Refused, Service,
     account::NO_APP,
+    keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     retry_on_conflict,
 };
 use crate::{
-    domain::{ApiKey, App, KeyHash, ManualSettlement},
+    domain::{ApiKey, App, KeyHash, ManualSettlement, Permission},
     failure::Failure,
     store::{BackedUp, Change, Write},
 };
@@ -30,8 +32,18 @@ const MAX_TEXT_BYTES: usize = 500;
 pub(crate) enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
-    /// Creates an API key for a workspace, bound to a developer app if one is given.
-    CreateKey { workspace: String, environment: Environment, app: Option<String> },
+    /// Creates an API key for a workspace: bound to a developer app if one is given, for everything without scopes. An older
+    /// server knows only the verb `create_key`, and would ignore the limits.
+    #[serde(rename = "create_limited_key", alias = "create_key")]
+    CreateKey {
+        workspace: String,
+        environment: Environment,
+        app: Option<String>,
+        name: Option<String>,
+        #[serde(default)]
+        scopes: Vec<Permission>,
+        expires_at: Option<Timestamp>,
+    },
     /// Lists the API keys of all workspaces.
     ListKeys,
     /// Revokes an API key.
@@ -41,7 +53,7 @@ pub(crate) enum AdminRequest {
     /// Lists the refunds that need manual settlement.
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
-    SettleRefund { payment: String, reference: String },
+    SettleRefund { refund: String, reference: String },
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
     /// Lists the payments that need manual review.
@@ -74,7 +86,7 @@ pub(crate) enum AdminReply {
     /// The refunds that need manual settlement.
     Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
-    Settled { payment: String, reference: String, settled_at: Timestamp },
+    Settled { payment: PaymentId, refund: Option<RefundId>, reference: String, settled_at: Timestamp },
     /// The delivery that was resent, and the new one.
     Resent { resent: String, delivery: DeliveryId },
     /// The payments that need manual review.
@@ -101,6 +113,12 @@ pub(crate) struct KeyRow {
     pub(crate) revoked_at: Option<Timestamp>,
     /// The developer app that the key is bound to.
     pub(crate) app: Option<AppId>,
+    pub(crate) name: Option<String>,
+    /// What the key may do; `None` for everything.
+    pub(crate) scopes: Option<Vec<Permission>>,
+    pub(crate) expires_at: Option<Timestamp>,
+    /// To the minute.
+    pub(crate) last_used_at: Option<Timestamp>,
 }
 
 impl Service {
@@ -112,17 +130,21 @@ impl Service {
     async fn run(&self, request: AdminRequest) -> Result<AdminReply, Failure> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
-            AdminRequest::CreateKey { workspace, environment, app } => {
-                self.create_key(&workspace, environment, app).await?
+            AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at } => {
+                let name = name.map(|name| checked("name", &name, MAX_NAME_BYTES).map(str::to_owned)).transpose()?;
+                let permissions = (!scopes.is_empty()).then_some(scopes);
+                let limits = KeyLimits { name, permissions, expires_at, app_id: None };
+                self.create_key(&workspace, environment, app, limits).await?
             }
             AdminRequest::ListKeys => self.list_keys().await?,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await?,
             AdminRequest::RotateKey { id } => self.rotate_key(&id).await?,
             AdminRequest::ListRefunds => AdminReply::Refunds { refunds: self.list_refunds().await? },
-            AdminRequest::SettleRefund { payment, reference } => {
+            AdminRequest::SettleRefund { refund, reference } => {
                 let reference = checked("reference", &reference, MAX_TEXT_BYTES)?;
-                let ManualSettlement { reference, settled_at } = self.settle_refund(&payment, reference).await?;
-                AdminReply::Settled { payment, reference, settled_at }
+                let (payment, settled) = self.settle_refund(&refund, reference).await?;
+                let ManualSettlement { refund, reference, settled_at } = settled;
+                AdminReply::Settled { payment, refund, reference, settled_at }
             }
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
@@ -159,14 +181,19 @@ impl Service {
         workspace: &str,
         environment: Environment,
         app: Option<String>,
+        limits: KeyLimits,
     ) -> Result<AdminReply, Refused> {
+        if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
+            return Err(invalid("the key would have expired already; give a later time").into());
+        }
         let workspace = self.workspace(workspace).await?;
-        let app = match app {
+        let app_id = match app {
             Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
             None => None,
         };
         let key = self.new_key_text(environment);
-        self.commit(Change::of(self.new_api_key(&workspace, environment, app, &key))).await?;
+        self.commit(Change::of(self.new_api_key(&workspace, environment, KeyLimits { app_id, ..limits }, &key)))
+            .await?;
         Ok(AdminReply::Key { key })
     }
 
@@ -179,6 +206,10 @@ impl Service {
             created_at: key.created_at,
             revoked_at: key.revoked_at,
             app: key.app_id,
+            name: key.name,
+            scopes: key.permissions,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
         });
         Ok(AdminReply::Keys { keys: keys.collect() })
     }
@@ -190,7 +221,7 @@ impl Service {
             // Revoking a key again keeps the first time.
             if key.revoked_at.replace(revoked_at).is_none() {
                 key.version += 1;
-                self.commit(Change::of(Write::ApiKey(hash, key))).await?;
+                self.commit(Change::of(Write::ApiKey(hash, Box::new(key)))).await?;
             }
             Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
         })
@@ -201,13 +232,19 @@ impl Service {
         retry_on_conflict(|| async {
             let (hash, mut old) = self.api_key(id).await?;
             if old.revoked_at.is_some() {
-                return Err(Invalid::new("this key is already revoked; create a new one with keys create").into());
+                return Err(invalid("this key is already revoked; create a new one with keys create").into());
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
             let key = self.new_key_text(old.scope.environment);
-            let new = self.new_api_key(&workspace, old.scope.environment, old.app_id.clone(), &key);
+            let limits = KeyLimits {
+                name: old.name.clone(),
+                app_id: old.app_id.clone(),
+                permissions: old.permissions.clone(),
+                expires_at: old.expires_at,
+            };
+            let new = self.new_api_key(&workspace, old.scope.environment, limits, &key);
             (old.version, old.revoked_at) = (old.version + 1, Some(self.ambient.now()));
-            let writes = vec![new, Write::ApiKey(hash, old)];
+            let writes = vec![new, Write::ApiKey(hash, Box::new(old))];
             self.commit(Change { writes, ..Change::default() }).await?;
             Ok(AdminReply::Key { key })
         })
@@ -224,7 +261,7 @@ impl Service {
         let workspace = self.workspace(workspace).await?;
         let name = checked("name", name, MAX_NAME_BYTES)?;
         for url in redirect_uris.iter().chain(&webhook_url) {
-            url::Url::parse(url).map_err(|_| Invalid::new(format!("{url} is not an absolute URL")))?;
+            url::Url::parse(url).map_err(|_| invalid(format!("{url} is not an absolute URL")))?;
         }
         let now = self.ambient.now();
         let app = DeveloperApp {
@@ -248,15 +285,20 @@ impl Service {
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
         let keys = self.store.api_keys().await?;
         let key = keys.into_iter().find(|(_, key)| key.id.as_str() == id);
-        key.ok_or(Refused::NotFound { what: "API key" })
+        key.ok_or(Refused::NotFound { what: Record::ApiKey })
     }
+}
+
+/// Refuses an operator's request. The command line shows only the sentence.
+pub(super) fn invalid(sentence: impl Into<String>) -> Invalid {
+    Invalid::new(ErrorCode::ValidationFailed, sentence)
 }
 
 /// Trims a text and checks its length.
 fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
     let text = text.trim();
     if text.is_empty() || text.len() > max_bytes {
-        return Err(Invalid::new(format!("the {what} must be 1 to {max_bytes} bytes long")));
+        return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));
     }
     Ok(text)
 }

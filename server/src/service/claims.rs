@@ -171,46 +171,13 @@ impl Service {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use payments_core::{Environment, FeeRate, RawJson};
-    use tokio_util::task::TaskTracker;
+    use payments_core::{Environment, RawJson};
 
     use super::*;
     use crate::{
-        ambient::{Ambient, OperatingSystem},
-        delivery::{Sender, TargetPolicy},
-        descriptors::Shares,
         domain::Scope,
-        gateway::Gateways,
-        service::Settings,
-        store::{ServerId, memory::MemoryStore},
+        service::in_memory::{BOUND, service},
     };
-
-    const BOUND: Duration = Duration::from_millis(10);
-
-    fn service() -> Arc<Service> {
-        let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-        let targets = TargetPolicy { allow_local: false };
-        Arc::new(Service {
-            store: Arc::new(MemoryStore::default()),
-            sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default()).unwrap()),
-            ambient,
-            gateways: Gateways::none(),
-            claims: Claims::new(Gauge::default()),
-            fan_out: Arc::default(),
-            server: ServerId([0; 16]),
-            tasks: TaskTracker::new(),
-            settings: Settings {
-                base_url: String::new(),
-                session_ttl_seconds: 0,
-                delivery_body_days: None,
-                fee_rate: FeeRate::from_basis_points(0).unwrap(),
-                gateway_timeout: BOUND,
-                targets,
-                has_sandbox: false,
-                max_webhook_endpoints: 100,
-            },
-        })
-    }
 
     fn request(body: &str) -> IdempotentRequest {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use payments_core::{AppId, DeveloperId, Environment, KeyId, WorkspaceId};
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, WorkspaceId};
 
 use super::{Refused, Service};
-use crate::domain::{ApiKey, KeyHash, Scope, Workspace};
+use crate::domain::{ApiKey, KeyHash, Permission, Scope, Workspace};
 use crate::store::Write;
 
 /// The public test key of the sandbox workspace.
@@ -14,18 +14,39 @@ pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
 
+/// What a new key is for and what it may do.
+#[derive(Debug, Default)]
+pub(super) struct KeyLimits {
+    pub(super) name: Option<String>,
+    pub(super) app_id: Option<AppId>,
+    pub(super) permissions: Option<Vec<Permission>>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
 /// An authenticated caller: the record of its API key.
 pub(crate) type Caller = Arc<ApiKey>;
 
 impl Service {
     /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off.
+    ///
+    /// # Errors
+    /// [`Refused::KeyExpired`] for an expired key.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>, Refused> {
         if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);
         }
         let Some(environment) = Environment::of_key(key) else { return Ok(None) };
-        let key = self.store.api_key(&KeyHash::of(key)).await?;
-        Ok(key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment))
+        let hash = KeyHash::of(key);
+        let key = self.store.api_key(&hash).await?;
+        let Some(key) = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment) else {
+            return Ok(None);
+        };
+        let now = self.ambient.now();
+        if key.expires_at.is_some_and(|at| at <= now) {
+            return Err(Refused::KeyExpired);
+        }
+        self.key_uses.note(hash, &key, now);
+        Ok(Some(key))
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
@@ -53,9 +74,10 @@ impl Service {
         &self,
         workspace: &Workspace,
         environment: Environment,
-        app_id: Option<AppId>,
+        limits: KeyLimits,
         key: &str,
     ) -> Write {
+        let KeyLimits { name, app_id, permissions, expires_at } = limits;
         let now = self.ambient.now();
         let record = ApiKey {
             version: 0,
@@ -64,9 +86,13 @@ impl Service {
             scope: Scope { developer_id: workspace.developer_id.clone(), environment },
             last4: key[key.len().saturating_sub(4)..].into(),
             app_id,
+            name,
+            permissions,
             created_at: now,
+            expires_at,
+            last_used_at: None,
             revoked_at: None,
         };
-        Write::ApiKey(KeyHash::of(key), record)
+        Write::ApiKey(KeyHash::of(key), Box::new(record))
     }
 }

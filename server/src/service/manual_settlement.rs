@@ -1,9 +1,9 @@
 //! Manual settlement of refunds, and manual review of discrepancies.
 
-use payments_core::{Cause, Currency, Invalid, PaymentId, RawStatus, RefundId, Timestamp};
+use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Service, retry_on_conflict};
+use super::{Refused, Service, admin::invalid, retry_on_conflict};
 use crate::domain::{ManualSettlement, Resolution, Session};
 
 /// A refund that needs manual settlement.
@@ -48,37 +48,71 @@ impl Service {
     /// Lists the refunds that need manual settlement.
     pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>, Refused> {
         let sessions = self.store.manual_settlements().await?;
-        let rows = sessions.into_iter().filter_map(|session| {
-            let payment = session.payment;
-            Some(RefundRow {
-                refund: payment.refund?.id,
-                payment: payment.id,
-                amount: payment.amount.to_string(),
+        let rows = sessions.iter().flat_map(|session| {
+            let (payment, attempt) = (&session.payment, session.attempt.as_ref());
+            session.unsettled_refunds().map(move |refund| RefundRow {
+                refund: refund.id.clone(),
+                payment: payment.id.clone(),
+                amount: refund.amount.to_string(),
                 currency: payment.currency,
-                transaction: session.attempt.and_then(|attempt| attempt.transaction),
-                customer_phone: payment.customer.phone,
-                created_at: payment.updated_at,
+                transaction: attempt.and_then(|attempt| attempt.transaction.clone()),
+                customer_phone: payment.customer.phone.clone(),
+                created_at: refund.created_at,
             })
         });
         Ok(rows.collect())
     }
 
-    /// Records that a person sent a refund's money, with the reference of the transfer.
-    pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<ManualSettlement, Refused> {
+    /// Records that a person sent a refund's money, with the reference of the transfer. `id` is the refund's, or its payment's
+    /// if one refund of it waits.
+    pub(super) async fn settle_refund(
+        &self,
+        id: &str,
+        reference: &str,
+    ) -> Result<(PaymentId, ManualSettlement), Refused> {
         retry_on_conflict(|| async {
-            let session = self.session(id).await?;
-            if let Some(settlement) = session.settlement.as_ref().filter(|known| known.reference == reference) {
-                // The same command again.
-                return Ok(settlement.clone());
+            let session = match id.starts_with(RefundId::PREFIX) {
+                true => self.session_of_refund(id).await?,
+                false => self.session(id).await?,
+            };
+            let payment = session.payment.id.clone();
+            let is_this = |refund: &RefundId| refund.as_str() == id || payment.as_str() == id;
+            // The same command again, first: meanwhile another refund may wait.
+            let is_same =
+                |known: &&ManualSettlement| known.reference == reference && known.refund.as_ref().is_none_or(is_this);
+            if let Some(known) = session.settlements.iter().find(is_same) {
+                return Ok((payment.clone(), known.clone()));
             }
+            let mut waiting = session.unsettled_refunds().map(|refund| &refund.id).filter(|refund| is_this(refund));
+            let refund = match (waiting.next(), waiting.next()) {
+                (Some(refund), None) => refund.clone(),
+                (Some(_), Some(_)) => {
+                    let message =
+                        "several refunds of this payment wait for manual settlement: settle each by its own id";
+                    return Err(invalid(message).into());
+                }
+                (None, _) => return Err(Refusal::NothingToSettle.into()),
+            };
             let now = self.ambient.now();
-            let payment = payments_core::settle_refund(&session.payment, now)?;
-            let settlement = ManualSettlement { reference: reference.to_owned(), settled_at: now };
-            let next = Session { payment, settlement: Some(settlement.clone()), ..session.next() };
+            let settled = payments_core::settle_refund(&session.payment, &refund, now)?;
+            let settlement =
+                ManualSettlement { refund: Some(refund), reference: reference.to_owned(), settled_at: now };
+            let mut next = Session { payment: settled, ..session.next() };
+            next.settlements.push(settlement.clone());
             self.commit_without_event(&session, next).await?;
-            Ok(settlement)
+            Ok((payment, settlement))
         })
         .await
+    }
+
+    /// The session of a refund that waits for manual settlement.
+    async fn session_of_refund(&self, id: &str) -> Result<Session, Refused> {
+        let waiting = self.store.manual_settlements().await?;
+        let of_refund =
+            waiting.into_iter().find(|session| session.unsettled_refunds().any(|refund| refund.id.as_str() == id));
+        of_refund.ok_or_else(|| {
+            invalid("no refund with this id waits for manual settlement; perhaps it is settled: see its payment").into()
+        })
     }
 
     /// Lists the payments that need manual review.
@@ -110,7 +144,7 @@ impl Service {
             let now = self.ambient.now();
             let mut next = session.next();
             let Some(review) = next.review.as_mut().filter(|review| review.resolved.is_none()) else {
-                return Err(Invalid::new("this payment does not need a manual review").into());
+                return Err(invalid("this payment does not need a manual review").into());
             };
             review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
             let cause = match outcome {
@@ -118,7 +152,7 @@ impl Service {
                 Some(ManualOutcome::Failed) => Cause::GatewayFailed,
                 None if session.payment.raw_status.is_open() => {
                     let message = "this payment is still open: say how it ended with --as paid or --as failed";
-                    return Err(Invalid::new(message).into());
+                    return Err(invalid(message).into());
                 }
                 None => {
                     self.commit_without_event(&session, next).await?;

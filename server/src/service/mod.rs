@@ -9,6 +9,9 @@ mod claims;
 mod confirm;
 mod expiry;
 mod idempotency;
+#[cfg(test)]
+mod in_memory;
+mod key_uses;
 mod keys;
 mod manual_settlement;
 mod pay;
@@ -17,9 +20,11 @@ mod poll;
 mod prune;
 mod reconcile;
 mod refund;
+mod refused;
 mod resend;
 mod retry;
 mod sandbox;
+mod test_event;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};
@@ -39,9 +44,11 @@ pub(crate) use checkout::CheckoutView;
 pub(crate) use claims::Claims;
 pub(crate) use confirm::Hint;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
+pub(crate) use key_uses::KeyUses;
 pub(crate) use keys::{Caller, SANDBOX_KEY};
 pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub(crate) use pay::Paying;
+use refused::Record;
 use retry::retry_on_conflict;
 pub(crate) use webhooks::verify_signature;
 
@@ -73,6 +80,8 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
+    /// The keys used since their last uses were stored.
+    pub(crate) key_uses: KeyUses,
     /// Wakes the fan-out worker when an event became pending.
     pub(crate) fan_out: Arc<FanOutSignal>,
     /// The owner of this process's claims.
@@ -98,9 +107,12 @@ pub(crate) enum Refused {
     /// The request does not validate.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// The API key has expired.
+    #[error("this API key has expired; create a new one")]
+    KeyExpired,
     /// The record does not exist or belongs to someone else. The caller cannot tell which.
     #[error("no {what} has this id")]
-    NotFound { what: &'static str },
+    NotFound { what: Record },
     /// The payment's state does not allow it.
     #[error(transparent)]
     Payment(#[from] Refusal),

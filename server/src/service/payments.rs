@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, RawJson,
-    Status, Timestamp,
+    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, Posting,
+    RawJson, Status, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
 use crate::domain::Session;
 use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
@@ -26,9 +26,9 @@ impl Service {
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
-        let decision = payments_core::create(params, self.new_payment(caller, id, now));
-        let session = Session::new(decision.payment.clone(), expires_at);
-        let Prepared { change, body, .. } = self.prepare(decision, session, None, EventData::Payment, request)?;
+        let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
+        let session = Session::new(payment, expires_at);
+        let (change, body) = self.change(None, session, postings, event, EventData::Payment, request)?;
         self.commit_once(change, body, request).await
     }
 
@@ -110,12 +110,27 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Prepared, Refused> {
         let Decision { payment, postings, event } = decision;
-        let body = RawJson::of(&payment)?;
-        let now = payment.updated_at;
         let session = Session { payment: payment.clone(), ..next };
+        let (change, body) = self.change(before, session, postings, event, data, request)?;
+        Ok(Prepared { change, body, payment })
+    }
+
+    /// The change from `before` to a session, and the payment's JSON.
+    fn change(
+        &self,
+        before: Option<&Session>,
+        session: Session,
+        postings: Vec<Posting>,
+        event: Option<EventKind>,
+        data: EventData,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<(Change, RawJson), Refused> {
+        let payment = &session.payment;
+        let body = RawJson::of(payment)?;
+        let now = payment.updated_at;
         let event = match event {
             Some(kind) => {
-                let data = data.of(&kind, &payment, &body)?;
+                let data = data.of(&kind, payment, &body)?;
                 let id = EventId::new(now, self.ambient.id_bytes());
                 Some(EventWrite { id, kind, created_at: now, data })
             }
@@ -123,7 +138,7 @@ impl Service {
         };
         let write = PaymentWrite::new(before, session, body.clone(), postings, event);
         let idempotency = request.map(|request| request.to_record(body.clone(), now));
-        Ok(Prepared { change: Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body, payment })
+        Ok((Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body))
     }
 }
 
@@ -146,7 +161,7 @@ pub(super) enum EventData {
 }
 
 impl EventData {
-    fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, serde_json::Error> {
+    pub(super) fn of(self, kind: &EventKind, payment: &Payment, body: &RawJson) -> Result<RawJson, serde_json::Error> {
         match self {
             Self::Payment => Ok(body.clone()),
             Self::Refund { reason } => {
@@ -159,4 +174,4 @@ impl EventData {
     }
 }
 
-pub(super) const NO_PAYMENT: Refused = Refused::NotFound { what: "payment" };
+pub(super) const NO_PAYMENT: Refused = Refused::NotFound { what: Record::Payment };

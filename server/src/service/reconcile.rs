@@ -94,7 +94,7 @@ impl Service {
             }
         };
         let checked = if session.pending_refund.is_some() {
-            self.finish_refund(id.as_str(), None).await.map(drop)
+            self.finish_pending_refund(&session).await
         } else if awaits_gateway(&session) {
             self.confirm(id, Hint::None).await.map(drop)
         } else {

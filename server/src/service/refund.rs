@@ -3,10 +3,13 @@
 //! The server commits a pending refund before it calls the gateway. The refund's id is the idempotency key there. So a
 //! merchant's retry or the reconciler can repeat the call, and the gateway refunds once. A request with an idempotency
 //! key [claims](super::claims) it first, so other requests with the key wait for its response.
+//!
+//! A payment is refunded as a whole or in parts, one at a time. A part needs an idempotency key, because the same request
+//! again would be another part.
 
 use std::sync::Arc;
 
-use payments_core::{Cause, CreateRefund, PaymentId, RawJson, RefundId};
+use payments_core::{Amount, Cause, CreateRefund, ErrorCode, Invalid, PaymentId, RawJson, RefundId};
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
@@ -25,7 +28,7 @@ const FIRST_BACKOFF_SECONDS: u32 = 5;
 const LONGEST_BACKOFF_SECONDS: u32 = 3600;
 
 impl Service {
-    /// Refunds a paid payment and commits its `payment.refunded` event.
+    /// Refunds a paid payment, or a part of it, and commits its event.
     pub(crate) async fn refund_payment(
         self: &Arc<Self>,
         caller: &Caller,
@@ -35,17 +38,16 @@ impl Service {
     ) -> Result<Answer, Refused> {
         retry_on_conflict(|| async {
             let session = self.own_session(caller, id).await?;
-            params.check_against(session.payment.amount)?;
-            let (id, reason) = (id.to_owned(), params.reason.clone());
             // Refuse before claiming the key.
-            let pending = self.pending_refund(&session, reason.clone(), request)?;
+            let pending = self.pending_refund(&session, &params, request)?;
             let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
             let is_manual = gateway.is_none_or(|gateway| gateway.refund_way() == RefundWay::Manual);
             if session.pending_refund.is_none() && is_manual {
                 return self.commit_refund(&session, pending, request).await;
             }
+            let (id, params) = (id.to_owned(), params.clone());
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
-                service.refund_at_gateway(&id, reason, request.as_ref()).await
+                service.refund_at_gateway(&id, &params, request.as_ref()).await
             };
             self.once(request, self.settings.gateway_timeout, refund).await
         })
@@ -56,7 +58,7 @@ impl Service {
     fn pending_refund(
         &self,
         session: &Session,
-        reason: Option<String>,
+        params: &CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<PendingRefund, Refused> {
         if let Some(pending) = &session.pending_refund {
@@ -68,49 +70,76 @@ impl Service {
         }
         let now = self.ambient.now();
         let id = RefundId::new(now, self.ambient.id_bytes());
-        payments_core::decide(&session.payment, Cause::Refunded { id: id.clone(), reason: reason.clone() }, now)?;
-        Ok(PendingRefund { id, reason, request: request.map(IdempotentRequest::to_parts), tries: 0 })
+        let cause = params.cause(&session.payment, id.clone())?;
+        let is_part = matches!(cause, Cause::PartRefunded { .. });
+        payments_core::decide(&session.payment, cause, now)?;
+        if is_part && request.is_none() {
+            return Err(Invalid::new(ErrorCode::IdempotencyKeyRequired, PART_WITHOUT_KEY).into());
+        }
+        let CreateRefund { amount, reason } = params.clone();
+        Ok(PendingRefund { id, amount, reason, request: request.map(IdempotentRequest::to_parts), tries: 0 })
     }
 
     /// Commits a pending refund, then finishes it at the gateway. The request holds the claim on its key.
     async fn refund_at_gateway(
         &self,
         id: &str,
-        reason: Option<String>,
+        params: &CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
-            let pending = self.pending_refund(&session, reason.clone(), request)?;
+            let pending = self.pending_refund(&session, params, request)?;
+            let refund = pending.id.clone();
             if session.pending_refund.is_none() {
                 let check_at = Some(self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS));
                 let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 self.commit_without_event(&session, next).await?;
+                return self.finish_refund(id, &refund, false, request).await;
             }
-            self.finish_refund(id, request).await
+            self.finish_refund(id, &refund, true, request).await
         })
         .await
     }
 
+    /// Finishes a pending refund for the reconciler.
+    pub(super) async fn finish_pending_refund(&self, session: &Session) -> Result<(), Refused> {
+        let Some(pending) = &session.pending_refund else { return Ok(()) };
+        self.finish_refund(session.payment.id.as_str(), &pending.id, true, None).await.map(drop)
+    }
+
     /// Requests a pending refund from the gateway and commits the result. Returns [`Refused::Conflict`] if another worker
     /// did so and the gateway refused.
-    pub(super) async fn finish_refund(&self, id: &str, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+    async fn finish_refund(
+        &self,
+        id: &str,
+        refund: &RefundId,
+        is_repeated: bool,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
         let outcome = retry_on_conflict(|| async {
             let session = self.session(id).await?;
-            let (Some(pending), Some(attempt)) = (&session.pending_refund, &session.attempt) else {
+            let pending = session.pending_refund.as_ref().filter(|pending| pending.id == *refund);
+            let (Some(pending), Some(attempt)) = (pending, &session.attempt) else {
                 // Another worker finished it and stored the response under the key.
                 let stored = match request {
                     Some(request) => self.replay(request).await?,
                     None => None,
                 };
+                let is_made = session.payment.refunds.iter().any(|known| known.id == *refund);
                 return match stored {
-                    None if session.payment.refund.is_some() => Ok(Some(Answer::fresh(RawJson::of(&session.payment)?))),
+                    None if is_made => Ok(Some(Answer::fresh(RawJson::of(&session.payment)?))),
                     stored => Ok(stored),
                 };
             };
             let gateway = self.gateways.named(attempt.gateway);
             let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
-            let order = RefundRequest { id: pending.id.as_str(), reason: pending.reason.as_deref() };
+            let order = RefundRequest {
+                id: pending.id.as_str(),
+                amount: amount_at_gateway(&session, pending),
+                is_repeated: is_repeated || pending.tries > 0,
+                reason: pending.reason.as_deref(),
+            };
             let Err(error) = gateway.refund(&session.payment, attempt, &order).await else {
                 let request = pending.request.clone().map(IdempotentRequest::of_parts);
                 return self.commit_refund(&session, pending.clone(), request.as_ref()).await.map(Some);
@@ -136,7 +165,8 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         let data = EventData::Refund { reason: refund.reason.clone() };
-        let cause = Cause::Refunded { id: refund.id, reason: refund.reason };
+        let params = CreateRefund { amount: refund.amount, reason: refund.reason };
+        let cause = params.cause(&session.payment, refund.id)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
         let next = Session { pending_refund: None, check_at: None, ..session.next() };
         let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request)?;
@@ -154,7 +184,7 @@ impl Service {
                 return Err(Refused::RefundInProgress);
             }
             // If the refund never succeeded here, its request was refused.
-            let succeeded = session.payment.refund.as_ref().is_some_and(|refund| is_this(&refund.id));
+            let succeeded = session.payment.refunds.iter().any(|refund| is_this(&refund.id));
             if !succeeded || session.review.is_some() {
                 return Ok(());
             }
@@ -163,3 +193,13 @@ impl Service {
         .await
     }
 }
+
+/// What the gateway is asked to refund; `None` for the whole payment, whatever the request said.
+fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amount> {
+    let left = session.payment.amount_left();
+    let amount = pending.amount.unwrap_or(left);
+    (amount != session.payment.amount).then_some(amount)
+}
+
+const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key header, because the same request again would be \
+                                another refund";

@@ -2,7 +2,7 @@
 
 use payments_core::{DeliveryId, RawJson};
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
 use crate::{
     domain::Outgoing,
     store::{Change, Write},
@@ -62,4 +62,4 @@ impl Service {
     }
 }
 
-const NO_DELIVERY: Refused = Refused::NotFound { what: "webhook delivery" };
+const NO_DELIVERY: Refused = Refused::NotFound { what: Record::Delivery };

@@ -5,7 +5,7 @@ use payments_core::Environment;
 
 use super::{
     Refused, Service,
-    keys::{Caller, SANDBOX_KEY},
+    keys::{Caller, KeyLimits, SANDBOX_KEY},
     retry_on_conflict,
 };
 use crate::domain::{KeyHash, Workspace};
@@ -37,7 +37,7 @@ impl Service {
                 return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
             }
             let workspace = self.new_workspace("Sandbox", "sandbox");
-            let key = self.new_api_key(&workspace, Environment::Test, None, SANDBOX_KEY);
+            let key = self.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
             let writes = vec![Write::Workspace(workspace.clone()), key];
             self.commit(Change { writes, ..Change::default() }).await?;
             Ok(Some(workspace))

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, CreateWebhook, Delivery, DeliveryId, Envelope, EventId, EventKind, Fields, Invalid, Page, PageRequest,
-    RawJson, SigningSecret, Timestamp, WebhookEndpoint, WebhookId, aliased::UnknownFields,
+    CreateWebhook, Delivery, DeliveryId, Envelope, ErrorCode, EventId, EventKind, Fields, Invalid, Page, PageRequest,
+    RawJson, RotateSecret, SigningSecret, Timestamp, UpdateWebhook, WebhookEndpoint, WebhookId, aliased::UnknownFields,
+    whole_number,
 };
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
 
-use super::{Answer, Caller, IdempotentRequest, Refused, Service, retry_on_conflict};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, retry_on_conflict};
 use crate::{
     delivery::LONGEST_PING,
-    domain::{Endpoint, Outgoing},
+    domain::{Endpoint, Outgoing, Permission},
     store::{Change, Write},
 };
 
@@ -24,7 +25,7 @@ impl Service {
         params: CreateWebhook,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::new(format!("url {fault}")))?;
+        self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
         if let Some(app) = &params.app_id {
             self.own_app(&caller.scope.developer_id, app).await?;
         }
@@ -36,6 +37,8 @@ impl Service {
             url: params.url,
             secret: SigningSecret::new(self.ambient.random()),
             events: params.events,
+            previous_secret_expires_at: None,
+            description: params.description.filter(|text| !text.is_empty()),
             is_active: true,
             created_at: now,
             updated_at: now,
@@ -46,6 +49,7 @@ impl Service {
             version: 0,
             environment: caller.scope.environment,
             only_its_app: endpoint.app_id.is_some(),
+            previous_secrets: Vec::new(),
             endpoint,
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
@@ -54,10 +58,58 @@ impl Service {
         self.commit_once(change, body, request).await
     }
 
-    /// Lists a developer's endpoints with their secrets, oldest first.
+    /// Lists a developer's endpoints, oldest first, with their secrets if the key may write webhooks.
     pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>, Refused> {
         let endpoints = self.store.endpoints(&caller.scope, None, usize::MAX).await?;
-        Ok(endpoints.into_iter().map(|endpoint| endpoint.endpoint).collect())
+        let now = self.ambient.now();
+        let sees_secrets = caller.may(Permission::WebhooksWrite);
+        let served = endpoints.into_iter().map(|endpoint| match endpoint.served(now) {
+            endpoint if sees_secrets => endpoint,
+            endpoint => WebhookEndpoint { secret: SigningSecret::masked(), ..endpoint },
+        });
+        Ok(served.collect())
+    }
+
+    /// Changes an endpoint. Deliveries that are pending go to its new URL, or fail if it is not active any more.
+    pub(crate) async fn update_webhook(
+        &self,
+        caller: &Caller,
+        id: &str,
+        params: UpdateWebhook,
+    ) -> Result<WebhookEndpoint, Refused> {
+        if let Some(url) = &params.url {
+            self.settings.targets.check_url(url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
+        }
+        retry_on_conflict(|| async {
+            let mut endpoint = self.own_endpoint(caller, id).await?;
+            endpoint.version += 1;
+            params.clone().apply_to(&mut endpoint.endpoint, self.ambient.now());
+            let updated = endpoint.clone().served(self.ambient.now());
+            self.commit(Change::of(Write::EndpointChanged(Box::new(endpoint)))).await?;
+            Ok(updated)
+        })
+        .await
+    }
+
+    /// Gives an endpoint a new secret. The present one also signs for a while.
+    pub(crate) async fn rotate_secret(
+        &self,
+        caller: &Caller,
+        id: &str,
+        params: RotateSecret,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        retry_on_conflict(|| async {
+            let mut endpoint = self.own_endpoint(caller, id).await?;
+            let now = self.ambient.now();
+            endpoint.version += 1;
+            endpoint.rotate_secret(SigningSecret::new(self.ambient.random()), params.overlap_seconds, now);
+            let body = RawJson::of(&endpoint.clone().served(now))?;
+            let idempotency = request.map(|request| request.to_record(body.clone(), now));
+            let change = Change { idempotency, ..Change::of(Write::EndpointChanged(Box::new(endpoint))) };
+            self.commit_once(change, body, request).await
+        })
+        .await
     }
 
     /// Removes an endpoint. Its pending deliveries fail without an attempt.
@@ -69,45 +121,46 @@ impl Service {
         .await
     }
 
-    /// Sends a `test.ping` to an endpoint and returns the logged delivery, or `null` if the ping could not be sent or
+    /// Sends a test event of a kind to an endpoint and returns the logged delivery, or `null` if it could not be sent or
     /// logged. Waits for the delivery attempt.
     pub(crate) async fn test_webhook(
         self: &Arc<Self>,
         caller: &Caller,
         id: &str,
+        kind: EventKind,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         // Refuse before claiming the key.
         self.own_endpoint(caller, id).await?;
         let (caller, id) = (caller.clone(), id.to_owned());
         let ping = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
-            service.ping(&caller, &id, request.as_ref()).await
+            service.send_test(&caller, &id, kind, request.as_ref()).await
         };
         match self.once(request, LONGEST_PING, ping).await {
             Err(Refused::Unavailable(error)) => {
-                tracing::error!(%error, "a test ping could not be logged");
+                tracing::error!(%error, "a test event could not be logged");
                 Ok(Answer::fresh(RawJson::of(&())?))
             }
             outcome => outcome,
         }
     }
 
-    async fn ping(&self, caller: &Caller, id: &str, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
-        let endpoint = self.own_endpoint(caller, id).await?.endpoint;
+    async fn send_test(
+        &self,
+        caller: &Caller,
+        id: &str,
+        kind: EventKind,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        let endpoint = self.own_endpoint(caller, id).await?;
         let now = self.ambient.now();
-        let kind = EventKind::TestPing;
-        let data = RawJson::of(&serde_json::json!({
-            "event": kind,
-            "timestamp": now,
-            "developer_id": caller.scope.developer_id,
-            "message": "This is a test of your webhook endpoint.",
-        }))?;
+        let data = self.test_data(&kind, caller)?;
         let id = EventId::new(now, self.ambient.id_bytes());
         let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at: now, data: &data })?;
         let delivery = DeliveryId::new(now, self.ambient.id_bytes());
-        let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.id, &kind, envelope, now);
+        let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.endpoint.id, &kind, envelope, now);
         if let Err(error) = self.sender.ping(&endpoint, &mut outgoing.delivery).await {
-            tracing::error!(%error, "a test ping was not sent");
+            tracing::error!(%error, "a test event was not sent");
             return Ok(Answer::fresh(RawJson::of(&())?));
         }
         let body = RawJson::of(&outgoing.delivery)?;
@@ -151,14 +204,17 @@ impl Service {
 pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
     let mut fields = Fields::of_body(body)?;
     let mut text = |name| match fields.raw(name) {
-        None => fields.fault(name, "must be given", String::new()),
+        None => fields.fault(name, ErrorCode::FieldMissing, "must be given", String::new()),
         Some(_) => fields.text(name, body.len()).unwrap_or_default(),
     };
     let (payload, signature, secret) = (text("payload"), text("signature"), SecretString::from(text("secret")));
     let tolerance = match fields.raw("tolerance").map(whole_number) {
         None => Tolerance::default(),
         Some(Some(seconds)) => Tolerance::seconds(seconds),
-        Some(None) => fields.fault("tolerance", "must be a whole number of seconds, 0 or more", Tolerance::OFF),
+        Some(None) => {
+            let fault = "must be a whole number of seconds, 0 or more";
+            fields.fault("tolerance", ErrorCode::FieldInvalid, fault, Tolerance::OFF)
+        }
     };
     fields.finish(())?;
     let verify = || -> Result<u64, Failure> {
@@ -168,12 +224,4 @@ pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64
     Ok(verify())
 }
 
-/// Reads a JSON number without a fraction, such as `300.0` or `3e2`.
-fn whole_number(json: &str) -> Option<u64> {
-    json.parse().ok().or_else(|| {
-        let minor = json.parse::<Amount>().ok()?.as_minor();
-        (minor % 100 == 0).then_some(minor / 100)
-    })
-}
-
-const NO_WEBHOOK: Refused = Refused::NotFound { what: "webhook endpoint" };
+const NO_WEBHOOK: Refused = Refused::NotFound { what: Record::WebhookEndpoint };

@@ -64,7 +64,7 @@ pub(crate) enum Write {
     /// A workspace, new or changed.
     Workspace(Workspace),
     /// An API key's record, new or changed, under its hash.
-    ApiKey(KeyHash, ApiKey),
+    ApiKey(KeyHash, Box<ApiKey>),
     /// A payment with its effects, postings and event.
     Payment(Box<PaymentWrite>),
     /// A new delivery: a pending one, or a ping that was already attempted.
@@ -76,6 +76,8 @@ pub(crate) enum Write {
         /// The limit of the scope.
         at_most: usize,
     },
+    /// A changed webhook endpoint. Its id and scope stay.
+    EndpointChanged(Box<Endpoint>),
     /// Removes a webhook endpoint. Its pending deliveries fail when the dispatcher reaches them.
     EndpointRemoved(Box<Endpoint>),
     /// A developer's app, new or changed.

@@ -1,6 +1,5 @@
-//! A store in memory, for tests: ordered maps behind a lock, and no rule.
-//!
-//! A change is applied to a copy of all tables, which takes their place if every condition holds.
+//! A store in memory, for tests: ordered maps behind a lock, and no rule. A change is applied to a copy of all tables, which
+//! takes their place if every condition holds.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -138,7 +137,7 @@ impl Tables {
         match write {
             Write::Workspace(it) => put(&mut self.workspaces, it.id.to_string(), it, |it| it.version)?,
             Write::ApiKey(hash, it) => {
-                put(&mut self.api_keys, (it.workspace_id.clone(), it.id.clone()), (hash, it), |(_, it)| it.version)?;
+                put(&mut self.api_keys, (it.workspace_id.clone(), it.id.clone()), (hash, *it), |(_, it)| it.version)?;
             }
             Write::App(it) => {
                 put(&mut self.apps, (it.app.developer_id.clone(), it.app.id.clone()), *it, |it| it.version)?;
@@ -161,6 +160,9 @@ impl Tables {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
                 put(&mut self.endpoints, endpoint.endpoint.id.clone(), *endpoint, |it| it.version)?;
+            }
+            Write::EndpointChanged(it) => {
+                put(&mut self.endpoints, it.endpoint.id.clone(), *it, |it| it.version)?;
             }
             Write::EndpointRemoved(it) => {
                 let removed = self.endpoints.remove(&it.endpoint.id).filter(|removed| removed.version == it.version);

@@ -177,7 +177,7 @@ impl From<Record> for Taking {
     fn from(record: Record) -> Self {
         Self::Write(match record {
             Record::Workspace(it) => Write::Workspace(*it),
-            Record::ApiKey(hash, it) => Write::ApiKey(hash, *it),
+            Record::ApiKey(hash, it) => Write::ApiKey(hash, it),
             Record::App(it) => Write::App(it),
             Record::GatewayToken(name, it) => Write::GatewayToken(name.into(), it),
             Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },

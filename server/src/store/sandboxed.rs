@@ -42,9 +42,15 @@ impl Sandboxed {
                 Write::Payment(write) if write.session.version > 0 => {
                     self.lasting.session(&write.session.payment.id).await?.is_some()
                 }
+                Write::Delivery(outgoing) => match &outgoing.resend_of {
+                    Some(first) => self.lasting.outgoing(first).await?.is_some(),
+                    None => false,
+                },
                 Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),
                 Write::FannedOut { event, .. } => self.lasting.pending_event(event, 0).await?.is_some(),
-                Write::EndpointRemoved(removed) => self.lasting.endpoint(&removed.endpoint.id).await?.is_some(),
+                Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
+                    self.lasting.endpoint(&endpoint.endpoint.id).await?.is_some()
+                }
                 _ => false,
             };
             if is_lasting {
@@ -60,7 +66,9 @@ fn scope_of(change: &Change) -> Option<Scope> {
     let of_write = |write: &Write| match write {
         Write::Payment(write) => Some(write.session.scope()),
         Write::Delivery(outgoing) | Write::DeliveryEnded(outgoing) => Some(outgoing.scope()),
-        Write::EndpointAdded { endpoint, .. } | Write::EndpointRemoved(endpoint) => Some(endpoint.scope()),
+        Write::EndpointAdded { endpoint, .. } | Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
+            Some(endpoint.scope())
+        }
         Write::KeyClaimed(claimed) => Some(claimed.0.scope.clone()),
         Write::KeyReleased(key, _) => Some(key.scope.clone()),
         Write::FannedOut { scope, .. } => Some(scope.clone()),

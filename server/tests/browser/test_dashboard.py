@@ -19,7 +19,10 @@ def css(browser, selector):
 
 
 def press(browser, label):
-    browser.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']").click()
+    button = browser.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']")
+    # Not below a message at the foot of the window.
+    browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
+    button.click()
 
 
 def wait(browser, condition, what):
@@ -132,7 +135,7 @@ def test_the_console_adds_pings_shows_and_removes_an_endpoint(open_browser, shop
     assert "whsec_" not in css(browser, "main").text
     press(browser, "Show or hide the secret")
     assert "whsec_" in css(browser, "main").text
-    press(browser, "Send a ping")
+    press(browser, "Send a test event")
     reads(browser, "response 200")
     assert got[-1]["event"] == "test.ping"
     check(browser, shop, "webhooks")
@@ -185,11 +188,21 @@ def test_the_console_refunds_a_live_payment_after_confirmation(browser, shop):
     assert browser.axe() == []
     browser.find_element(By.XPATH, "//dialog//button[.='Cancel']").click()
     assert shop.status(payment, shop.live_key) == "paid"
+    amount = css(browser, "input[name=amount]")
+    amount.clear()
+    amount.send_keys("0.25")
+    css(browser, "input[name=reason]").send_keys("one cup broke")
     press(browser, "Refund")
     wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
     css(browser, "dialog .danger").click()
-    reads(browser, "sent by hand")
-    assert shop.status(payment, shop.live_key) == "refunded"
+    reads(browser, "one cup broke (sent by hand)")
+    assert shop.status(payment, shop.live_key) == "paid"
+    press(browser, "Refund")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
+    css(browser, "dialog .danger").click()
+    wait(browser, lambda: shop.status(payment, shop.live_key) == "refunded", "the rest to be refunded")
+    reads(browser, "from the console (sent by hand)")
+    assert browser.axe() == []
 
 
 def test_the_console_works_by_keyboard_and_reports_an_unreachable_server(browser, shop):

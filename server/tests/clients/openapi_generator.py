@@ -40,8 +40,15 @@ assert payments.create_payment(order, idempotency_key="order-1017") == payment
 order.amount = 40
 conflict = refused(422, payments.create_payment, order, idempotency_key="order-1017")
 assert isinstance(conflict.message.actual_instance, str)
+assert conflict.code == "idempotency_key_reused"
 order.cancel_url = "cart"
-assert "cancel_url" in refused(400, payments.create_payment, order).message.actual_instance[0]
+invalid = refused(400, payments.create_payment, order)
+assert "cancel_url" in invalid.message.actual_instance[0]
+# The generator renames `field`, which is a word of its library.
+assert [(field.var_field, field.code) for field in invalid.fields] == [("cancel_url", "url_invalid")]
+# A code of a later version.
+later = api.Error.from_dict({"statusCode": 400, "message": "x", "error": "Bad Request", "code": "some_later_code"})
+assert later.code == "some_later_code"
 
 # Pay one, fail another.
 assert checkout.retrieve_checkout(payment.id).customer_name == "Karim"
@@ -72,6 +79,8 @@ every = webhooks.create_webhook(api.CreateWebhook(url="http://127.0.0.1:9/", eve
 some = api.CreateWebhookEvents(["payment.completed", "payment.refunded"])
 webhooks.create_webhook(api.CreateWebhook(url="http://127.0.0.1:9/", events=some))
 assert [hook.events for hook in webhooks.list_webhooks()] == [["*"], some.actual_instance]
+updated = webhooks.update_webhook(every.id, api.UpdateWebhook(description="a note"))
+assert (updated.description, updated.secret, updated.events) == ("a note", every.secret, ["*"])
 ping = webhooks.test_webhook(every.id)
 assert (ping.event, ping.status, ping.payload["event"]) == ("test.ping", "failed", "test.ping")
 deliveries = webhooks.list_deliveries(webhook_id=every.id)

@@ -18,6 +18,7 @@ from payments_api_client.api.webhooks import (
     remove_webhook,
     resend_delivery,
     test_webhook,
+    update_webhook,
     verify_signature,
 )
 
@@ -86,11 +87,13 @@ assert call(retrieve_account).volume.total_payments == 1
 assert call(list_apps) == []
 
 # Webhooks.
-every = models.CreateWebhook(url="http://127.0.0.1:9/", events=models.CreateWebhookEventsType0.VALUE_4)
+every = models.CreateWebhook(url="http://127.0.0.1:9/", events=models.CreateWebhookEventsType0("*"))
 every = call(create_webhook, body=every)
 names = [models.CreateWebhookEventsType1Item.PAYMENT_COMPLETED, models.CreateWebhookEventsType1Item.PAYMENT_REFUNDED]
 call(create_webhook, body=models.CreateWebhook(url="http://127.0.0.1:9/", events=names))
 assert [hook.events for hook in call(list_webhooks)] == [["*"], names]
+updated = call(update_webhook, every.id, body=models.UpdateWebhook(description="a note"))
+assert (updated.description, updated.secret, updated.events) == ("a note", every.secret, ["*"])
 ping = call(test_webhook, every.id)
 assert (ping.event, ping.status, ping.payload["event"]) == ("test.ping", "failed", "test.ping")
 deliveries = call(list_deliveries, webhook_id=every.id)

@@ -80,6 +80,9 @@ async function main() {
   await ok(api.POST("/api/v1/webhooks", { body: { ...hook, events: ["payment.completed"] } }));
   const hooks = await ok(api.GET("/api/v1/webhooks"));
   assert.deepEqual(hooks.map((hook) => hook.events), [["*"], ["payment.completed"]]);
+  const update = { params: { path: { id: every.id } }, body: { description: "a note" } };
+  const updated = await ok(api.PATCH("/api/v1/webhooks/{id}", update));
+  assert.deepEqual([updated.description, updated.secret, updated.events], ["a note", every.secret, ["*"]]);
   const ping = await ok(api.POST("/api/v1/webhooks/{id}/test", { params: { path: { id: every.id } } }));
   assert.deepEqual([ping?.event, ping?.status, ping?.payload.event], ["test.ping", "failed", "test.ping"]);
   const toEvery = { params: { query: { webhookId: every.id } } };

@@ -60,7 +60,7 @@ struct Records;
 
 impl Layout for Records {
     fn format(&self) -> u32 {
-        7
+        8
     }
 
     fn compresses(&self, key: &[u8]) -> bool {

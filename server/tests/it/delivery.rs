@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use payments_client::{CreateWebhook, EventKind, Subscription};
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -199,4 +199,19 @@ async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
     // A hanging delivery attempt lasts 8 seconds.
     let bound = alone * 3 + Duration::from_secs(2);
     assert!(beside < bound && again < bound, "{alone:?} alone, {beside:?} and {again:?} beside hanging endpoints");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_of_events_that_came_one_after_another_are_listed_in_that_order() {
+    let server = Server::start();
+    let hook = json!({"url": "http://127.0.0.1:9/hook", "events": ["payment.created"]});
+    assert_eq!(server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().status(), 201);
+    let mut created = Vec::new();
+    for _ in 0..100 {
+        created.push(server.create(&payment_of(&json!(5))).await["id"].clone());
+    }
+    let page = server.get("/webhooks/deliveries?limit=100").await;
+    let listed =
+        page["items"].as_array().unwrap().iter().rev().map(|delivery| delivery["payload"]["data"]["id"].clone());
+    assert_eq!(listed.collect::<Vec<_>>(), created);
 }

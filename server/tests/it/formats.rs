@@ -2,6 +2,9 @@
 
 use std::{path::Path, process::Command};
 
+use reqwest::Method;
+use serde_json::{Value, json};
+
 use crate::server::{Server, eventually};
 
 /// An endpoint and five payments with idempotency keys: one completed, one failed, one cancelled, two open. The server was
@@ -15,6 +18,9 @@ const FORMAT_4: &str = "tests/data/format-4.tar.gz";
 const FORMAT_5: &str = "tests/data/format-5.tar.gz";
 /// The same.
 const FORMAT_6: &str = "tests/data/format-6.tar.gz";
+/// The same with two refunded payments of another developer: one settled, one not. Their key is `REFUNDED_KEY`.
+const FORMAT_7: &str = "tests/data/format-7.tar.gz";
+const REFUNDED_KEY: &str = "sk_live_4a2c69e004986d846654fc61d4821de4a3dadb486cab6156";
 
 #[tokio::test]
 async fn a_store_of_format_1_opens_with_all_its_data() {
@@ -39,6 +45,31 @@ async fn a_store_of_format_5_opens_with_all_its_data() {
 #[tokio::test]
 async fn a_store_of_format_6_opens_with_all_its_data() {
     assert_deliveries(&open_archive(FORMAT_6).await).await;
+}
+
+#[tokio::test]
+async fn a_store_of_format_7_opens_with_all_its_data_and_the_list_of_each_payments_refunds() {
+    let server = open_archive(FORMAT_7).await;
+    assert_deliveries(&server).await;
+    let keyed = |path: &str| server.keyless(Method::GET, &format!("/api/v1{path}")).bearer_auth(REFUNDED_KEY);
+    let page: Value = keyed("/payments").send().await.unwrap().json().await.unwrap();
+    let mut statuses = Vec::new();
+    for payment in page["items"].as_array().unwrap() {
+        assert_eq!((&payment["refunds"], &payment["amountRefunded"]), (&json!([payment["refund"]]), &json!(20)));
+        statuses.push(payment["refund"]["status"].as_str().unwrap());
+        let path = format!("/payments/{}", payment["id"].as_str().unwrap());
+        assert_eq!(keyed(&path).send().await.unwrap().json::<Value>().await.unwrap(), *payment);
+        // The answer of the refund is the one of then.
+        let again = server.keyless(Method::POST, &format!("/api/v1{path}/refund")).bearer_auth(REFUNDED_KEY);
+        let again = again.header("idempotency-key", "r-1").json(&json!({"reason": "damaged"})).send().await.unwrap();
+        let replayed: Value = again.json().await.unwrap();
+        assert!(replayed["refund"]["id"] == payment["refund"]["id"] && replayed.get("refunds").is_none(), "{replayed}");
+    }
+    assert_eq!(statuses, ["pending_settlement", "succeeded"]);
+    let [unsettled, settled] = [0, 1].map(|nth| page["items"][nth]["id"].as_str().unwrap());
+    server.run(&["refunds", "settle", settled, "--reference", "TRX1"]);
+    server.run(&["refunds", "settle", unsettled, "--reference", "TRX2"]);
+    assert_eq!(server.run(&["refunds", "list"]), "");
 }
 
 async fn assert_deliveries(server: &Server) {
@@ -89,7 +120,7 @@ async fn open_archive(archive: &str) -> Server {
             assert_eq!(amounts(&server, status, 20).await, expected, "{status}");
             assert_eq!(amounts(&server, status, 1).await, expected.get(..1).unwrap_or_default(), "{status}");
         }
-        let balance = server.request(reqwest::Method::GET, "/account/balance").send().await.unwrap();
+        let balance = server.request(Method::GET, "/account/balance").send().await.unwrap();
         assert_eq!(balance.text().await.unwrap(), r#"{"bdt_balance":1.42,"usd_balance":0}"#);
         let endpoints = server.get("/webhooks").await;
         assert!(endpoints[0]["secret"].as_str().unwrap().starts_with("whsec_"));

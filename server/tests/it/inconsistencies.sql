@@ -23,6 +23,7 @@ WITH entry AS (
     SELECT developer, environment, name, sum(value) AS value FROM payments.total GROUP BY 1, 2, 3
 ), state AS (
     SELECT id, body::json #>> '{session,payment,rawStatus}' AS raw, json_array_length(body::json -> 'events') AS events,
+        coalesce(json_array_length(body::json #> '{session,payment,refunds}'), 0) AS refunds,
         (SELECT count(*)::int FROM payments.posting o WHERE o.payment = p.id) AS postings
     FROM payments.payment p
 )
@@ -32,7 +33,7 @@ WHERE coalesce(s.value, 0) <> coalesce(d.value, 0)
 UNION ALL
 SELECT id || ' is ' || raw || ' with ' || postings || ' postings and ' || events || ' events' FROM state
 WHERE (postings, events) IS DISTINCT FROM
-    (CASE raw WHEN 'paid' THEN (1, 2) WHEN 'refunded' THEN (2, 3) ELSE (0, 1) END)
+    (CASE WHEN raw IN ('paid', 'refunded') THEN (1 + refunds, 2 + refunds) ELSE (0, 1) END)
 UNION ALL
 SELECT min(id) || ' is one of ' || count(*) || ' deliveries of one event to one endpoint' FROM payments.delivery
 WHERE body::json ->> 'event' IS NOT NULL AND body::json ->> 'resend_of' IS NULL GROUP BY endpoint, body::json ->> 'event' HAVING count(*) > 1

@@ -161,6 +161,9 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     .await;
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".zst").unwrap().to_owned();
     server.run(&["check"]);
+    // After an orderly end, no start needs the archive.
+    assert!(server.terminate().success());
+    server.restart();
 
     let whole = fs::read(&archive).unwrap();
     let mut damaged = whole.clone();

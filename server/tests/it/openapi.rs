@@ -109,8 +109,11 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let refund = |id: &str| live.request(Method::POST, &format!("/payments/{id}/refund"));
     for currency in ["BDT", "USD"] {
         let paid = live.paid(15.0, currency).await;
-        let request = refund(&paid).header("idempotency-key", "r-1").json(&json!({"reason": "damaged"}));
+        let request = refund(&paid).header("idempotency-key", "r-1").json(&json!({"reason": "damaged", "amount": 4}));
         d.check("refundPayment", 200, request).await;
+        d.check("refundPayment", 400, refund(&paid).json(&json!({"amount": 4}))).await;
+        d.check("refundPayment", 409, refund(&paid).json(&json!({"amount": 11.5}))).await;
+        d.check("refundPayment", 200, refund(&paid)).await;
         let other = refund(&paid).header("idempotency-key", "r-1").json(&json!({"reason": "lost"}));
         d.check("refundPayment", 422, other).await;
         d.check("refundPayment", 409, refund(&paid)).await;
@@ -119,6 +122,19 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("refundPayment", 400, refund("pay_0").json(&json!({"reason": 5}))).await;
     d.check("refundPayment", 413, refund("pay_0").header("content-type", "application/json").body(too_large.clone()))
         .await;
+
+    // A restricted key.
+    let [of_account, of_webhooks] =
+        ["account:read", "webhooks:read"].map(|scope| server.new_key_with("Till", "live", &["--scope", scope]));
+    let operations = d.operations().into_iter();
+    let keyed_operations = operations.filter(|(_, _, operation)| operation["security"].is_null());
+    let named =
+        keyed_operations.map(|(path, method, it)| (path, method, it["operationId"].as_str().unwrap().to_owned()));
+    for (path, method, id) in named.collect::<Vec<_>>() {
+        let key = if path.contains("/account") { &of_webhooks } else { &of_account };
+        let method = method.to_uppercase().parse().unwrap();
+        d.check(&id, 403, server.keyless(method, &path.replace("{id}", "x_0")).bearer_auth(key)).await;
+    }
 
     // Account.
     let apps = ["apps", "create", "--workspace"].map(str::to_owned);
@@ -143,6 +159,26 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("createWebhook", 413, hooks().header("content-type", "application/json").body(too_large.clone())).await;
     d.check("listWebhooks", 200, keyed(get.clone(), "/webhooks")).await;
     let wh = endpoint["id"].as_str().unwrap().to_owned();
+    let update = |id: &str| keyed(Method::PATCH, &format!("/webhooks/{id}"));
+    let changes =
+        json!({"url": "http://127.0.0.1:9/moved", "events": ["*"], "isActive": true, "description": "a note"});
+    assert_eq!(d.check("updateWebhook", 200, update(&wh).json(&changes)).await["description"], "a note");
+    d.check("updateWebhook", 400, update(&wh).json(&json!({"isActive": 1}))).await;
+    d.check("updateWebhook", 404, update("wh_0").json(&changes)).await;
+    d.check("updateWebhook", 413, update(&wh).header("content-type", "application/json").body(too_large.clone())).await;
+    let rotate = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/rotate-secret"));
+    d.check("rotateWebhookSecret", 200, rotate(&wh).header("idempotency-key", "o-1")).await;
+    d.check(
+        "rotateWebhookSecret",
+        422,
+        rotate(&wh).header("idempotency-key", "o-1").json(&json!({"overlapSeconds": 1})),
+    )
+    .await;
+    d.check("rotateWebhookSecret", 400, rotate(&wh).json(&json!({"overlapSeconds": -1}))).await;
+    d.check("rotateWebhookSecret", 404, rotate("wh_0")).await;
+    let too_long = rotate(&wh).header("content-type", "application/json").body(too_large.clone());
+    d.check("rotateWebhookSecret", 413, too_long).await;
+    d.check("listWebhooks", 200, keyed(get.clone(), "/webhooks")).await;
     let ping = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/test"));
     let delivery = d.check("testWebhook", 200, ping(&wh).header("idempotency-key", "p-1")).await;
     d.fits(&json!({"$ref": "#/components/schemas/Event"}), &delivery["payload"]).unwrap();

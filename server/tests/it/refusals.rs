@@ -18,7 +18,9 @@ async fn refused(answer: reqwest::Response, status: u16) -> Vec<String> {
     assert_eq!(headers["content-type"], "application/json");
     assert!(headers["x-request-id"].to_str().unwrap().starts_with("req_"));
     let body: Value = answer.json().await.unwrap();
-    assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["statusCode", "message", "error"]);
+    let names: Vec<_> = body.as_object().unwrap().keys().collect();
+    assert_eq!(names[..4], ["statusCode", "message", "error", "code"]);
+    assert!(names.len() == 4 || names[4..] == ["fields"], "{names:?}");
     assert_eq!(body["statusCode"], status);
     assert_eq!(body["error"], StatusCode::from_u16(status).unwrap().canonical_reason().unwrap());
     match &body["message"] {

@@ -245,8 +245,14 @@ impl Server {
 
     /// Creates a workspace and returns a new key for it.
     pub(crate) fn new_key(&self, workspace: &str, environment: &str) -> String {
+        self.new_key_with(workspace, environment, &[])
+    }
+
+    /// A key of a new workspace, with more arguments of `keys create`.
+    pub(crate) fn new_key_with(&self, workspace: &str, environment: &str, arguments: &[&str]) -> String {
         let workspace = self.run_for_line(&["workspaces", "create", "--name", workspace]);
-        self.run_for_line(&["keys", "create", "--workspace", &workspace, "--environment", environment])
+        let create = ["keys", "create", "--workspace", &workspace, "--environment", environment];
+        self.run_for_line(&[&create, arguments].concat())
     }
 }
 

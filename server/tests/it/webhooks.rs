@@ -1,7 +1,7 @@
 //! Webhook endpoints: removal, test pings and signature verification.
 
 use payments_client::{
-    EventKind,
+    Amount, EventKind,
     webhook::{Secret, Signer},
 };
 use reqwest::{Method, StatusCode};
@@ -59,6 +59,37 @@ async fn a_test_ping_returns_its_delivery() {
     assert_eq!((&log["total"], &log["items"][0]["id"]), (&json!(1), &delivery["id"]));
     let unknown = server.request(Method::POST, "/webhooks/wh_unknown/test").send().await.unwrap();
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_event_of_any_kind_is_an_example_that_is_marked_as_test() {
+    let server = Server::start();
+    let receiver = Receiver::ok().await;
+    let secret = receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let kinds = [
+        (EventKind::PaymentCreated, "created", 0),
+        (EventKind::PaymentCompleted, "paid", 0),
+        (EventKind::PaymentPartiallyRefunded, "paid", 250),
+        (EventKind::PaymentRefunded, "refunded", 750),
+    ];
+    for (nth, (kind, status, refunded)) in kinds.into_iter().enumerate() {
+        let delivery = server.client().webhooks().test_event(&id, kind.clone()).await.unwrap().unwrap();
+        assert_eq!((&delivery.event, delivery.response_status), (&kind, Some(200)));
+        let event = receiver.received()[nth].verified_with(&secret);
+        let payment = event.payment().unwrap();
+        assert_eq!((event.kind(), payment.raw_status.as_str()), (&kind, status));
+        assert_eq!(payment.amount_refunded(), Amount::from_minor(100 * refunded));
+        assert!(payment.is_simulated && payment.metadata.as_str() == r#"{"test":true}"#, "{payment:?}");
+        let reason = payment.unknown.get("refund_reason").map(|reason| reason.as_str().to_owned());
+        assert_eq!(reason.is_some(), refunded > 0, "{payment:?}");
+        let missing = server.request(Method::GET, &format!("/payments/{}", payment.id)).send().await.unwrap();
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+    }
+    let unknown = server.request(Method::POST, &format!("/webhooks/{id}/test")).json(&json!({"event": "payment.lost"}));
+    assert_eq!(unknown.send().await.unwrap().status(), StatusCode::BAD_REQUEST);
+    assert_eq!((server.get("/payments").await["total"].clone(), receiver.received().len()), (json!(0), 4));
+    server.run(&["check"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

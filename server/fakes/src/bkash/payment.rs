@@ -108,6 +108,7 @@ impl Payment {
             amount_minor: self.amount_minor,
             taken: self.taken,
             refunded: 0,
+            refunded_minor: 0,
         }
     }
 

@@ -16,13 +16,14 @@ pub(super) const STATUSES: [&str; 5] = ["pending", "requires_action", "succeeded
 #[derive(Debug)]
 pub(super) struct Refund {
     pub(super) id: String,
-    intent: String,
+    pub(super) intent: String,
     amount: u64,
     currency: String,
     pub(super) status: &'static str,
     reason: Option<String>,
     metadata: BTreeMap<String, String>,
     created: u64,
+    number: u64,
 }
 
 impl Refund {
@@ -59,6 +60,7 @@ impl Refund {
         }
         if !["failed", "canceled"].contains(&status) {
             session.refunded += amount;
+            session.refunds += 1;
         }
         Ok(Self {
             id: token("re_", number, "refund"),
@@ -69,7 +71,23 @@ impl Refund {
             reason: form.get("reason").cloned(),
             metadata: metadata(form),
             created: now(),
+            number,
         })
+    }
+
+    /// A page of the refunds of a payment intent, newest first.
+    pub(super) fn list(refunds: &HashMap<String, Self>, query: &Form) -> Result<Value, Answer> {
+        let limit = query.get("limit").map_or(Ok(10), |text| text.parse());
+        let limit: usize = limit.map_err(|_| invalid("limit", "Invalid integer."))?;
+        let intent = query.get("payment_intent").map_or("", String::as_str);
+        let mut all: Vec<&Self> = refunds.values().filter(|refund| refund.intent == intent).collect();
+        all.sort_by_key(|refund| std::cmp::Reverse(refund.number));
+        if let Some(after) = query.get("starting_after") {
+            let after = all.iter().position(|refund| refund.id == *after).ok_or_else(|| no_such("refund", after))?;
+            all.drain(..=after);
+        }
+        let data: Vec<Value> = all.iter().take(limit).map(|refund| refund.json()).collect();
+        Ok(json!({"object": "list", "url": "/v1/refunds", "has_more": all.len() > data.len(), "data": data}))
     }
 
     pub(super) fn json(&self) -> Value {

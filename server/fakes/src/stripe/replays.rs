@@ -12,6 +12,11 @@ use crate::{Answer, Call, lock};
 pub(super) struct Replays(Mutex<HashMap<String, (String, Answer)>>);
 
 impl Replays {
+    /// Forgets all keys.
+    pub(super) fn forget(&self) {
+        lock(&self.0).clear();
+    }
+
     /// Runs a POST once per key: the same request gets the stored response, another one is refused. Requests with a key
     /// run one after another.
     pub(super) fn once(&self, call: &Call, run: impl FnOnce() -> Answer) -> Answer {

@@ -37,7 +37,9 @@ pub(super) struct Session {
     expires_at: u64,
     created: u64,
     pub(super) taken: u32,
+    /// The money sent back, in minor units, and in how many refunds.
     pub(super) refunded: u64,
+    pub(super) refunds: u32,
 }
 
 impl Session {
@@ -95,6 +97,7 @@ impl Session {
             created: now,
             taken: 0,
             refunded: 0,
+            refunds: 0,
         })
     }
 
@@ -173,7 +176,8 @@ impl Session {
             reference: self.reference.clone().unwrap_or_default(),
             amount_minor: self.amount,
             taken: self.taken,
-            refunded: u32::from(self.refunded > 0),
+            refunded: self.refunds,
+            refunded_minor: self.refunded,
         }
     }
 

@@ -21,6 +21,13 @@ pub(super) struct StripeRefund {
     metadata: Value,
 }
 
+/// A page of refunds.
+#[derive(Debug, Deserialize)]
+pub(super) struct RefundList {
+    pub(super) data: Vec<StripeRefund>,
+    pub(super) has_more: bool,
+}
+
 /// A refund failed, perhaps after the payment counted as refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefundFault {
@@ -47,6 +54,11 @@ impl StripeRefund {
             Some("failed" | "canceled") => RefundState::Failed,
             _ => RefundState::Unknown,
         }
+    }
+
+    /// Whether this server requested it under this id.
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.metadata["refund_id"].as_str() == Some(id)
     }
 
     /// The fault of a refund that failed.

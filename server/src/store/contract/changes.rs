@@ -20,6 +20,10 @@ fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
         scope: scope(),
         last4: format!("{version:04}"),
         app_id: None,
+        name: None,
+        permissions: None,
+        expires_at: None,
+        last_used_at: None,
         created_at: at(0),
         revoked_at: None,
     };
@@ -42,7 +46,7 @@ fn one_of_each() -> Vec<Write> {
     let (hash, record) = api_key(1, 0);
     vec![
         Write::Workspace(workspace(0)),
-        Write::ApiKey(hash, record),
+        Write::ApiKey(hash, Box::new(record)),
         Write::App(Box::new(app(0))),
         Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
         added(endpoint(1), 9),
@@ -102,7 +106,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
-            Write::ApiKey(hash, record)
+            Write::ApiKey(hash, Box::new(record))
         },
         |version| Write::App(Box::new(app(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
@@ -136,7 +140,14 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
             assert_eq!(outcome, expected, "the write of version {version} of record {nth}");
         }
     }
-    for (version, expected) in [(0, STALE), (2, STALE), (1, COMMITTED), (1, STALE)] {
+    for (version, expected) in [(1, STALE), (3, STALE), (0, STALE), (2, COMMITTED), (2, STALE)] {
+        let mut changed = endpoint(1);
+        (changed.version, changed.endpoint.is_active) = (version, false);
+        let outcome = outcome(commit(&store, vec![Write::EndpointChanged(Box::new(changed))]).await);
+        assert_eq!(outcome, expected, "the change of an endpoint to version {version}");
+    }
+    assert!(!store.endpoints(&scope(), None, 1).await.unwrap()[0].endpoint.is_active);
+    for (version, expected) in [(0, STALE), (3, STALE), (1, STALE), (2, COMMITTED), (2, STALE)] {
         let mut endpoint = endpoint(1);
         endpoint.version = version;
         let removed = commit(&store, vec![Write::EndpointRemoved(Box::new(endpoint))]).await;
@@ -207,7 +218,7 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
 pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
     let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
     commit(&store, vec![Write::Workspace(workspace(0))]).await.unwrap();
-    commit(&store, keys.into_iter().map(|(hash, key)| Write::ApiKey(hash, key)).collect()).await.unwrap();
+    commit(&store, keys.into_iter().map(|(hash, key)| Write::ApiKey(hash, Box::new(key))).collect()).await.unwrap();
     let ids: Vec<_> = store.api_keys().await.unwrap().into_iter().map(|(_, key)| key.id).collect();
     assert_eq!(ids, [1, 2, 3].map(|nth| api_key(nth, 0).1.id), "oldest first");
     let new = new_payment(1, at(0));

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use payments_core::{Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Amount, Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Status};
 
 use super::samples::*;
 use crate::{
@@ -133,13 +133,28 @@ pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<
     let review = reviewed(&first.session, true);
     let resolved = reviewed(&review.session, false);
     let paid = paid(&resolved.session, at(1));
-    let refund = Cause::Refunded { id: RefundId::new(at(2), [1; RANDOM_BYTES]), reason: None };
-    let refunded = try_moved(&paid.session, refund, at(2)).unwrap();
-    let settled = changed(&refunded.session, |session| {
-        session.payment = payments_core::settle_refund(&session.payment, at(3)).unwrap();
-    });
-    let steps =
-        [(first, (0, 0)), (review, (0, 1)), (resolved, (0, 0)), (paid, (0, 0)), (refunded, (1, 0)), (settled, (0, 0))];
+    let refund_id = |nth: u8| RefundId::new(at(2), [nth; RANDOM_BYTES]);
+    let part = Cause::PartRefunded { id: refund_id(1), amount: Amount::from_minor(1), reason: None };
+    let part = try_moved(&paid.session, part, at(2)).unwrap();
+    let rest = Cause::Refunded { id: refund_id(2), reason: None };
+    let refunded = try_moved(&part.session, rest, at(2)).unwrap();
+    let settled = |before, nth: u8| {
+        changed(before, |session| {
+            session.payment = payments_core::settle_refund(&session.payment, &refund_id(nth), at(3)).unwrap();
+        })
+    };
+    let one_left = settled(&refunded.session, 1);
+    let none_left = settled(&one_left.session, 2);
+    let steps = [
+        (first, (0, 0)),
+        (review, (0, 1)),
+        (resolved, (0, 0)),
+        (paid, (0, 0)),
+        (part, (1, 0)),
+        (refunded, (1, 0)),
+        (one_left, (1, 0)),
+        (none_left, (0, 0)),
+    ];
     for (write, expected) in steps {
         commit(&store, vec![payment(write)]).await.unwrap();
         assert_eq!(waiting().await, expected);

@@ -156,6 +156,7 @@ pub(super) fn endpoint(nth: u8) -> Endpoint {
         environment: Environment::Live,
         endpoint: serde_json::from_value(endpoint).unwrap(),
         only_its_app: false,
+        previous_secrets: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use payments_core::{Cause, Currency, KeyId, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Amount, Cause, Currency, KeyId, PaymentMethod, RANDOM_BYTES, RefundId, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -59,7 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
     let any_time = (time.clone(), days).prop_map(|(time, days)| time + days);
     prop_oneof![
         4 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Create(nth, time)),
-        6 => (nth.clone(), 0..6_u8, 0..5_u64, time.clone())
+        6 => (nth.clone(), 0..7_u8, 0..5_u64, time.clone())
             .prop_map(|(nth, cause, back, time)| Step::Move(nth, cause, back.saturating_sub(3), time)),
         2 => (nth.clone(), prop::option::of(time.clone())).prop_map(|(nth, time)| Step::CheckAt(nth, time)),
         2 => (nth.clone(), any::<bool>()).prop_map(|(nth, is_needed)| Step::Review(nth, is_needed)),
@@ -122,6 +122,10 @@ impl Side {
                     2 => Cause::GatewayCancelled,
                     3 => Cause::SessionEnded,
                     4 => Cause::SentToGateway(PaymentMethod::Mfs),
+                    5 => {
+                        let id = RefundId::new(at(time), [nth; RANDOM_BYTES]);
+                        Cause::PartRefunded { id, amount: Amount::from_minor(1), reason: None }
+                    }
                     _ => Cause::Refunded { id: RefundId::new(at(time), [nth; RANDOM_BYTES]), reason: None },
                 };
                 let write = before.and_then(|before| try_moved(before, cause, at(time * 100)));
@@ -304,6 +308,10 @@ fn api_key() -> ApiKey {
         scope: scope(),
         last4: "1234".into(),
         app_id: None,
+        name: None,
+        permissions: None,
+        expires_at: None,
+        last_used_at: None,
         created_at: at(0),
         revoked_at: None,
     }
@@ -316,7 +324,7 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
         let engine = Embedded::new().await;
         let mut side = Side::new(engine.store());
         side.commit(Write::Workspace(workspace(0))).await;
-        side.commit(Write::ApiKey(KeyHash([7; 32]), api_key())).await;
+        side.commit(Write::ApiKey(KeyHash([7; 32]), Box::new(api_key()))).await;
         side.commit(Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..Default::default() }))
             .await;
         for step in steps {

@@ -9,6 +9,7 @@
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
 //! | 7 | payments as the API serves them, and the number of pending deliveries |
+//! | 8 | all refunds of a payment |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
@@ -87,6 +88,15 @@ struct OldStored {
     events: Vec<StoredEvent>,
 }
 
+/// A payment before format 7, or one of format 7.
+fn old_stored(key: &[u8], record: &[u8]) -> Result<Stored, StoreError> {
+    if let Ok(stored) = Stored::parse(key, record) {
+        return Ok(stored);
+    }
+    let OldStored { place: position, session, events } = parse(key, record)?;
+    Ok(Stored { position, session, events })
+}
+
 /// Converts the next payments. Returns whether there were some. Leaves a damaged record to `check`.
 fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
     let up_to = view.bytes(keys::CONVERTED_UP_TO)?;
@@ -95,10 +105,20 @@ fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
     let old = readable.take(PAYMENTS_AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
     let Some((last, _)) = old.last() else { return Ok(false) };
     view.set(keys::CONVERTED_UP_TO.to_vec(), last.clone());
-    for (key, json) in old {
-        let Ok(OldStored { place: position, session, events }) = parse(&key, &json) else { continue };
-        let json = RawJson::of(&session.payment).map_err(|error| StoreError::corrupt(&key, error))?;
-        view.put_payment(key, Stored { position, session, events }, &json)?;
+    for (key, record) in old {
+        let Ok(mut stored) = old_stored(&key, &record) else { continue };
+        let json = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&key, error))?;
+        if let Ok(parts) = Parts::of(&key, &record) {
+            let served = parts.json()?;
+            if served == json {
+                continue;
+            }
+            // An event without data of its own has the payment as it was.
+            for event in &mut stored.events {
+                event.data.get_or_insert_with(|| served.clone());
+            }
+        }
+        view.put_payment(key, stored, &json)?;
     }
     Ok(true)
 }

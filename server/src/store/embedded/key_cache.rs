@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::{codec, keys};
@@ -20,23 +20,36 @@ pub(super) struct KeyCache(Mutex<HashMap<KeyHash, Parsed>>);
 
 /// A key, and the record that it was parsed from.
 struct Parsed {
+    /// The last batch of changes before the record was read.
+    batch: u64,
     record: Vec<u8>,
     key: Arc<ApiKey>,
 }
 
 impl KeyCache {
-    /// The key of a record that was just read. Parses the record unless it is the same as before.
-    pub(super) fn parse(&self, hash: &KeyHash, record: &[u8]) -> Result<Arc<ApiKey>, StoreError> {
-        let mut parsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parsed) = parsed.get(hash).filter(|parsed| parsed.record == record) {
+    /// The key, if nothing was committed since its record was read: `batch` is the last batch of changes.
+    pub(super) fn unchanged_since(&self, hash: &KeyHash, batch: u64) -> Option<Arc<ApiKey>> {
+        let parsed = self.lock();
+        parsed.get(hash).filter(|parsed| parsed.batch == batch).map(|parsed| Arc::clone(&parsed.key))
+    }
+
+    /// The key of a record that was just read, after the batch `batch`. Parses the record unless it is the same as before.
+    pub(super) fn parse(&self, hash: &KeyHash, record: &[u8], batch: u64) -> Result<Arc<ApiKey>, StoreError> {
+        let mut parsed = self.lock();
+        if let Some(parsed) = parsed.get_mut(hash).filter(|parsed| parsed.record == record) {
+            parsed.batch = batch;
             return Ok(Arc::clone(&parsed.key));
         }
         let key: Arc<ApiKey> = Arc::new(codec::parse(&keys::api_key(hash), record)?);
         if parsed.len() >= MAX_KEYS {
             parsed.clear();
         }
-        parsed.insert(hash.clone(), Parsed { record: record.to_vec(), key: Arc::clone(&key) });
+        parsed.insert(hash.clone(), Parsed { batch, record: record.to_vec(), key: Arc::clone(&key) });
         Ok(key)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, Parsed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,12 +66,16 @@ mod tests {
     #[test]
     fn a_key_is_parsed_again_when_its_record_has_changed_and_never_more_keys_are_kept_than_there_is_room_for() {
         let (cache, hash) = (KeyCache::default(), KeyHash::of("sk_test_1"));
-        let first = cache.parse(&hash, &record("1111")).unwrap();
-        assert!(Arc::ptr_eq(&first, &cache.parse(&hash, &record("1111")).unwrap()));
-        assert_eq!(cache.parse(&hash, &record("2222")).unwrap().last4, "2222");
-        assert!(cache.parse(&hash, b"{").is_err());
+        assert!(cache.unchanged_since(&hash, 1).is_none());
+        let first = cache.parse(&hash, &record("1111"), 1).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.unchanged_since(&hash, 1).unwrap()));
+        assert!(cache.unchanged_since(&hash, 2).is_none());
+        assert!(Arc::ptr_eq(&first, &cache.parse(&hash, &record("1111"), 2).unwrap()));
+        assert_eq!(cache.parse(&hash, &record("2222"), 3).unwrap().last4, "2222");
+        assert_eq!(cache.unchanged_since(&hash, 3).unwrap().last4, "2222");
+        assert!(cache.parse(&hash, b"{", 4).is_err());
         for nth in 0..=MAX_KEYS {
-            cache.parse(&KeyHash::of(&nth.to_string()), &record("3333")).unwrap();
+            cache.parse(&KeyHash::of(&nth.to_string()), &record("3333"), 5).unwrap();
             assert!(cache.0.lock().unwrap().len() <= MAX_KEYS);
         }
     }

@@ -65,6 +65,8 @@ pub(super) const API_KEYS: &[u8] = b"key/";
 pub(super) const APPS: &[u8] = b"app/";
 pub(super) const GATEWAY_TOKENS: &[u8] = b"gateway-token/";
 pub(super) const ENDPOINTS: &[u8] = b"endpoint/";
+/// The index from scopes to their endpoints.
+pub(super) const ENDPOINTS_OF_SCOPES: &[u8] = b"endpoint-of/";
 pub(super) const SESSIONS: &[u8] = b"payment/";
 pub(super) const DELIVERIES: &[u8] = b"delivery/";
 /// All pending deliveries.
@@ -108,6 +110,11 @@ pub(super) fn scope_of(name: &str) -> Option<Scope> {
     let environment = parts.next()?;
     let environment = [Environment::Live, Environment::Test].into_iter().find(|one| one.as_str() == environment)?;
     Some(Scope { developer_id, environment })
+}
+
+/// The scope of an entry in the index from scopes to endpoints.
+pub(super) fn scope_with_endpoint(key: &[u8]) -> Option<Scope> {
+    scope_of(str::from_utf8(key.strip_prefix(ENDPOINTS_OF_SCOPES)?).ok()?)
 }
 
 /// The id that follows a prefix in a key.

@@ -23,6 +23,7 @@ mod records;
 mod responses;
 mod store;
 mod stored;
+mod subscribed;
 mod take_in;
 #[cfg(test)]
 mod tests;
@@ -43,7 +44,7 @@ use tokio::{
     task,
 };
 
-use self::{codec::Records, key_cache::KeyCache, view::View};
+use self::{codec::Records, key_cache::KeyCache, subscribed::Subscribed, view::View};
 pub(crate) use self::{
     maintenance::{check_journal, restore},
     open::{OpenError, is_there},
@@ -55,6 +56,7 @@ pub(crate) struct EmbeddedStore {
     database: Database,
     leases: Arc<Leases>,
     keys: KeyCache,
+    subscribed: Arc<Subscribed>,
     /// How many deliveries are pending.
     outbox: Gauge,
 }
@@ -65,7 +67,9 @@ impl EmbeddedStore {
         &self,
         decide: impl FnOnce(&mut View<'_, '_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.database.commit(|view| decide(&mut View(view))).await.map_err(store_error)
+        let subscribed = Arc::clone(&self.subscribed);
+        let decide = move |view: &mut journaled_tree::View<'_>| decide(&mut View::of(view, Some(&subscribed)));
+        self.database.commit(decide).await.map_err(store_error)
     }
 
     fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> + use<T> {

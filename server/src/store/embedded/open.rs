@@ -12,6 +12,7 @@ use super::{
     keys,
     layout::{FORMAT, Layout},
     store_error,
+    subscribed::Subscribed,
     view::View,
 };
 use crate::{
@@ -41,7 +42,7 @@ impl EmbeddedStore {
     fn begin(&self) -> Result<(), OpenError> {
         Migration::refuse_unfinished(self.migration()?)?;
         // The process that made them is gone.
-        Ok(self.database.commit_blocking(|view| View(view).void_claims()).map_err(store_error)?)
+        Ok(self.database.commit_blocking(|view| View::of(view, None).void_claims()).map_err(store_error)?)
     }
 
     /// Opens the store of a directory with all that it holds, even if it is a part of another store.
@@ -61,7 +62,8 @@ impl EmbeddedStore {
             .open()?;
         bring_up_to_date(&database)?;
         outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
-        Ok((Self { database, leases: Arc::default(), keys: KeyCache::default(), outbox }, closing))
+        let subscribed = Arc::new(Subscribed::load(&database).map_err(StoreError::from)?);
+        Ok((Self { database, leases: Arc::default(), keys: KeyCache::default(), subscribed, outbox }, closing))
     }
 }
 
@@ -76,7 +78,7 @@ fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
         return Ok(());
     }
     tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-    while !database.commit_blocking(|view| convert::step(View(view))).map_err(store_error)? {}
+    while !database.commit_blocking(|view| convert::step(View::of(view, None))).map_err(store_error)? {}
     tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
     Ok(())
 }

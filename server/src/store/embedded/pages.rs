@@ -74,8 +74,7 @@ impl EmbeddedStore {
     pub(super) fn json_of(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {
         let key = keys::session(id);
         let Some(record) = self.database.get(&key)? else { return Ok(None) };
-        let parts = Parts::of(&key, &record)?;
-        Ok(parts.is_of(scope).then(|| PaymentJson(parts.payment.to_owned())))
+        Ok(Parts::payment_of(&key, record.into_owned(), scope)?.map(PaymentJson))
     }
 
     /// The payments that an index names.

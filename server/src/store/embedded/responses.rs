@@ -86,18 +86,18 @@ impl View<'_, '_> {
             let event = write.event.as_ref().filter(|event| event.data == body)?;
             Some(EventRef { payment: write.session.payment.id.clone(), event: event.id.clone() })
         });
-        Ok(self.store_response(used, StoredResponse { fingerprint, created_at, body }, event)?)
+        Ok(self.store_response(used, of, StoredResponse { fingerprint, created_at, body }, event)?)
     }
 
-    /// Stores the response of a used key. If an event has its body, the response names the event instead.
+    /// Stores the response of a used key, whose name is `of`. If an event has its body, the response names the event instead.
     pub(super) fn store_response(
         &mut self,
         used: Vec<u8>,
+        of: String,
         response: StoredResponse,
         event: Option<EventRef>,
     ) -> Result<(), StoreError> {
         let StoredResponse { fingerprint, created_at, body } = response;
-        let of = keys::name_of_used_key(&used).unwrap_or_default();
         let body = event.is_none().then_some(body);
         self.put(used, &created_at)?;
         let response = ResponseRecord { of, fingerprint, created_at, body, event };
@@ -117,11 +117,12 @@ impl View<'_, '_> {
 
     /// Appends responses to a record.
     pub(super) fn add_responses(&mut self, record: Vec<u8>, added: &[ResponseRecord]) -> Result<(), StoreError> {
-        let mut values = Vec::new();
+        // Room for a response that names its event.
+        let mut values = Vec::with_capacity(384 * added.len());
         for response in added {
             packed::push_value(&mut values, response).map_err(|error| StoreError::corrupt(&record, error))?;
         }
-        if values.is_empty() { Ok(()) } else { Ok(self.0.append(record, &values)?) }
+        if values.is_empty() { Ok(()) } else { self.append_bytes(record, &values) }
     }
 
     /// Drops at most `at_most` responses that were stored before a time, oldest first. Returns how many it dropped.

@@ -92,7 +92,12 @@ impl Store for EmbeddedStore {
     }
 
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        self.database.get(&keys::api_key(hash))?.map(|record| self.keys.parse(hash, &record)).transpose()
+        // Before the reading: a key that changes meanwhile is read again.
+        let batch = self.database.last_batch();
+        if let Some(key) = self.keys.unchanged_since(hash, batch) {
+            return Ok(Some(key));
+        }
+        self.database.get(&keys::api_key(hash))?.map(|record| self.keys.parse(hash, &record, batch)).transpose()
     }
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {

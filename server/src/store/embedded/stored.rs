@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, keys};
 use crate::{
-    domain::{GatewayAttempt, ManualReview, ManualSettlement, PendingRefund, Scope, Session},
+    domain::{GatewayAttempt, ManualReview, ManualSettlement, PendingRefund, Scope, Session, one_or_many},
     store::{StoreError, StoredEvent},
 };
 
-const SEPARATOR: char = '\u{1e}';
+const SEPARATOR: u8 = 0x1e;
 
 /// The parts of a payment's record.
 pub(super) struct Parts<'r> {
@@ -38,8 +38,8 @@ pub(super) struct Rest {
     check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pending_refund: Option<PendingRefund>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    settlement: Option<ManualSettlement>,
+    #[serde(default, alias = "settlement", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    settlements: Vec<ManualSettlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     review: Option<ManualReview>,
     pub(super) events: Vec<StoredEvent>,
@@ -47,12 +47,30 @@ pub(super) struct Rest {
 
 impl<'r> Parts<'r> {
     pub(super) fn of(key: &'r [u8], record: &'r [u8]) -> Result<Self, StoreError> {
-        let text = str::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?;
-        let mut parts = text.splitn(3, SEPARATOR);
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(scope), Some(payment), Some(rest)) => Ok(Self { key, scope, payment, rest }),
-            _ => Err(StoreError::corrupt(key, "it does not have three parts")),
+        Self::of_text(key, str::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?)
+    }
+
+    fn of_text(key: &'r [u8], text: &'r str) -> Result<Self, StoreError> {
+        let separator = char::from(SEPARATOR);
+        let parts = text.split_once(separator);
+        // The last part is usually much shorter than the payment.
+        let parts = parts.and_then(|(scope, others)| Some((scope, others.rsplit_once(separator)?)));
+        let (scope, (payment, rest)) = parts.ok_or_else(|| StoreError::corrupt(key, "it does not have three parts"))?;
+        Ok(Self { key, scope, payment, rest })
+    }
+
+    /// The payment of a record as the API serves it, if it belongs to a scope. Keeps the record's memory.
+    pub(super) fn payment_of(key: &[u8], record: Vec<u8>, scope: &Scope) -> Result<Option<String>, StoreError> {
+        let mut text = String::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?;
+        let parts = Parts::of_text(key, &text)?;
+        if !parts.is_of(scope) {
+            return Ok(None);
         }
+        let begin = parts.scope.len() + 1;
+        let end = begin + parts.payment.len();
+        text.truncate(end);
+        text.drain(..begin);
+        Ok(Some(text))
     }
 
     pub(super) fn is_of(&self, scope: &Scope) -> bool {
@@ -82,9 +100,9 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn of(parts: &Parts<'_>) -> Result<Self, StoreError> {
         let payment: Payment = parts.parse(parts.payment)?;
-        let Rest { position, version, expires_at, attempt, check_at, pending_refund, settlement, review, events } =
+        let Rest { position, version, expires_at, attempt, check_at, pending_refund, settlements, review, events } =
             parts.rest()?;
-        let session = Session { version, expires_at, payment, attempt, check_at, pending_refund, settlement, review };
+        let session = Session { version, expires_at, payment, attempt, check_at, pending_refund, settlements, review };
         Ok(Self { position, session, events })
     }
 
@@ -101,11 +119,16 @@ impl Stored {
     pub(super) fn into_record(self, json: &RawJson) -> Result<Vec<u8>, serde_json::Error> {
         let Self { position, session, events } = self;
         let scope = session.scope();
-        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlement, review } =
+        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlements, review } =
             session;
         let rest =
-            Rest { position, version, expires_at, attempt, check_at, pending_refund, settlement, review, events };
-        let mut record = format!("{scope}{SEPARATOR}{}{SEPARATOR}", json.as_str()).into_bytes();
+            Rest { position, version, expires_at, attempt, check_at, pending_refund, settlements, review, events };
+        // Room for the rest of a new payment.
+        let mut record = Vec::with_capacity(json.as_str().len() + 512);
+        for part in [&*scope.to_string(), json.as_str()] {
+            record.extend_from_slice(part.as_bytes());
+            record.push(SEPARATOR);
+        }
         serde_json::to_writer(&mut record, &rest)?;
         Ok(record)
     }
@@ -134,9 +157,10 @@ mod tests {
 
     #[test]
     fn json_cannot_contain_the_separator() {
-        for text in [format!("\"{SEPARATOR}\""), format!("{{{SEPARATOR}}}"), format!("[1,{SEPARATOR}2]")] {
+        let separator = char::from(SEPARATOR);
+        for text in [format!("\"{separator}\""), format!("{{{separator}}}"), format!("[1,{separator}2]")] {
             assert!(RawJson::new(text).is_err());
         }
-        assert!(!RawJson::of(&SEPARATOR).unwrap().as_str().contains(SEPARATOR));
+        assert!(!RawJson::of(&separator).unwrap().as_str().contains(separator));
     }
 }

@@ -51,6 +51,7 @@ impl View<'_, '_> {
             return Err(Conflict::Stale.into());
         }
         let event = event.map(|(payment, event)| EventRef { payment, event });
-        Ok(self.store_response(used, response, event)?)
+        let of = keys::name_of_used_key(&used).unwrap_or_default();
+        Ok(self.store_response(used, of, response, event)?)
     }
 }

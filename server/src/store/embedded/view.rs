@@ -2,20 +2,50 @@
 
 use std::ops::Deref;
 
+use payments_core::WebhookId;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{codec::Records, packed};
-use crate::store::StoreError;
+use super::{codec::Records, keys, packed, subscribed::Subscribed};
+use crate::{domain::Scope, store::StoreError};
 
 /// The records as this batch leaves them so far.
-pub(super) struct View<'v, 'd>(pub(super) &'v mut journaled_tree::View<'d>);
+pub(super) struct View<'v, 'd> {
+    view: &'v mut journaled_tree::View<'d>,
+    /// The scopes that may have endpoints; `None` if that is not known.
+    subscribed: Option<&'v Subscribed>,
+}
+
+impl<'v, 'd> View<'v, 'd> {
+    pub(super) fn of(view: &'v mut journaled_tree::View<'d>, subscribed: Option<&'v Subscribed>) -> Self {
+        Self { view, subscribed }
+    }
+}
 
 impl View<'_, '_> {
+    /// Whether a scope has a webhook endpoint.
+    pub(super) fn has_endpoint(&self, scope: &Scope) -> Result<bool, StoreError> {
+        let may_have = self.subscribed.is_none_or(|subscribed| subscribed.may_have(scope));
+        Ok(may_have && self.count_prefix(&keys::endpoints_of(scope), 1)? > 0)
+    }
+
+    /// Names an endpoint in the index of its scope.
+    pub(super) fn add_endpoint(&mut self, scope: &Scope, id: &WebhookId) {
+        if let Some(subscribed) = self.subscribed {
+            subscribed.add(scope);
+        }
+        self.set(keys::endpoint_of(scope, id), Vec::new());
+    }
+
+    /// Adds to the end of a record.
+    pub(super) fn append_bytes(&mut self, key: Vec<u8>, bytes: &[u8]) -> Result<(), StoreError> {
+        Ok(self.view.append(key, bytes)?)
+    }
+
     /// Adds a line to a record of lines, which does not have it.
     pub(super) fn add_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
         let mut added = Vec::with_capacity(line.len() + 1);
         packed::push_line(&mut added, line);
-        Ok(self.0.append(key, &added)?)
+        self.append_bytes(key, &added)
     }
 
     pub(super) fn remove_line(&mut self, key: Vec<u8>, line: &str) -> Result<(), StoreError> {
@@ -55,11 +85,11 @@ impl View<'_, '_> {
     }
 
     pub(super) fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
-        self.0.put(key, value);
+        self.view.put(key, value);
     }
 
     pub(super) fn remove(&mut self, key: Vec<u8>) {
-        self.0.remove(key);
+        self.view.remove(key);
     }
 }
 
@@ -67,6 +97,6 @@ impl<'d> Deref for View<'_, 'd> {
     type Target = journaled_tree::View<'d>;
 
     fn deref(&self) -> &Self::Target {
-        self.0
+        self.view
     }
 }

@@ -48,7 +48,10 @@ impl View<'_, '_> {
                 if self.count_prefix(&keys::endpoints_of(&endpoint.scope()), at_most)? == at_most {
                     return Err(Conflict::TooManyEndpoints { at_most }.into());
                 }
-                self.set(keys::endpoint_of(&endpoint.scope(), &endpoint.endpoint.id), Vec::new());
+                self.add_endpoint(&endpoint.scope(), &endpoint.endpoint.id);
+                self.put_next(keys::endpoint(&endpoint.endpoint.id), follows(endpoint.version), &endpoint)?;
+            }
+            Write::EndpointChanged(endpoint) => {
                 self.put_next(keys::endpoint(&endpoint.endpoint.id), follows(endpoint.version), &endpoint)?;
             }
             Write::EndpointRemoved(endpoint) => {
@@ -113,7 +116,7 @@ impl View<'_, '_> {
         };
         let mut is_pending = false;
         if let Some(event) = event {
-            is_pending = self.count_prefix(&keys::endpoints_of(&effects.scope), 1)? > 0;
+            is_pending = self.has_endpoint(&effects.scope)?;
             if is_pending {
                 self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
             }

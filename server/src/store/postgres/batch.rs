@@ -163,6 +163,7 @@ impl Batch {
                 }
                 self.record(RecordColumns::of_endpoint(&it), follows, &it)?;
             }
+            Write::EndpointChanged(it) => self.record(RecordColumns::of_endpoint(&it), follows, &it)?,
             Write::EndpointRemoved(it) => {
                 let (key, scope) = ((Kind::Endpoint, it.endpoint.id.to_string()), names::scope(&it.scope()));
                 if self.records.get(&key).map(|row| row.version) != Some(it.version) {

@@ -62,6 +62,10 @@ mod tests {
             scope: Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test },
             last4: "0000".into(),
             app_id: None,
+            name: None,
+            permissions: None,
+            expires_at: None,
+            last_used_at: None,
             created_at: at,
             revoked_at: None,
         });

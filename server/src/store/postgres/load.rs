@@ -86,6 +86,7 @@ impl Keys {
             Write::GatewayToken(name, _) => drop(self.records.insert((Kind::GatewayToken, name.to_string()))),
             Write::Migration(_) => drop(self.records.insert(names::migration())),
             Write::Moved(record) => self.add_moved(record, is_first_try),
+            Write::EndpointChanged(it) => drop(self.records.insert((Kind::Endpoint, it.endpoint.id.to_string()))),
             Write::EndpointAdded { endpoint: it, .. } | Write::EndpointRemoved(it) => {
                 self.records.insert((Kind::Endpoint, it.endpoint.id.to_string()));
                 self.endpoints_changed.insert(names::scope(&it.scope()));

@@ -53,10 +53,10 @@ impl World {
         let books = [self.live.bkash.program().books(), self.live.stripe.program().books()].concat();
         for payment in &self.of(Who::Live).payments {
             let entry = books.iter().find(|entry| entry.reference.starts_with(&payment.id));
-            let moved = entry.map_or((0, 0), |entry| (entry.taken, entry.refunded));
-            let by_processor = payment.raw == "refunded" && payment.currency == "USD";
+            let moved = entry.map_or((0, 0), |entry| (entry.taken, entry.refunded_minor));
+            let by_processor = if payment.currency == "USD" { payment.refunded() } else { 0 };
             let was_paid = matches!(payment.raw, "paid" | "refunded");
-            assert_eq!(moved, (was_paid.into(), by_processor.into()), "{}", payment.text);
+            assert_eq!(moved, (was_paid.into(), by_processor), "{}", payment.text);
         }
     }
 }

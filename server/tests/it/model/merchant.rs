@@ -15,6 +15,8 @@ pub(super) struct Payment {
     pub(super) currency: &'static str,
     pub(super) raw: &'static str,
     pub(super) method: Option<&'static str>,
+    /// The refunds in minor units, oldest first.
+    pub(super) refunds: Vec<u64>,
     /// The API's last answer. It changes only with the payment.
     pub(super) text: String,
     /// The session expires between these.
@@ -26,6 +28,7 @@ pub(super) struct Endpoint {
     pub(super) text: String,
     pub(super) secret: String,
     pub(super) events: &'static [&'static str],
+    pub(super) is_active: bool,
     pub(super) is_down: bool,
     pub(super) is_removed: bool,
 }
@@ -114,6 +117,22 @@ impl Payment {
         self.minor - fee(self.minor)
     }
 
+    /// The sum of the refunds.
+    pub(super) fn refunded(&self) -> u64 {
+        self.refunds.iter().sum()
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.minor - self.refunded()
+    }
+
+    /// What the platform owes the merchant of a paid payment: the fee came back in proportion, rounded half up.
+    pub(super) fn owed(&self) -> u64 {
+        let (minor, refunded, fee) = (u128::from(self.minor), u128::from(self.refunded()), u128::from(fee(self.minor)));
+        let fee_back = (2 * fee * refunded + minor) / (2 * minor);
+        self.net() - (self.refunded() - u64::try_from(fee_back).unwrap())
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.raw == "created"
     }
@@ -133,10 +152,16 @@ impl Payment {
             assert_eq!(&answer[name], value, "{name} in {text}");
         }
         assert_eq!(answer["paid_at"].is_string(), matches!(self.raw, "paid" | "refunded"), "paid_at in {text}");
-        assert_eq!(answer["refund"].is_object(), self.raw == "refunded", "refund in {text}");
-        if self.raw == "refunded" {
-            assert_eq!(answer["refund"]["amount"], money(self.minor));
-            assert_eq!(answer["refund"]["requiresManualSettlement"], self.currency == "BDT");
-        }
+        let Some(last) = self.refunds.last() else {
+            for name in ["refund", "refunds", "amountRefunded"] {
+                assert!(answer.get(name).is_none(), "{name} in {text}");
+            }
+            return;
+        };
+        let amounts: Vec<_> = answer["refunds"].as_array().unwrap().iter().map(|one| one["amount"].clone()).collect();
+        assert_eq!(amounts, self.refunds.iter().map(|minor| money(*minor)).collect::<Vec<_>>(), "refunds in {text}");
+        assert_eq!((&answer["refund"]["amount"], &answer["amountRefunded"]), (&money(*last), &money(self.refunded())));
+        assert_eq!(answer["refund"]["requiresManualSettlement"], self.currency == "BDT");
+        assert_eq!(self.left() == 0, self.raw == "refunded", "{text}");
     }
 }

@@ -56,7 +56,9 @@ impl World {
             }
             Operation::Pay { payment, outcome } if who == Who::Live => self.pay(*payment, outcome).await,
             Operation::Pay { payment, .. } => self.simulate(who, *payment, "pay", &json!({}), "paid").await,
-            Operation::Refund { payment, reason, key } => self.refund(who, *payment, *reason, *key).await,
+            Operation::Refund { payment, percent, reason, key } => {
+                self.refund(who, *payment, *percent, *reason, *key).await;
+            }
             Operation::Read { payment } => {
                 if let Some(index) = index_in(&self.of(who).payments, *payment) {
                     self.read(who, index).await;
@@ -65,6 +67,9 @@ impl World {
             Operation::List { status, page, limit } => self.list(who, *status, *page, *limit).await,
             Operation::Account => self.account(who).await,
             Operation::Subscribe { events, is_down, key } => self.subscribe(who, events, *is_down, *key).await,
+            Operation::Update { endpoint, events, is_active } => {
+                self.update(who, *endpoint, events, *is_active).await;
+            }
             Operation::Unsubscribe { endpoint } => self.unsubscribe(who, *endpoint).await,
             Operation::Ping { endpoint, key } => self.ping(who, *endpoint, *key).await,
             Operation::Resend { delivery, key } => self.resend(who, *delivery, *key).await,

@@ -33,6 +33,7 @@ impl World {
             currency,
             raw: "created",
             method: None,
+            refunds: Vec::new(),
             expires_between: (begun + self.session_ttl, Instant::now() + self.session_ttl),
             text: answer.text.clone(),
         };
@@ -106,11 +107,22 @@ impl World {
         self.change_status(Who::Live, index, raw).await;
     }
 
-    pub(super) async fn refund(&mut self, who: Who, index: usize, reason: Option<&str>, key: Option<&'static str>) {
+    pub(super) async fn refund(
+        &mut self,
+        who: Who,
+        index: usize,
+        percent: Option<u64>,
+        reason: Option<&str>,
+        key: Option<&'static str>,
+    ) {
         let Some(index) = index_in(&self.of(who).payments, index) else { return };
-        let Payment { id, raw, .. } = &self.of(who).payments[index];
-        let (path, raw) = (format!("/payments/{id}/refund"), *raw);
-        let body = reason.map_or(json!({}), |reason| json!({"reason": reason}));
+        let payment = &self.of(who).payments[index];
+        let (path, raw, left) = (format!("/payments/{}/refund", payment.id), payment.raw, payment.left());
+        let part = percent.map(|percent| (payment.minor * percent / 100).max(1));
+        let mut body = reason.map_or(json!({}), |reason| json!({"reason": reason}));
+        if let Some(part) = part {
+            body["amount"] = money(part);
+        }
         let Some(answer) = self.post(who, &path, key, &body.to_string()).await else { return };
         if who == Who::Test {
             return answer.assert_refused(409, "a test payment cannot become refunded");
@@ -118,13 +130,25 @@ impl World {
         if raw != "paid" {
             return answer.assert_refused(409, &format!("a payment that is {raw} cannot become refunded"));
         }
+        let minor = part.unwrap_or(left);
+        if minor > left {
+            return answer.assert_refused(409, &format!("{} of this payment is left to refund", money(left)));
+        }
+        let (raw, kind) =
+            if minor == left { ("refunded", "payment.refunded") } else { ("paid", "payment.partially_refunded") };
+        if minor < left && key.is_none() {
+            return answer.assert_refused(400, "needs an Idempotency-Key");
+        }
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
-        self.change_status(who, index, "refunded").await;
-        assert_eq!(answer.text, self.of(who).payments[index].text);
+        let payment = &mut self.of_mut(who).payments[index];
+        payment.refunds.push(minor);
+        (payment.raw, payment.text) = (raw, answer.text.clone());
+        payment.assert_shown_as(&answer.text);
+        self.read(who, index).await;
         let mut data = answer.json();
         assert_eq!(data["refund"]["reason"], json!(reason));
         data["refund_reason"] = json!(reason);
-        self.expect(who, "payment.refunded", &data);
+        self.expect(who, kind, &data);
     }
 
     /// Asserts that the payment is unchanged and that the other merchant does not see it.
@@ -156,7 +180,7 @@ impl World {
             let summed = payments.filter(|payment| payment.currency == currency && raws.contains(&payment.raw));
             (money(summed.clone().map(part).sum()), summed.count())
         };
-        let (bdt, usd) = (sum("BDT", &["paid"], Payment::net).0, sum("USD", &["paid"], Payment::net).0);
+        let (bdt, usd) = (sum("BDT", &["paid"], Payment::owed).0, sum("USD", &["paid"], Payment::owed).0);
         let ever = |currency| sum(currency, &["paid", "refunded"], |payment| payment.minor);
         let ((bdt_volume, bdt_count), (usd_volume, usd_count)) = (ever("BDT"), ever("USD"));
         assert_eq!(account["balance"], json!({"bdt": bdt, "usd": usd, "bdt_balance": bdt, "usd_balance": usd}));

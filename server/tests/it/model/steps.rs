@@ -16,20 +16,65 @@ pub(super) enum Who {
 /// An operation. Payments and endpoints are named by an index, modulo their number.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
-    Create { amount: String, currency: &'static str, key: Option<&'static str> },
-    Replay { index: usize },
-    Simulate { payment: usize, outcome: &'static str },
-    Pay { payment: usize, outcome: &'static str },
-    Refund { payment: usize, reason: Option<&'static str>, key: Option<&'static str> },
-    Read { payment: usize },
-    List { status: Option<&'static str>, page: usize, limit: usize },
+    Create {
+        amount: String,
+        currency: &'static str,
+        key: Option<&'static str>,
+    },
+    Replay {
+        index: usize,
+    },
+    Simulate {
+        payment: usize,
+        outcome: &'static str,
+    },
+    Pay {
+        payment: usize,
+        outcome: &'static str,
+    },
+    /// `percent` of the amount, or what is left.
+    Refund {
+        payment: usize,
+        percent: Option<u64>,
+        reason: Option<&'static str>,
+        key: Option<&'static str>,
+    },
+    Read {
+        payment: usize,
+    },
+    List {
+        status: Option<&'static str>,
+        page: usize,
+        limit: usize,
+    },
     Account,
-    Subscribe { events: &'static [&'static str], is_down: bool, key: Option<&'static str> },
-    Unsubscribe { endpoint: usize },
-    Ping { endpoint: usize, key: Option<&'static str> },
-    Resend { delivery: usize, key: Option<&'static str> },
+    Subscribe {
+        events: &'static [&'static str],
+        is_down: bool,
+        key: Option<&'static str>,
+    },
+    Update {
+        endpoint: usize,
+        events: &'static [&'static str],
+        is_active: bool,
+    },
+    Unsubscribe {
+        endpoint: usize,
+    },
+    Ping {
+        endpoint: usize,
+        key: Option<&'static str>,
+    },
+    Resend {
+        delivery: usize,
+        key: Option<&'static str>,
+    },
     Endpoints,
-    Deliveries { endpoint: Option<usize>, page: usize, limit: usize },
+    Deliveries {
+        endpoint: Option<usize>,
+        page: usize,
+        limit: usize,
+    },
     Restart,
     Crash,
     WaitForExpiry,
@@ -69,7 +114,14 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
         1 => "0(\\.[0-9]{1,2})?",
         1 => "[1-9][0-9]{11}\\.[0-9]{2}",
     ];
-    let events = select(vec![&["*"][..], &["payment.created"], &["payment.completed", "payment.refunded"]]);
+    let events = || {
+        select(vec![
+            &["*"][..],
+            &["payment.created"],
+            &["payment.completed", "payment.refunded"],
+            &["payment.partially_refunded"],
+        ])
+    };
     // Mostly operations that succeed for this merchant.
     let (simulate, pay, refund) = if who == Who::Test { (5, 2, 1) } else { (1, 6, 6) };
     let operation = prop_oneof![
@@ -78,14 +130,16 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
         2 => (0..9_usize).prop_map(|index| Operation::Replay { index }),
         simulate => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Simulate { payment, outcome }),
         pay => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Pay { payment, outcome }),
-        refund => (0..9_usize, option::of(Just("damaged")), key())
-            .prop_map(|(payment, reason, key)| Operation::Refund { payment, reason, key }),
+        refund => (0..9_usize, option::of(10..=100_u64), option::of(Just("damaged")), key())
+            .prop_map(|(payment, percent, reason, key)| Operation::Refund { payment, percent, reason, key }),
         2 => (0..9_usize).prop_map(|payment| Operation::Read { payment }),
         2 => (option::of(select(&STATUSES[..])), 1..4_usize, prop_oneof![1..5_usize, 1..=100_usize])
             .prop_map(|(status, page, limit)| Operation::List { status, page, limit }),
         1 => Just(Operation::Account),
-        2 => (events, any::<bool>(), key())
+        2 => (events(), any::<bool>(), key())
             .prop_map(|(events, is_down, key)| Operation::Subscribe { events, is_down, key }),
+        1 => (0..4_usize, events(), any::<bool>())
+            .prop_map(|(endpoint, events, is_active)| Operation::Update { endpoint, events, is_active }),
         1 => (0..4_usize).prop_map(|endpoint| Operation::Unsubscribe { endpoint }),
         1 => (0..4_usize, key()).prop_map(|(endpoint, key)| Operation::Ping { endpoint, key }),
         1 => (0..9_usize, key()).prop_map(|(delivery, key)| Operation::Resend { delivery, key }),

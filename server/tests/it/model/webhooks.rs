@@ -25,18 +25,44 @@ impl World {
     ) {
         let url = if is_down { DOWN.to_owned() } else { self.receiver.url() };
         let body = json!({"url": url, "events": events}).to_string();
+        self.fanned_out(who).await;
         let Some(answer) = self.post(who, "/webhooks", key, &body).await else { return };
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
         let endpoint = answer.json();
         assert_eq!((&endpoint["url"], &endpoint["events"]), (&json!(url), &json!(events)));
         let text = |name: &str| endpoint[name].as_str().unwrap().to_owned();
         let (id, secret) = (text("id"), text("secret"));
-        self.of_mut(who).endpoints.push(Endpoint { id, text: answer.text, secret, events, is_down, is_removed: false });
+        self.of_mut(who).endpoints.push(Endpoint {
+            id,
+            text: answer.text,
+            secret,
+            events,
+            is_active: true,
+            is_down,
+            is_removed: false,
+        });
+    }
+
+    pub(super) async fn update(&mut self, who: Who, index: usize, events: &'static [&'static str], is_active: bool) {
+        let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
+        // What is pending follows the endpoint as it is then.
+        self.all_ended(who).await;
+        let path = format!("/webhooks/{}", self.of(who).endpoints[index].id);
+        let body = json!({"events": events, "isActive": is_active}).to_string();
+        let answer = self.ask(who, Method::PATCH, &path, None, Some(&body)).await;
+        let endpoint = &mut self.of_mut(who).endpoints[index];
+        if endpoint.is_removed {
+            return answer.assert_refused(404, "webhook endpoint");
+        }
+        let updated = answer.json();
+        assert_eq!((&updated["events"], &updated["isActive"]), (&json!(events), &json!(is_active)));
+        (endpoint.events, endpoint.is_active, endpoint.text) = (events, is_active, answer.text);
     }
 
     pub(super) async fn unsubscribe(&mut self, who: Who, index: usize) {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
         let path = format!("/webhooks/{}", self.of(who).endpoints[index].id);
+        self.fanned_out(who).await;
         let answer = self.ask(who, Method::DELETE, &path, None, None).await;
         if std::mem::replace(&mut self.of_mut(who).endpoints[index].is_removed, true) {
             return answer.assert_refused(404, "webhook endpoint");
@@ -74,6 +100,9 @@ impl World {
         let endpoint = self.of(who).endpoints.iter().find(|endpoint| endpoint.id == ended["webhookId"]).unwrap();
         if endpoint.is_removed {
             return answer.assert_refused(409, "endpoint was removed");
+        }
+        if !endpoint.is_active {
+            return answer.assert_refused(409, "endpoint is not active");
         }
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
         let (again, endpoint) = (answer.json(), endpoint.id.clone());
@@ -136,13 +165,26 @@ impl World {
         all
     }
 
-    /// Waits for every delivery to end and asserts that reachable endpoints received theirs.
-    pub(super) async fn check_deliveries(&self, who: Who) {
+    /// Waits until each event has its deliveries. An event goes to the endpoints that are there when it is fanned out.
+    async fn fanned_out(&self, who: Who) {
+        eventually("every event to be fanned out", async || {
+            let list = self.get(who, "/webhooks/deliveries?limit=1").await.json();
+            (list["total"] == self.of(who).deliveries.len()).then_some(())
+        })
+        .await;
+    }
+
+    async fn all_ended(&self, who: Who) {
         eventually("every delivery to end", async || {
             let all = self.all_deliveries(who, None).await;
             all.iter().all(|delivery| delivery["status"] != "pending").then_some(())
         })
         .await;
+    }
+
+    /// Waits for every delivery to end and asserts that reachable endpoints received theirs.
+    pub(super) async fn check_deliveries(&self, who: Who) {
+        self.all_ended(who).await;
         let received = self.receiver.received();
         for (index, endpoint) in self.of(who).endpoints.iter().enumerate() {
             for delivery in self.all_deliveries(who, Some(index)).await {

@@ -104,7 +104,9 @@ impl World {
     pub(super) fn expect(&mut self, who: Who, event: &'static str, data: &Value) {
         let Merchant { endpoints, deliveries, .. } = self.of_mut(who);
         let subscribed = endpoints.iter().filter(|endpoint| {
-            !endpoint.is_removed && endpoint.events.iter().any(|wanted| ["*", event].contains(wanted))
+            !endpoint.is_removed
+                && endpoint.is_active
+                && endpoint.events.iter().any(|wanted| ["*", event].contains(wanted))
         });
         deliveries.extend(subscribed.map(|endpoint| Delivery {
             endpoint: endpoint.id.clone(),

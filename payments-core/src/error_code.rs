@@ -1,0 +1,233 @@
+//! The codes of the API's errors: one table with each code's status, word and meaning.
+
+use crate::open_enum::open_enum;
+
+/// Defines [`ErrorCode`]. A variant's doc comment is also what [`ErrorCode::meaning`] returns.
+macro_rules! error_codes {
+    ( $( $status:literal { $( $(#[doc = $line:literal])+ $variant:ident = $word:literal, )+ } )+ ) => {
+        open_enum! {
+            /// What an API error is about, as a stable word such as `payment_not_found`.
+            ///
+            /// Programs decide by the code; [`Message`](crate::Message) is for people and may change. Each code has one HTTP
+            /// status. A code of a later API version is kept as `Other`, so always have a branch for the rest:
+            ///
+            /// ```
+            /// use payments_core::ErrorCode;
+            ///
+            /// fn advice(code: &ErrorCode) -> &'static str {
+            ///     match code {
+            ///         ErrorCode::PaymentAlreadyRefunded => "the customer has the money",
+            ///         ErrorCode::RateLimited => "wait",
+            ///         _ => "show the message to a person",
+            ///     }
+            /// }
+            /// assert_eq!(advice(&"payment_already_refunded".into()), "the customer has the money");
+            /// assert_eq!(advice(&"some_later_code".into()), "show the message to a person");
+            /// ```
+            pub enum ErrorCode {
+                $( $( $(#[doc = $line])+ $variant = $word, )+ )+
+            }
+        }
+
+        impl ErrorCode {
+            /// The HTTP status of errors with this code, or `None` if this version does not know the code. The codes of
+            /// single fields have the status of their error, 400.
+            #[must_use]
+            pub const fn status(&self) -> Option<u16> {
+                match self {
+                    $( $( Self::$variant )|+ => Some($status), )+
+                    Self::Other(_) => None,
+                }
+            }
+
+            /// When the error comes and what to do, in plain text. Empty if this version does not know the code.
+            #[must_use]
+            pub const fn meaning(&self) -> &'static str {
+                match self {
+                    $( $( Self::$variant => concat!($($line),+).trim_ascii(), )+ )+
+                    Self::Other(_) => "",
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    400 {
+        /// Several parts of the request are wrong, in different ways. Correct each of `fields`. If only one thing is wrong, the
+        /// error has that thing's code instead.
+        ValidationFailed = "validation_failed",
+        /// The body is not one JSON object in UTF-8. The message has the line and column. Correct the program that writes it.
+        JsonInvalid = "json_invalid",
+        /// The connection ended before the whole body arrived. Send the request again.
+        BodyIncomplete = "body_incomplete",
+        /// The request has a body and its `Content-Type` is not `application/json`. Send that header.
+        ContentTypeInvalid = "content_type_invalid",
+        /// `Idempotency-Key` is not 1 to 255 visible ASCII characters, or was sent twice. Send one short key, such as an order
+        /// number.
+        IdempotencyKeyInvalid = "idempotency_key_invalid",
+        /// A refund of a part was sent without `Idempotency-Key`. Send one, such as the number of the returned item.
+        IdempotencyKeyRequired = "idempotency_key_required",
+        /// The signature of a gateway's event is not genuine. Check the signing secret that the operator gave the server.
+        SignatureInvalid = "signature_invalid",
+        /// A required field is missing or `null`. Send it.
+        FieldMissing = "field_missing",
+        /// A field or a query parameter has the wrong type, or a value that it cannot have. The message says which it can have.
+        FieldInvalid = "field_invalid",
+        /// A text is too long. Shorten it; the message has the limit.
+        FieldTooLong = "field_too_long",
+        /// No field has this name, but one has almost this name. Correct the spelling.
+        FieldUnknown = "field_unknown",
+        /// The body has a field twice. Send it once.
+        FieldRepeated = "field_repeated",
+        /// Two names of one field have different values, such as `customerName` and `customer.name`. Send one of them.
+        FieldsDisagree = "fields_disagree",
+        /// An amount is not a positive JSON number with at most two decimals, or is too large. Round it before you send it.
+        AmountInvalid = "amount_invalid",
+        /// The currency is not one of the API's. Use `BDT` or `USD`.
+        CurrencyInvalid = "currency_invalid",
+        /// Metadata is longer than 16 KiB of JSON, or nested too deeply. Keep the data yourself and send a reference to it.
+        MetadataTooLarge = "metadata_too_large",
+        /// A phone number is not a Bangladeshi mobile number. Ask the customer again.
+        PhoneNumberInvalid = "phone_number_invalid",
+        /// The payment method is unknown, or not the one for the payment's currency. Leave it out to use the right one.
+        PaymentMethodInvalid = "payment_method_invalid",
+        /// A URL is not absolute, or begins neither with `http://` nor with `https://`. Correct it.
+        UrlInvalid = "url_invalid",
+        /// A URL must begin with `https://` here. Use such a URL; for redirects in live mode, only localhost may do without.
+        UrlNotHttps = "url_not_https",
+        /// The server does not use this URL: an endpoint's leads to a private address or has a password in it, or a redirect
+        /// leads to another site than the payment's URLs. Use a public URL, or one of the payment's site.
+        UrlNotAllowed = "url_not_allowed",
+    }
+    401 {
+        /// The API key is missing, malformed, unknown or revoked. Check the key that your program sends.
+        Unauthorized = "unauthorized",
+        /// The API key has expired. Ask the server's operator for a new one.
+        ApiKeyExpired = "api_key_expired",
+    }
+    403 {
+        /// The API key is restricted and may not do this. The message names the scope that it lacks. Use another key.
+        PermissionMissing = "permission_missing",
+        /// Only a test payment can be simulated, and this one is live. Pay it at the gateway.
+        SimulationNotAllowed = "simulation_not_allowed",
+    }
+    404 {
+        /// No route has this path. Check the base URL; API paths start with `/api/v1`.
+        RouteNotFound = "route_not_found",
+        /// No payment of this developer and environment has this id. Check the id, and whether the key is a test or a live key.
+        PaymentNotFound = "payment_not_found",
+        /// No webhook endpoint of this developer and environment has this id. It may have been removed; list the endpoints.
+        WebhookEndpointNotFound = "webhook_endpoint_not_found",
+        /// No webhook delivery of this developer and environment has this id. List the deliveries.
+        DeliveryNotFound = "delivery_not_found",
+        /// No app of this developer has this id. List the apps.
+        AppNotFound = "app_not_found",
+        /// The workspace of the API key is gone. Ask the server's operator.
+        WorkspaceNotFound = "workspace_not_found",
+        /// The sandbox is off, or its key was revoked. Use your own test key, or ask the server's operator.
+        SandboxNotAvailable = "sandbox_not_available",
+        /// This server has no card processor, or no secret to verify its events. Only card processors see this code.
+        GatewayNotConfigured = "gateway_not_configured",
+    }
+    405 {
+        /// The path does not have this method. The header `Allow` has its methods.
+        MethodNotAllowed = "method_not_allowed",
+    }
+    408 {
+        /// The body did not arrive within 10 seconds. Send the request again.
+        RequestTimeout = "request_timeout",
+    }
+    409 {
+        /// Only a live payment that is paid can be refunded. Retrieve the payment; if it is open, refund it once it is paid.
+        PaymentNotRefundable = "payment_not_refundable",
+        /// The payment is refunded already, and nothing was refunded again. Treat it as done.
+        PaymentAlreadyRefunded = "payment_already_refunded",
+        /// Less is left of the payment than the refund's amount. The message has what is left. Refund at most that, or leave the
+        /// amount out.
+        RefundAmountTooLarge = "refund_amount_too_large",
+        /// The payment has 99 refunds of parts. Leave the amount out to refund all that is left.
+        RefundLimitReached = "refund_limit_reached",
+        /// A refund of this payment is in progress, and the server finishes it. Retrieve the payment in a moment.
+        RefundInProgress = "refund_in_progress",
+        /// The payment is not open any more: it is paid, failed, cancelled or refunded, or waits for its gateway. Retrieve it.
+        PaymentNotPayable = "payment_not_payable",
+        /// The checkout session has expired, so the payment cannot be paid. Create a new payment.
+        CheckoutExpired = "checkout_expired",
+        /// The developer has as many webhook endpoints as the server allows. Remove one first.
+        WebhookEndpointLimitReached = "webhook_endpoint_limit_reached",
+        /// The delivery cannot be sent again: it is still pending, its endpoint was removed or is not active, or its payload
+        /// has been deleted. The message says which.
+        DeliveryNotResendable = "delivery_not_resendable",
+        /// Other requests changed the same record again and again, and nothing was done. Send the request again.
+        ConcurrentChange = "concurrent_change",
+    }
+    413 {
+        /// The body is larger than 64 KiB. Send less.
+        BodyTooLarge = "body_too_large",
+    }
+    414 {
+        /// The path and query are longer than 8 KiB. Shorten them.
+        UriTooLong = "uri_too_long",
+    }
+    422 {
+        /// The `Idempotency-Key` was used with another request. Repeat that request exactly, or use a new key for this one.
+        IdempotencyKeyReused = "idempotency_key_reused",
+        /// This server has no gateway for live payments in this currency. Use another currency, or ask the server's operator.
+        CurrencyNotAvailable = "currency_not_available",
+        /// The gateway declined, and the message has its reason. Do not retry without a change.
+        GatewayRefused = "gateway_refused",
+    }
+    429 {
+        /// The minute's requests are used up. Wait for as many seconds as `Retry-After` says.
+        RateLimited = "rate_limited",
+    }
+    431 {
+        /// The request line and headers are longer than 16 KiB, or there are more than 64 headers. Send fewer or shorter ones.
+        HeadersTooLarge = "headers_too_large",
+    }
+    500 {
+        /// The server has a fault. Give the `X-Request-Id` to its operator, whose log has the cause.
+        InternalError = "internal_error",
+    }
+    503 {
+        /// The gateway does not answer. Retry in a moment with the same Idempotency-Key. The server finishes a refund by
+        /// itself.
+        GatewayUnavailable = "gateway_unavailable",
+        /// An earlier request with this `Idempotency-Key` is still in progress. Retry in a moment with the same key.
+        IdempotencyKeyInProgress = "idempotency_key_in_progress",
+        /// The server has as many test pings and refunds in progress as it allows, and nothing was done. Retry in a moment.
+        TooManyInProgress = "too_many_in_progress",
+        /// The server lost its database while it saved the request, so it may be saved or not. Retry with the same
+        /// Idempotency-Key.
+        OutcomeUnknown = "outcome_unknown",
+        /// The server cannot reach its store, or is shutting down. Retry in a moment, with the same Idempotency-Key.
+        ServiceUnavailable = "service_unavailable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_word_of_its_own_a_status_and_a_meaning() {
+        let words: BTreeSet<&str> = ErrorCode::KNOWN.iter().map(ErrorCode::as_str).collect();
+        assert_eq!(words.len(), ErrorCode::KNOWN.len());
+        for code in ErrorCode::KNOWN {
+            assert!(code.as_str().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
+            assert!(code.status().is_some_and(|status| (400..600).contains(&status)), "{code}");
+            assert!(code.meaning().ends_with('.') && !code.meaning().contains("  "), "{code}: {}", code.meaning());
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_is_kept() {
+        let code: ErrorCode = serde_json::from_str("\"some_later_code\"").unwrap();
+        assert_eq!((code.as_str(), code.status(), code.meaning()), ("some_later_code", None, ""));
+        assert_eq!(serde_json::to_string(&code).unwrap(), "\"some_later_code\"");
+        assert_eq!(ErrorCode::from("rate_limited"), ErrorCode::RateLimited);
+    }
+}

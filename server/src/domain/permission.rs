@@ -1,0 +1,105 @@
+//! What an API key may do: the scopes of a restricted key.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A permission, as `keys create --scope` names it. Whoever may write a kind of record may read it as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum Permission {
+    /// Retrieve and list payments.
+    PaymentsRead,
+    /// Create payments.
+    PaymentsWrite,
+    /// Refund payments.
+    RefundsWrite,
+    /// Retrieve the account, its balance and its apps.
+    AccountRead,
+    /// List webhook endpoints, without their secrets, and deliveries.
+    WebhooksRead,
+    /// Create, change, test and remove webhook endpoints, see their secrets, and resend deliveries.
+    WebhooksWrite,
+}
+
+impl Permission {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::PaymentsRead,
+        Self::PaymentsWrite,
+        Self::RefundsWrite,
+        Self::AccountRead,
+        Self::WebhooksRead,
+        Self::WebhooksWrite,
+    ];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::PaymentsRead => "payments:read",
+            Self::PaymentsWrite => "payments:write",
+            Self::RefundsWrite => "refunds:write",
+            Self::AccountRead => "account:read",
+            Self::WebhooksRead => "webhooks:read",
+            Self::WebhooksWrite => "webhooks:write",
+        }
+    }
+
+    /// Whether a key with this permission may do what needs `needed`.
+    pub(crate) fn grants(self, needed: Self) -> bool {
+        self == needed
+            || matches!(
+                (self, needed),
+                (Self::PaymentsWrite, Self::PaymentsRead) | (Self::WebhooksWrite, Self::WebhooksRead)
+            )
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text is no scope of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it must be one of {}", Permission::ALL.map(Permission::as_str).join(", "))]
+pub(crate) struct UnknownPermission;
+
+impl FromStr for Permission {
+    type Err = UnknownPermission;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPermission> {
+        Self::ALL.into_iter().find(|known| known.as_str() == text).ok_or(UnknownPermission)
+    }
+}
+
+impl TryFrom<String> for Permission {
+    type Error = UnknownPermission;
+
+    fn try_from(text: String) -> Result<Self, UnknownPermission> {
+        text.parse()
+    }
+}
+
+impl From<Permission> for String {
+    fn from(permission: Permission) -> Self {
+        permission.as_str().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scope_is_read_as_it_is_written_and_write_includes_read() {
+        for permission in Permission::ALL {
+            assert_eq!(permission.as_str().parse(), Ok(permission));
+            let granted: Vec<_> = Permission::ALL.into_iter().filter(|needed| permission.grants(*needed)).collect();
+            let resource = permission.as_str().split_once(':').unwrap().0;
+            assert!(granted.iter().all(|needed| needed.as_str().starts_with(resource)), "{granted:?}");
+            assert_eq!(granted.len() == 2, matches!(permission.as_str(), "payments:write" | "webhooks:write"));
+        }
+        let error = "payments".parse::<Permission>().unwrap_err().to_string();
+        assert!(error.starts_with("it must be one of payments:read, "), "{error}");
+    }
+}

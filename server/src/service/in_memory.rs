@@ -1,0 +1,45 @@
+//! A service on a store in memory, for tests.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::FeeRate;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio_util::task::TaskTracker;
+
+use super::{Claims, KeyUses, Service, Settings};
+use crate::{
+    ambient::{Ambient, OperatingSystem},
+    delivery::{Sender, TargetPolicy},
+    descriptors::Shares,
+    gateway::Gateways,
+    store::{ServerId, memory::MemoryStore},
+};
+
+/// How long a gateway may take.
+pub(super) const BOUND: Duration = Duration::from_millis(10);
+
+pub(super) fn service() -> Arc<Service> {
+    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+    let targets = TargetPolicy { allow_local: false };
+    Arc::new(Service {
+        store: Arc::new(MemoryStore::default()),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default()).unwrap()),
+        ambient,
+        gateways: Gateways::none(),
+        key_uses: KeyUses::default(),
+        claims: Claims::new(Gauge::default()),
+        fan_out: Arc::default(),
+        server: ServerId([0; 16]),
+        tasks: TaskTracker::new(),
+        settings: Settings {
+            base_url: String::new(),
+            session_ttl_seconds: 0,
+            delivery_body_days: None,
+            fee_rate: FeeRate::from_basis_points(0).unwrap(),
+            gateway_timeout: BOUND,
+            targets,
+            has_sandbox: false,
+            max_webhook_endpoints: 100,
+        },
+    })
+}

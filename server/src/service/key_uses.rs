@@ -1,0 +1,129 @@
+//! When each API key was last used: noted in memory, and stored once a minute for all keys together.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use payments_core::Timestamp;
+use tokio::time::sleep;
+
+use super::Service;
+use crate::{
+    domain::{ApiKey, KeyHash},
+    store::{Change, Write},
+};
+
+/// How precise a last use is, and how often uses are stored.
+const EVERY: Duration = Duration::from_secs(60);
+/// How many keys are noted between two times of storing. The use of another key is noted in the next minute.
+const MAX_KEYS: usize = 10_000;
+/// How many keys a change stores.
+const KEYS_AT_A_TIME: usize = 100;
+
+/// The keys used since the uses were last stored.
+#[derive(Default)]
+pub(crate) struct KeyUses(Mutex<HashMap<KeyHash, Timestamp>>);
+
+impl KeyUses {
+    /// Notes a use, unless the key's record has it to the minute.
+    pub(super) fn note(&self, hash: KeyHash, key: &ApiKey, now: Timestamp) {
+        let minute = minute_of(now);
+        if key.last_used_at.is_some_and(|known| known >= minute) {
+            return;
+        }
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if uses.len() < MAX_KEYS || uses.contains_key(&hash) {
+            uses.insert(hash, minute);
+        }
+    }
+
+    fn take(&self) -> Vec<(KeyHash, Timestamp)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+    }
+}
+
+/// The beginning of a time's minute.
+fn minute_of(at: Timestamp) -> Timestamp {
+    let millis = at.as_millis();
+    Timestamp::from_millis(millis - millis.rem_euclid(60_000)).unwrap_or(at)
+}
+
+impl Service {
+    /// Stores the last use of each key once a minute. Never returns.
+    pub(crate) async fn store_key_uses(self: Arc<Self>) {
+        loop {
+            sleep(EVERY).await;
+            for uses in self.key_uses.take().chunks(KEYS_AT_A_TIME) {
+                // Uses that cannot be stored are lost: the next use is noted again.
+                if let Err(error) = self.store_uses(uses).await {
+                    tracing::warn!(%error, "the last use of some API keys was not stored");
+                }
+            }
+        }
+    }
+
+    async fn store_uses(&self, uses: &[(KeyHash, Timestamp)]) -> Result<(), super::Refused> {
+        let mut writes = Vec::new();
+        for (hash, at) in uses {
+            let Some(key) = self.store.api_key(hash).await? else { continue };
+            if key.last_used_at.is_none_or(|known| known < *at) {
+                let used = ApiKey { version: key.version + 1, last_used_at: Some(*at), ..ApiKey::clone(&key) };
+                writes.push(Write::ApiKey(hash.clone(), Box::new(used)));
+            }
+        }
+        if writes.is_empty() {
+            return Ok(());
+        }
+        Ok(self.commit(Change { writes, ..Change::default() }).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::Environment;
+
+    use super::*;
+    use crate::service::{in_memory::service, keys::KeyLimits};
+
+    #[test]
+    fn a_use_is_noted_to_the_minute_and_once_a_minute() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
+            "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",
+            "created_at": "2026-03-01T03:30:00.000Z", "revoked_at": null}))
+        .unwrap();
+        let (uses, hash) = (KeyUses::default(), KeyHash::of("sk_test_1"));
+        uses.note(hash.clone(), &key, at("2026-03-01T03:30:59.999Z"));
+        let minute = at("2026-03-01T03:30:00.000Z");
+        assert_eq!(uses.take(), [(hash.clone(), minute)]);
+        key.last_used_at = Some(minute);
+        uses.note(hash.clone(), &key, at("2026-03-01T03:30:59.999Z"));
+        assert_eq!(uses.take(), []);
+        uses.note(hash.clone(), &key, at("2026-03-01T03:31:00.000Z"));
+        assert_eq!(uses.take().len(), 1);
+        for nth in 0..=MAX_KEYS {
+            uses.note(KeyHash::of(&nth.to_string()), &key, at("2026-03-01T03:31:00.000Z"));
+        }
+        assert_eq!(uses.take().len(), MAX_KEYS);
+    }
+
+    #[tokio::test]
+    async fn the_last_use_of_each_key_is_stored_and_an_older_one_is_not() {
+        let service = service();
+        let workspace = service.new_workspace("Rahim", "rahim");
+        let (key, other) = ("sk_test_1", "sk_test_2");
+        for key in [key, other] {
+            let record = service.new_api_key(&workspace, Environment::Test, KeyLimits::default(), key);
+            service.commit(Change::of(record)).await.unwrap();
+        }
+        let last_use = async |key: &str| service.store.api_key(&KeyHash::of(key)).await.unwrap().unwrap().last_used_at;
+        service.caller(key).await.unwrap().unwrap();
+        service.store_uses(&service.key_uses.take()).await.unwrap();
+        let used = last_use(key).await.unwrap();
+        assert!(used <= service.ambient.now() && last_use(other).await.is_none());
+        service.store_uses(&[(KeyHash::of(key), Timestamp::from_millis(0).unwrap())]).await.unwrap();
+        assert_eq!(last_use(key).await, Some(used));
+    }
+}

@@ -1,0 +1,75 @@
+//! The API's code for each refusal.
+
+use std::fmt;
+
+use payments_core::ErrorCode;
+
+use super::Refused;
+use crate::gateway::{EventFault, GatewayError};
+
+/// A kind of record that requests name by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Record {
+    Payment,
+    WebhookEndpoint,
+    Delivery,
+    App,
+    Workspace,
+    ApiKey,
+}
+
+impl Record {
+    /// The code if no record has the id.
+    fn not_found(self) -> ErrorCode {
+        match self {
+            Self::Payment => ErrorCode::PaymentNotFound,
+            Self::WebhookEndpoint => ErrorCode::WebhookEndpointNotFound,
+            Self::Delivery => ErrorCode::DeliveryNotFound,
+            Self::App => ErrorCode::AppNotFound,
+            // Only the command line names API keys.
+            Self::Workspace | Self::ApiKey => ErrorCode::WorkspaceNotFound,
+        }
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Payment => "payment",
+            Self::WebhookEndpoint => "webhook endpoint",
+            Self::Delivery => "webhook delivery",
+            Self::App => "developer app",
+            Self::Workspace => "workspace",
+            Self::ApiKey => "API key",
+        })
+    }
+}
+
+impl Refused {
+    /// The code, which also decides the HTTP status.
+    pub(crate) fn code(&self) -> ErrorCode {
+        match self {
+            Self::Invalid(invalid) => invalid.code(),
+            Self::KeyExpired => ErrorCode::ApiKeyExpired,
+            Self::NotFound { what } => what.not_found(),
+            Self::Payment(refusal) => refusal.code(),
+            Self::NoSandbox(_) => ErrorCode::SandboxNotAvailable,
+            Self::IdempotencyKeyReused => ErrorCode::IdempotencyKeyReused,
+            Self::NoGateway(_) => ErrorCode::CurrencyNotAvailable,
+            Self::Gateway(GatewayError::Refused { .. }) => ErrorCode::GatewayRefused,
+            Self::Gateway(GatewayError::Unanswered { .. } | GatewayError::CircuitOpen { .. }) => {
+                ErrorCode::GatewayUnavailable
+            }
+            Self::Event(EventFault::NoProcessor | EventFault::NoSecret) => ErrorCode::GatewayNotConfigured,
+            Self::Event(EventFault::Signature(_)) => ErrorCode::SignatureInvalid,
+            Self::RefundInProgress => ErrorCode::RefundInProgress,
+            Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
+            Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
+            Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,
+            Self::TooManyEffects { .. } => ErrorCode::TooManyInProgress,
+            Self::Conflict => ErrorCode::ConcurrentChange,
+            Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
+            Self::Unavailable(_) => ErrorCode::ServiceUnavailable,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment stands behind them.
+
+use payments_core::{
+    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, NewPayment, Payment, PaymentId,
+    PaymentMethod, RawJson, RefundId,
+};
+use serde_json::json;
+
+use super::{
+    Caller, Refused, Service,
+    payments::{EventData, NO_PAYMENT},
+};
+
+impl Service {
+    /// The data of a test event.
+    pub(super) fn test_data(&self, kind: &EventKind, caller: &Caller) -> Result<RawJson, Refused> {
+        if *kind == EventKind::TestPing {
+            return Ok(RawJson::of(&json!({
+                "event": kind,
+                "timestamp": self.ambient.now(),
+                "developer_id": caller.scope.developer_id,
+                "message": "This is a test of your webhook endpoint.",
+            }))?);
+        }
+        let payment = self.example_of(kind, caller)?;
+        let body = RawJson::of(&payment)?;
+        let form = match payment.refund() {
+            Some(refund) => EventData::Refund { reason: refund.reason.clone() },
+            None => EventData::Payment,
+        };
+        Ok(form.of(kind, &payment, &body)?)
+    }
+
+    /// A payment as it is at an event of this kind. It goes the way of a live payment and reads as a test payment.
+    fn example_of(&self, kind: &EventKind, caller: &Caller) -> Result<Payment, Refused> {
+        let now = self.ambient.now();
+        let id: PaymentId =
+            format!("test_{}", PaymentId::new(now, self.ambient.id_bytes())).parse().map_err(|_| NO_PAYMENT)?;
+        let mut params =
+            CreatePayment::new(Amount::from_minor(75_000), "https://shop.example/paid", "https://shop.example/cart");
+        params.description = Some("An example: two cups".to_owned());
+        params.metadata = Metadata::new(r#"{"test":true}"#).ok();
+        let new = NewPayment { environment: Environment::Live, ..self.new_payment(caller, id, now) };
+        let mut payment = payments_core::create(params, new).payment;
+        if *kind != EventKind::PaymentCreated {
+            payment = payments_core::decide(&payment, Cause::GatewayConfirmed, now)?.payment;
+            payment.payment_method = Some(PaymentMethod::Test);
+        }
+        let refund = match kind {
+            EventKind::PaymentPartiallyRefunded => Some(CreateRefund::part(Amount::from_minor(25_000))),
+            EventKind::PaymentRefunded => Some(CreateRefund::rest()),
+            _ => None,
+        };
+        if let Some(refund) = refund {
+            let id = RefundId::new(now, self.ambient.id_bytes());
+            let cause = refund.reason("An example: a cup broke").cause(&payment, id)?;
+            payment = payments_core::decide(&payment, cause, now)?.payment;
+        }
+        Ok(Payment { environment: Environment::Test, is_simulated: true, ..payment })
+    }
+}
