@@ -12,6 +12,7 @@ mod client;
 mod clock;
 mod early_timer;
 mod error;
+mod events;
 mod idempotency_key;
 mod jitter;
 mod limiter;
@@ -33,14 +34,16 @@ pub use builder::ClientBuilder;
 pub use checkout::{Checkout, CreateDemoSession, PayResult};
 pub use client::{Client, KeyHeader};
 pub use error::{Error, Result};
+pub use events::{Events, ListedEvent};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
     Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout, DeveloperApp,
-    Environment, ErrorBody, ErrorCode, Event, EventKind, FieldError, Message, Metadata, Page, Pay, Payment, PaymentId,
-    PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, RotateSecret, SimulateOutcome, Simulation,
-    Status, Subscription, Timestamp, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
+    Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, Message, Metadata, Page, Pay,
+    Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, RotateSecret,
+    SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook, Volume, WebhookEndpoint, WebhookId,
+    WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

@@ -1,4 +1,4 @@
-//! Reconciles payments whose webhook may be lost. There is one delivery attempt per webhook, so none is resent.
+//! Reconciles payments whose webhook may be lost: there is one delivery attempt per webhook.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use futures_util::{
     future::ready,
     stream::{self, BoxStream},
 };
-use payments_core::{Payment, PaymentId, Status, Timestamp};
+use payments_core::{EventId, Payment, PaymentId, Status, Timestamp};
 
-use crate::{Payments, Result};
+use crate::{Error, Payments, Result, error::Kind};
 
 /// What a payment means for its order (API specification, "Rules", 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,33 @@ impl Payments<'_> {
             }
         });
         Box::pin(asked.buffer_unordered(at_once.max(1)))
+    }
+
+    /// Everything that has happened to payments since an event, oldest first, or since the beginning: the id of each event, and
+    /// its payment as the event left it. For a shop that was down: store the last id together with what the payment led to, and
+    /// begin after it the next time. A payment that fails or expires has no event. The stream ends after an error.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    /// # use payments_client::{Client, EventId, Standing};
+    /// # async fn catch_up(client: Client, mut cursor: Option<EventId>) -> Result<(), payments_client::Error> {
+    /// let mut missed = client.payments().reconcile_since(cursor.clone());
+    /// while let Some((event, found)) = missed.try_next().await? {
+    ///     if found.standing == Standing::Completed {
+    ///         println!("ship {}", found.payment.id);
+    ///     }
+    ///     cursor = Some(event);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reconcile_since(self, cursor: Option<EventId>) -> BoxStream<'static, Result<(EventId, Reconciled)>> {
+        let events = self.client().events().stream_since(cursor);
+        Box::pin(events.map(|event| {
+            let event = event?;
+            let payment = event.payment().map_err(|error| Error::from(Kind::Request(error.to_string())))?;
+            Ok((event.id().clone(), payment.into()))
+        }))
     }
 
     /// Retrieves all payments created at `from` or later and before `until`, with their standing, newest first. Sends

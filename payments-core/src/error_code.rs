@@ -121,6 +121,8 @@ error_codes! {
         WebhookEndpointNotFound = "webhook_endpoint_not_found",
         /// No webhook delivery of this developer and environment has this id. List the deliveries.
         DeliveryNotFound = "delivery_not_found",
+        /// No event of this key's developer and environment has this id. Test events are in no list.
+        EventNotFound = "event_not_found",
         /// No app of this developer has this id. List the apps.
         AppNotFound = "app_not_found",
         /// The workspace of the API key is gone. Ask the server's operator.

@@ -119,6 +119,14 @@ impl Event {
         serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
     }
 
+    /// Parses an event of the API's list of events. It has no signature: the connection to the API is what vouches for it.
+    ///
+    /// # Errors
+    /// If the text is not an event.
+    pub fn from_list(listed: &RawJson) -> Result<Self, EventParseError> {
+        Self::parse(listed.as_str().as_bytes())
+    }
+
     /// Parses an event from unverified bytes. Use this only to test a handler: if an endpoint does this, anyone can
     /// fake a payment.
     ///

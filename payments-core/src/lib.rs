@@ -37,6 +37,7 @@ mod environment;
 mod error_body;
 mod error_code;
 mod event;
+mod event_page;
 mod fee_rate;
 mod hundredths;
 mod id;
@@ -71,6 +72,7 @@ pub use environment::Environment;
 pub use error_body::{ErrorBody, FieldError, Message};
 pub use error_code::ErrorCode;
 pub use event::{Envelope, Event, EventKind, EventParseError};
+pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{

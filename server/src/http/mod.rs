@@ -10,6 +10,7 @@ mod checkout;
 mod client_address;
 mod dashboard;
 mod docs;
+mod events;
 mod gate;
 mod gateways;
 mod head;

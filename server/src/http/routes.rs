@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
-    account, assets, checkout, dashboard, docs, gate, gateways, health, page, payments,
+    account, assets, checkout, dashboard, docs, events, gate, gateways, health, page, payments,
     reply::Problem,
     request::{Request, request},
     route::{
@@ -32,6 +32,8 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
     route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
+    route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),
+    route(GET, "/api/v1/events/{id}", Keyed(PaymentsRead, |c, r| Box::pin(events::retrieve(c, r)))),
     route(GET, "/api/v1/webhooks", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::list(c, r)))),
     route(POST, "/api/v1/webhooks", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::create(c, r)))),
     route(GET, "/api/v1/webhooks/deliveries", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::deliveries(c, r)))),

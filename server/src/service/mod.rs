@@ -7,6 +7,7 @@ mod canonical;
 mod checkout;
 mod claims;
 mod confirm;
+mod events;
 mod expiry;
 mod idempotency;
 #[cfg(test)]

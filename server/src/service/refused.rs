@@ -13,6 +13,7 @@ pub(crate) enum Record {
     Payment,
     WebhookEndpoint,
     Delivery,
+    Event,
     App,
     Workspace,
     ApiKey,
@@ -25,6 +26,7 @@ impl Record {
             Self::Payment => ErrorCode::PaymentNotFound,
             Self::WebhookEndpoint => ErrorCode::WebhookEndpointNotFound,
             Self::Delivery => ErrorCode::DeliveryNotFound,
+            Self::Event => ErrorCode::EventNotFound,
             Self::App => ErrorCode::AppNotFound,
             // Only the command line names API keys.
             Self::Workspace | Self::ApiKey => ErrorCode::WorkspaceNotFound,
@@ -38,6 +40,7 @@ impl fmt::Display for Record {
             Self::Payment => "payment",
             Self::WebhookEndpoint => "webhook endpoint",
             Self::Delivery => "webhook delivery",
+            Self::Event => "event",
             Self::App => "developer app",
             Self::Workspace => "workspace",
             Self::ApiKey => "API key",

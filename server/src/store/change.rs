@@ -140,7 +140,7 @@ impl PaymentWrite {
 }
 
 /// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EventWrite {
     pub(crate) id: EventId,
     pub(crate) kind: EventKind,

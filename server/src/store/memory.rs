@@ -1,6 +1,9 @@
 //! A store in memory, for tests: ordered maps behind a lock, and no rule. A change is applied to a copy of all tables, which
 //! takes their place if every condition holds.
 
+mod events;
+mod tables;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,12 +16,12 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, ClaimEnd, CommitError, Committed, Conflict, Due, EventWrite, Lease, Leases, NewResponse, OutboxHead,
-    PaymentJson, PaymentWrite, Prunable, Queue, Result, Store, StoreError, Work, Write,
+    Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease, Leases, OutboxHead,
+    PaymentJson, Prunable, Queue, Result, Store, Work,
 };
 use crate::domain::{
-    ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, PendingEvent, Scope, Session,
-    StoredResponse, StoredToken, Totals, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
+    StoredToken, Totals, Workspace,
 };
 
 /// A store that forgets everything when it is dropped.
@@ -47,6 +50,8 @@ struct Tables {
     /// How much was paid, in how many payments.
     volumes: HashMap<(Scope, Currency), (i128, u64)>,
     pending_events: BTreeMap<EventId, PendingEvent>,
+    /// All events, the last one committed last.
+    events: Vec<(Scope, PaymentId, EventWrite)>,
     deliveries: BTreeMap<DeliveryId, Outgoing>,
     /// All deliveries, the last one committed last.
     delivery_log: Vec<DeliveryId>,
@@ -84,15 +89,6 @@ impl MemoryStore {
     }
 }
 
-/// Writes a record, if its version is the next one.
-fn put<K: Ord, R>(table: &mut BTreeMap<K, R>, key: K, record: R, version: fn(&R) -> u64) -> Result<(), Conflict> {
-    if table.get(&key).map(version) != version(&record).checked_sub(1) {
-        return Err(Conflict::Stale);
-    }
-    table.insert(key, record);
-    Ok(())
-}
-
 /// Drops the oldest entries of a table that are older than a time.
 fn prune<V>(table: &mut ByKey<V>, before: Timestamp, at_most: usize, time: fn(&V) -> Timestamp) -> usize {
     for dropped in 0..at_most {
@@ -113,156 +109,6 @@ fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
 
 fn json_of(session: &Session) -> PaymentJson {
     PaymentJson::of(&session.payment).unwrap()
-}
-
-impl Tables {
-    fn check_unused(&self, key: &IdempotencyKey, now: Timestamp) -> Result<(), Conflict> {
-        let used = self.responses.get(key).filter(|it| StoredResponse::is_fresh_at(it.created_at, now)).cloned();
-        used.map_or(Ok(()), |used| Err(Conflict::IdempotencyKeyUsed(Box::new(used))))
-    }
-
-    fn keep(&mut self, NewResponse { key, fingerprint, created_at, body, claim }: NewResponse) -> Result<(), Conflict> {
-        self.check_unused(&key, created_at)?;
-        let held = self.key_claims.get(&key);
-        match claim {
-            ClaimEnd::NotClaimed => {}
-            ClaimEnd::Held(token) if held.is_some_and(|held| held.token != token) => return Err(Conflict::ClaimLost),
-            ClaimEnd::Held(_) | ClaimEnd::Any => drop(self.key_claims.remove(&key)),
-        }
-        self.responses.insert(key, StoredResponse { fingerprint, created_at, body });
-        Ok(())
-    }
-
-    fn write(&mut self, write: Write) -> Result<(), CommitError> {
-        match write {
-            Write::Workspace(it) => put(&mut self.workspaces, it.id.to_string(), it, |it| it.version)?,
-            Write::ApiKey(hash, it) => {
-                put(&mut self.api_keys, (it.workspace_id.clone(), it.id.clone()), (hash, *it), |(_, it)| it.version)?;
-            }
-            Write::App(it) => {
-                put(&mut self.apps, (it.app.developer_id.clone(), it.app.id.clone()), *it, |it| it.version)?;
-            }
-            Write::GatewayToken(name, it) => put(&mut self.gateway_tokens, name, it, |it| it.version)?,
-            Write::Payment(write) => self.payment(*write)?,
-            Write::Delivery(it) => {
-                let entry = (it.delivery.webhook_id.clone(), it.delivery.id.clone());
-                self.delivery_log.push(entry.1.clone());
-                self.outbox.extend(it.is_pending().then_some(entry));
-                self.put_delivery(*it)?;
-            }
-            Write::DeliveryEnded(it) => {
-                self.outbox.remove(&(it.delivery.webhook_id.clone(), it.delivery.id.clone()));
-                self.put_delivery(*it)?;
-            }
-            Write::EndpointAdded { endpoint, at_most } => {
-                let scope = endpoint.scope();
-                if self.endpoints.values().filter(|other| other.scope() == scope).count() >= at_most {
-                    return Err(Conflict::TooManyEndpoints { at_most }.into());
-                }
-                put(&mut self.endpoints, endpoint.endpoint.id.clone(), *endpoint, |it| it.version)?;
-            }
-            Write::EndpointChanged(it) => {
-                put(&mut self.endpoints, it.endpoint.id.clone(), *it, |it| it.version)?;
-            }
-            Write::EndpointRemoved(it) => {
-                let removed = self.endpoints.remove(&it.endpoint.id).filter(|removed| removed.version == it.version);
-                drop(removed.ok_or(Conflict::Stale)?);
-            }
-            Write::KeyClaimed(write) => {
-                let (key, claim) = *write;
-                self.check_unused(&key, claim.claimed_at)?;
-                if let Some(held) = self.key_claims.get(&key).filter(|held| held.until > claim.claimed_at) {
-                    return Err(Conflict::KeyClaimed(Box::new(held.clone())).into());
-                }
-                self.key_claims.insert(key, claim);
-            }
-            Write::KeyReleased(key, token) => self.key_claims.retain(|of, it| *of != key || it.token != token),
-            Write::FannedOut { event, after: None, .. } => drop(self.pending_events.remove(&event)),
-            Write::FannedOut { event, after, .. } => {
-                self.pending_events.entry(event).and_modify(|pending| pending.after = after);
-            }
-            Write::Moved(_) | Write::Migration(_) => panic!("no test moves records into memory"),
-        }
-        Ok(())
-    }
-
-    fn payment(&mut self, PaymentWrite { session, effects, event, .. }: PaymentWrite) -> Result<(), CommitError> {
-        let id = &session.payment.id;
-        self.payments.extend((session.version == 0).then(|| (effects.scope.clone(), id.clone())));
-        self.apply_effects(id, &effects);
-        let has_endpoint = self.endpoints(&effects.scope, None).next().is_some();
-        if let Some(EventWrite { id, kind, created_at, data }) = event.filter(|_| has_endpoint) {
-            let pending = PendingEvent::new(&session, id.clone(), kind, created_at, &data);
-            self.pending_events.insert(id, pending.map_err(|error| StoreError::corrupt(b"event", error))?);
-        }
-        Ok(put(&mut self.sessions, id.clone(), session, |it| it.version)?)
-    }
-
-    fn apply_effects(&mut self, id: &PaymentId, effects: &Effects) {
-        let Effects { scope, currency, .. } = effects;
-        self.statuses.extend(effects.status.entered().map(|status| (id.clone(), status.clone())));
-        macro_rules! move_in {
-            ($($index:ident),*) => { $(
-                if let Some(left) = effects.$index.left() {
-                    self.$index.remove(&(*left, id.clone()));
-                }
-                self.$index.extend(effects.$index.entered().map(|entered| (*entered, id.clone())));
-            )* };
-        }
-        move_in!(expiry, gateway_check, manual_settlement, manual_review);
-        for (account, minor) in &effects.balances {
-            *self.balances.entry((scope.clone(), *currency, *account)).or_default() += minor;
-        }
-        if let Some(minor) = effects.volume {
-            let volume = self.volumes.entry((scope.clone(), *currency)).or_default();
-            *volume = (volume.0 + minor, volume.1 + 1);
-        }
-    }
-
-    /// Writes a delivery; one that ends after the deliveries of its time were redacted is redacted.
-    fn put_delivery(&mut self, mut it: Outgoing) -> Result<(), CommitError> {
-        if !it.is_pending() && self.redacted.as_ref().is_some_and(|up_to| it.delivery.id <= *up_to) {
-            it.redact().map_err(|error| StoreError::corrupt(b"delivery", error))?;
-        }
-        Ok(put(&mut self.deliveries, it.delivery.id.clone(), it, |it| it.version)?)
-    }
-
-    fn redact(&mut self, before: Timestamp, at_most: usize) -> Result<usize> {
-        let redacted = self.redacted.clone();
-        let not_passed = self.deliveries.values_mut().filter(|it| redacted.as_ref() < Some(&it.delivery.id));
-        let old = not_passed.take_while(|it| it.delivery.created_at < before).take(at_most);
-        let mut passed = 0;
-        for it in old {
-            passed += 1;
-            self.redacted = Some(it.delivery.id.clone());
-            if !it.is_pending() {
-                it.redact().map_err(|error| StoreError::corrupt(b"delivery", error))?;
-            }
-        }
-        Ok(passed)
-    }
-
-    fn due(&self, queue: Queue, now: Timestamp) -> Vec<Due> {
-        let by_now = |index: &BTreeSet<(Timestamp, PaymentId)>, work: fn(PaymentId) -> Work| {
-            index.iter().take_while(|(time, _)| *time < now).map(|(_, id)| (work(id.clone()), None)).collect()
-        };
-        let pending = self.pending_events.values();
-        match queue {
-            Queue::FanOut => pending.map(|it| (Work::FanOut(it.id.clone()), Some(it.payment.clone()))).collect(),
-            Queue::Lanes => self.outbox.iter().map(|(endpoint, _)| (Work::Lane(endpoint.clone()), None)).collect(),
-            Queue::Expiry => by_now(&self.expiry, Work::Expiry),
-            Queue::GatewayChecks => by_now(&self.gateway_check, Work::GatewayCheck),
-        }
-    }
-
-    fn outbox_of(&self, endpoint: &WebhookId) -> impl Iterator<Item = &DeliveryId> {
-        self.outbox.iter().filter(move |(of, _)| of == endpoint).map(|(_, id)| id)
-    }
-
-    fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>) -> impl Iterator<Item = Endpoint> {
-        let later = self.endpoints.iter().filter(move |(id, it)| after < Some(*id) && it.scope() == *scope);
-        later.map(|(_, it)| it.clone())
-    }
 }
 
 #[async_trait]
@@ -377,6 +223,15 @@ impl Store for MemoryStore {
         let Some(event) = tables.pending_events.get(id).cloned() else { return Ok(None) };
         let endpoints = tables.endpoints(&event.scope, event.after.as_ref()).take(at_most).collect();
         Ok(Some((event, endpoints)))
+    }
+    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
+        Ok(self.tables().event_list(scope, from, at_most))
+    }
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+        Ok(self.tables().payment_of_event(scope, id))
+    }
+    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+        Ok(self.tables().events_of(scope, payments))
     }
     async fn deliveries(
         &self,

@@ -38,6 +38,12 @@
 //! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
 //! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
 //!
+//! Events:
+//!
+//! 23. Every event of a payment is in the list of its scope, once, in the order of the commits. Whoever reads on after the last
+//!     event that it has read misses none and reads none twice. An event may appear in the list later than `commit` returns,
+//!     but not much.
+//!
 //! Time:
 //!
 //! 15. Leases, due work and pruning go by the times that the caller gives. Nothing else depends on time, so a clock that
@@ -70,6 +76,7 @@ mod contract;
 pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
+mod event_list;
 mod invariants;
 mod leases;
 #[cfg(test)]
@@ -102,6 +109,7 @@ pub(crate) use change::{
 };
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew_until_lost};
 pub(crate) use error::{CommitError, Result, StoreError};
+pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use payment_json::PaymentJson;
@@ -181,6 +189,12 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>>;
     /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
     async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>>;
+    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
+    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>>;
+    /// The payment of a scope's event.
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>>;
+    /// The events of each of these payments of a scope, oldest first. Leaves out payments that are not there.
+    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
 

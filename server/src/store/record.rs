@@ -8,7 +8,7 @@ use payments_core::{DeliveryId, EventId, PaymentId, Posting, WebhookId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Result, Snapshot, StoreError, StoredEvent, Write};
+use super::{EventRecord, Result, Snapshot, StoreError, StoredEvent, Write};
 use crate::domain::{
     ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Session, StoredResponse, StoredToken,
     Workspace, effects,
@@ -27,6 +27,7 @@ pub(crate) enum RecordKind {
     GatewayToken,
     Endpoint,
     Payment,
+    Event,
     PendingEvent,
     StoredResponse,
     KeyClaim,
@@ -35,13 +36,14 @@ pub(crate) enum RecordKind {
 }
 
 impl RecordKind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Workspace,
         Self::ApiKey,
         Self::App,
         Self::GatewayToken,
         Self::Endpoint,
         Self::Payment,
+        Self::Event,
         Self::PendingEvent,
         Self::StoredResponse,
         Self::KeyClaim,
@@ -59,6 +61,7 @@ impl fmt::Display for RecordKind {
             Self::GatewayToken => "gateway token",
             Self::Endpoint => "webhook endpoint",
             Self::Payment => "payment",
+            Self::Event => "event",
             Self::PendingEvent => "pending event",
             Self::StoredResponse => "stored response",
             Self::KeyClaim => "key claim",
@@ -80,6 +83,8 @@ pub(crate) enum Record {
     GatewayToken(String, StoredToken),
     Endpoint(Box<Endpoint>),
     Payment(Box<PaymentRecord>),
+    /// An entry of the list of events. The payment has the event itself.
+    Event(EventRecord),
     PendingEvent(PendingEventRecord),
     StoredResponse(Box<ResponseRecord>),
     KeyClaim(Box<(IdempotencyKey, KeyClaim)>),
@@ -132,6 +137,7 @@ impl Record {
             Self::GatewayToken(name, _) => (RecordKind::GatewayToken, name.clone()),
             Self::Endpoint(it) => (RecordKind::Endpoint, it.endpoint.id.to_string()),
             Self::Payment(it) => (RecordKind::Payment, it.session.payment.id.to_string()),
+            Self::Event(it) => (RecordKind::Event, it.entry.id.to_string()),
             Self::PendingEvent(it) => (RecordKind::PendingEvent, it.id.to_string()),
             Self::StoredResponse(it) => (RecordKind::StoredResponse, name_of(&it.key)),
             Self::KeyClaim(it) => (RecordKind::KeyClaim, name_of(&it.0)),
@@ -149,6 +155,7 @@ impl Record {
             Self::GatewayToken(_, it) => serde_json::to_string(it),
             Self::Endpoint(it) => serde_json::to_string(it),
             Self::Payment(it) => serde_json::to_string(it),
+            Self::Event(it) => serde_json::to_string(it),
             Self::PendingEvent(it) => serde_json::to_string(it),
             Self::StoredResponse(it) => {
                 let StoredResponse { fingerprint, created_at, body } = &it.response;
@@ -168,6 +175,7 @@ pub(crate) enum Taking {
     Write(Write),
     /// Changes write these in several steps, so each engine has a way of its own.
     Payment(Box<PaymentRecord>),
+    Event(EventRecord),
     PendingEvent(PendingEventRecord),
     StoredResponse(Box<ResponseRecord>),
     RedactedUpTo(DeliveryId),
@@ -184,6 +192,7 @@ impl From<Record> for Taking {
             Record::KeyClaim(it) => Write::KeyClaimed(it),
             Record::Delivery(it) => Write::Delivery(it),
             Record::Payment(it) => return Self::Payment(it),
+            Record::Event(it) => return Self::Event(it),
             Record::PendingEvent(it) => return Self::PendingEvent(it),
             Record::StoredResponse(it) => return Self::StoredResponse(it),
             Record::RedactedUpTo(id) => return Self::RedactedUpTo(id),

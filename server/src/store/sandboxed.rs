@@ -11,8 +11,8 @@ use payments_core::{
 };
 
 use super::{
-    Backups, Change, Claim, CommitError, Committed, Lease, OutboxHead, PaymentJson, Prunable, Queue, RequestCounts,
-    Result, Store, Write, disposable::Disposable,
+    Backups, Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
+    Prunable, Queue, RequestCounts, Result, Store, Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
@@ -133,6 +133,15 @@ impl Store for Sandboxed {
     }
     async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
         self.of(scope).endpoints(scope, after, at_most).await
+    }
+    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
+        self.of(scope).events(scope, from, at_most).await
+    }
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+        self.of(scope).payment_of_event(scope, id).await
+    }
+    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+        self.of(scope).events_of(scope, payments).await
     }
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
         self.of(scope).deliveries(scope, to, page).await

@@ -46,3 +46,9 @@ SELECT developer || ' has ' || endpoints || ' endpoints by count, not ' || found
         WHERE r.kind = 'endpoint' AND r.parent = c.developer || '/' || c.environment) AS found
     FROM payments.endpoint_count c) c
 WHERE endpoints <> found
+UNION ALL
+SELECT coalesce(l.id, e.id) || ' is not both an event of a payment and in the list of events' FROM payments.event l
+FULL JOIN (SELECT v ->> 'id' AS id, p.id AS payment, p.developer, p.environment, v ->> 'event' AS kind
+    FROM payments.payment p, json_array_elements(p.body::json -> 'events') v) e
+    USING (id, payment, developer, environment, kind)
+WHERE l.id IS NULL OR e.id IS NULL

@@ -19,6 +19,7 @@ mod endpoint_connections;
 mod endpoint_limit;
 mod engine;
 mod error_codes;
+mod events;
 mod export;
 mod failing_calls;
 mod failover;

@@ -9,9 +9,11 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 15] = [
+const NEEDED: [(&str, &str, &str); 17] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
+    ("GET", "/events", "payments:read"),
+    ("GET", "/events/evt_0", "payments:read"),
     ("POST", "/payments", "payments:write"),
     ("POST", "/payments/pay_0/refund", "refunds:write"),
     ("GET", "/account", "account:read"),

@@ -7,6 +7,7 @@ mod changes;
 #[path = "../../../tests/it/cluster.rs"]
 mod cluster;
 mod damaged_rows;
+mod events;
 mod keys;
 mod lists;
 mod many_creates;
@@ -213,6 +214,11 @@ contract! {
         of_conditions_that_do_not_hold_the_first_is_reported,
         additions_of_changes_made_at_once_add_up,
         what_was_written_is_read_as_it_was,
+    }
+    events {
+        events_are_listed_in_the_order_of_their_commits_in_their_own_scope,
+        whoever_reads_on_after_an_event_misses_none_and_reads_none_twice,
+        an_event_keeps_its_data_in_the_list_when_its_payment_changes,
     }
     keys {
         a_response_is_kept_under_a_key_for_a_day,

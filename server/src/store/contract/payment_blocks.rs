@@ -34,7 +34,7 @@ async fn expect_equal_pages(store: &PostgresStore) {
     }
 }
 
-async fn target(schema: &str) -> (Target, Client) {
+pub(super) async fn target(schema: &str) -> (Target, Client) {
     let url = cluster_url().await;
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);

@@ -6,6 +6,7 @@ use payments_core::{
     Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, NewPayment, Page,
     PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp, WebhookId, WorkspaceId,
 };
+use sha2::{Digest, Sha256};
 
 use crate::{
     domain::{
@@ -94,7 +95,7 @@ fn json_of(session: &Session) -> RawJson {
 fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     let Payment { id, updated_at, .. } = &session.payment;
     let mut random = [0; RANDOM_BYTES];
-    random.copy_from_slice(&id.as_str().as_bytes()[id.as_str().len() - RANDOM_BYTES..]);
+    random.copy_from_slice(&Sha256::digest(format!("{id} {}", session.version))[..RANDOM_BYTES]);
     let (id, data) = (EventId::new(*updated_at, random), json_of(session));
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }

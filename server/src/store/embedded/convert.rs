@@ -9,7 +9,7 @@
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
 //! | 7 | payments as the API serves them, and the number of pending deliveries |
-//! | 8 | all refunds of a payment |
+//! | 8 | all refunds of a payment, and the lists of events |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
@@ -20,8 +20,9 @@ use serde::Deserialize;
 
 use super::{
     codec::{Records, parse},
-    keys,
+    events, keys,
     layout::FORMAT,
+    packed,
     responses::ResponseRecord,
     stored::{Parts, Stored},
     view::View,
@@ -40,16 +41,19 @@ type Convert = fn(&mut View<'_, '_>, &[u8], &[u8]) -> Result<(), StoreError>;
 const OLD_LISTS: &[u8] = b"list/";
 const OLD_EXPIRIES: &[u8] = b"session-end/";
 const OLD_RESPONSES: &[u8] = b"idempotency/";
+/// While a store is converted: events that are to be listed, in the order of their times.
+const TO_LIST: &[u8] = b"event-to-list/";
 
-/// The key prefixes of format 3 that format 4 does not have, in the order of conversion. The counts of the bitmaps replace the
-/// counts of blocks, and each response holds its time.
-const OLD: [(&[u8], Convert); 6] = [
+/// The key prefixes of format 3 that format 4 does not have, in the order of conversion, and that of events to list. The counts
+/// of the bitmaps replace the counts of blocks, and each response holds its time.
+const OLD: [(&[u8], Convert); 7] = [
     (b"event/", event),
     (OLD_LISTS, list_entry),
     (b"block/", |_, _, _| Ok(())),
     (OLD_EXPIRIES, expiry),
     (OLD_RESPONSES, response),
     (b"kept/", |_, _, _| Ok(())),
+    (TO_LIST, list_events),
 ];
 
 /// How many payments a step converts. With metadata, each may be of 100 KB.
@@ -107,6 +111,9 @@ fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
     view.set(keys::CONVERTED_UP_TO.to_vec(), last.clone());
     for (key, record) in old {
         let Ok(mut stored) = old_stored(&key, &record) else { continue };
+        for event in &stored.events {
+            to_list(view, &stored.session, event)?;
+        }
         let json = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&key, error))?;
         if let Ok(parts) = Parts::of(&key, &record) {
             let served = parts.json()?;
@@ -147,7 +154,29 @@ fn event(view: &mut View<'_, '_>, key: &[u8], json: &[u8]) -> Result<(), StoreEr
     let parts = Parts::of(&at, &record)?;
     let (mut stored, payment) = (Stored::of(&parts)?, parts.json()?);
     stored.events.push(StoredEvent { id, event, created_at, data: (data != payment).then_some(data) });
+    if let Some(event) = stored.events.last() {
+        to_list(view, &stored.session, event)?;
+    }
     view.put_payment(at, stored, &payment)
+}
+
+/// Remembers an event for [`list_events`], which has all of a time at once.
+fn to_list(view: &mut View<'_, '_>, session: &Session, event: &StoredEvent) -> Result<(), StoreError> {
+    let (at, scope) = (event.id.created_at().unwrap_or(event.created_at), session.scope());
+    view.add_line(keys::bucket(TO_LIST, at), &format!("{} {} {} {scope}", event.id, event.event, session.payment.id))
+}
+
+/// Adds the events of a time to the lists of their scopes.
+fn list_events(view: &mut View<'_, '_>, key: &[u8], lines: &[u8]) -> Result<(), StoreError> {
+    let mut lines: Vec<_> = packed::lines(lines).collect();
+    lines.sort_unstable();
+    for line in lines {
+        let scope = line.rsplit(' ').next().and_then(keys::scope_of);
+        let (entry, scope) =
+            events::of_line(line).zip(scope).ok_or_else(|| StoreError::corrupt(key, "it is no event"))?;
+        view.add_event(&scope, &entry)?;
+    }
+    Ok(())
 }
 
 /// Packs list entries, and turns lists by status into bitmaps.

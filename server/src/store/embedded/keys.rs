@@ -76,6 +76,9 @@ pub(super) fn pending_deliveries() -> Vec<u8> {
     count("outbox")
 }
 
+/// Where in its list each event is.
+pub(super) const EVENT_PLACES: &[u8] = b"event-at/";
+
 /// Pending events. Keys sort by age.
 pub(super) const PENDING_EVENTS: &[u8] = b"untold/";
 /// Payments whose refund needs manual settlement.
@@ -149,6 +152,11 @@ pub(super) fn buckets_before(prefix: &[u8], time: Timestamp) -> Range<Vec<u8>> {
     prefix.to_vec()..bucket(prefix, time)
 }
 
+/// The record that says where an event is, with the other events of the same 2 ms.
+pub(super) fn event_places(id: &EventId) -> Vec<u8> {
+    numbered(EVENT_PLACES, id.created_at().map_or(0, millis) / BUCKET_MILLIS)
+}
+
 /// The index entry of a payment whose gateway is due at a time. Keys sort by time.
 pub(super) fn check(at: Timestamp, id: &PaymentId) -> Vec<u8> {
     [numbered(CHECKS, millis(at)).as_slice(), id.as_str().as_bytes()].concat()
@@ -215,6 +223,10 @@ pub(super) struct List(String);
 impl List {
     pub(super) fn payments(scope: &Scope) -> Self {
         Self(format!("{scope}/payments"))
+    }
+
+    pub(super) fn events(scope: &Scope) -> Self {
+        Self(format!("{scope}/events"))
     }
 
     pub(super) fn deliveries(scope: &Scope) -> Self {

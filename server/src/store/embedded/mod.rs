@@ -9,6 +9,7 @@ mod claims;
 mod codec;
 mod convert;
 mod deliveries;
+mod events;
 mod indexes;
 mod key_cache;
 mod keys;

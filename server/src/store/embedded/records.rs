@@ -6,7 +6,7 @@ use payments_core::Posting;
 use super::{
     EmbeddedStore, codec,
     codec::Records,
-    keys,
+    events, keys,
     pending::PendingRecord,
     responses::{self, EventRef},
     stored::Stored,
@@ -24,6 +24,9 @@ impl EmbeddedStore {
         after: Option<&str>,
         at_most: usize,
     ) -> Result<Vec<Record>, StoreError> {
+        if kind == RecordKind::Event {
+            return Ok(events::records_after(&self.database, after, at_most)?.into_iter().map(Record::Event).collect());
+        }
         let prefix = prefix_of(kind);
         let unknown = || StoreError::corrupt(after.unwrap_or_default().as_bytes(), "no record has this key");
         let after = after.map(|key| key_of(kind, key).ok_or_else(unknown)).transpose()?;
@@ -36,6 +39,9 @@ impl EmbeddedStore {
     }
 
     pub(super) fn record_count(&self, kind: RecordKind) -> Result<u64, StoreError> {
+        if kind == RecordKind::Event {
+            return events::count(&self.database);
+        }
         Ok(self.database.count_prefix(prefix_of(kind), usize::MAX)? as u64)
     }
 
@@ -77,6 +83,8 @@ impl EmbeddedStore {
                 Record::KeyClaim(Box::new((claimed, codec::parse(key, value)?)))
             }
             RecordKind::Delivery => Record::Delivery(codec::parse(key, value)?),
+            // A record has several of them.
+            RecordKind::Event => return Err(corrupt()),
             RecordKind::RedactedUpTo => Record::RedactedUpTo(codec::parse(key, value)?),
         })
     }
@@ -105,6 +113,7 @@ fn prefix_of(kind: RecordKind) -> &'static [u8] {
         RecordKind::StoredResponse => keys::KEYS_USED,
         RecordKind::KeyClaim => keys::CLAIMS,
         RecordKind::Delivery => keys::DELIVERIES,
+        RecordKind::Event => keys::EVENT_PLACES,
         RecordKind::RedactedUpTo => keys::REDACTED_UP_TO,
     }
 }

@@ -12,7 +12,7 @@ use payments_core::{
 use super::{
     EmbeddedStore,
     codec::{self, Records},
-    deliveries,
+    deliveries, events,
     keys::{self, List, StatusBitmap},
     outbox, pending, read_many, responses,
     stored::Stored,
@@ -24,8 +24,8 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Backups, Change, Claim, CommitError, Committed, Conflict, Lease, OutboxHead, PaymentJson, Prunable, Queue,
-        Store, StoreError, Work, Write,
+        Backups, Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease,
+        OutboxHead, PaymentJson, Prunable, Queue, Store, StoreError, Work, Write,
     },
 };
 
@@ -215,6 +215,34 @@ impl Store for EmbeddedStore {
         let Some(event) = pending::read(&self.database, id)? else { return Ok(None) };
         let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
         Ok(Some((event, endpoints)))
+    }
+
+    async fn events(
+        &self,
+        scope: &Scope,
+        from: &EventsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<EventEntry>>, StoreError> {
+        events::page(&self.database, scope, from, at_most)
+    }
+
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>, StoreError> {
+        let place = events::place_of(&self.database, id)?.filter(|(of, _)| of == scope);
+        let Some((_, position)) = place else { return Ok(None) };
+        Ok(events::at(&self.database, &List::events(scope), position)?.map(|entry| entry.payment))
+    }
+
+    async fn events_of(
+        &self,
+        scope: &Scope,
+        payments: &[PaymentId],
+    ) -> Result<Vec<(PaymentId, Vec<EventWrite>)>, StoreError> {
+        let mut found = Vec::new();
+        for payment in payments {
+            let events = events::of_payment(&self.database, scope, payment)?;
+            found.extend(events.map(|events| (payment.clone(), events)));
+        }
+        Ok(found)
     }
 
     async fn deliveries(

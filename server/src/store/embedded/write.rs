@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     domain::{Outgoing, Session},
-    store::{CHANGED, Change, CommitError, Committed, Conflict, Follows, PaymentWrite, StoreError, StoredEvent, Write},
+    store::{
+        CHANGED, Change, CommitError, Committed, Conflict, EventEntry, Follows, PaymentWrite, StoreError, StoredEvent,
+        Write,
+    },
 };
 
 impl View<'_, '_> {
@@ -120,6 +123,8 @@ impl View<'_, '_> {
             if is_pending {
                 self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
             }
+            let entry = EventEntry { id: event.id.clone(), kind: event.kind.clone(), payment: id.clone() };
+            self.add_event(&effects.scope, &entry)?;
             events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {

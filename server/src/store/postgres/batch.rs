@@ -13,8 +13,8 @@ use super::{
 use crate::{
     domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
     store::{
-        CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, Follows, NewResponse, PaymentWrite,
-        StoreError, StoredEvent, Write,
+        CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, EventEntry, EventRecord, Follows,
+        NewResponse, PaymentWrite, StoreError, StoredEvent, Write,
     },
 };
 
@@ -36,10 +36,11 @@ pub(super) struct Batch {
     pub(super) change: Additions,
 }
 
-/// What is only ever added: postings, and sums.
+/// What is only ever added: postings, entries of the list of events, and sums.
 #[derive(Default)]
 pub(super) struct Additions {
     pub(super) postings: Vec<(PaymentId, u64, Vec<Posting>)>,
+    pub(super) events: Vec<EventRecord>,
     pub(super) totals: BTreeMap<(ScopeName, String), i128>,
     /// Where the redaction of a store that is moved here stands.
     pub(super) redacted_up_to: Option<DeliveryId>,
@@ -119,10 +120,11 @@ impl Batch {
         self.payments.end_change(is_accepted);
         self.pending.end_change(is_accepted);
         self.deliveries.end_change(is_accepted);
-        let Additions { postings, totals, redacted_up_to } = std::mem::take(&mut self.change);
+        let Additions { postings, events, totals, redacted_up_to } = std::mem::take(&mut self.change);
         if is_accepted {
             self.additions.redacted_up_to = redacted_up_to.or(self.additions.redacted_up_to.take());
             self.additions.postings.extend(postings);
+            self.additions.events.extend(events);
             totals.into_iter().for_each(|(name, value)| *self.additions.totals.entry(name).or_default() += value);
         }
         outcome
@@ -217,6 +219,8 @@ impl Batch {
             if is_pending {
                 self.pending.put(event.id.clone(), PendingRow::Added(id.clone(), None));
             }
+            let entry = EventEntry { id: event.id.clone(), kind: event.kind.clone(), payment: id.clone() };
+            self.change.events.push(EventRecord { scope: effects.scope.clone(), entry });
             events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {

@@ -10,6 +10,7 @@ mod check;
 mod claims;
 mod clock;
 mod earlier_batches;
+mod events;
 mod in_use;
 mod key_cache;
 mod load;

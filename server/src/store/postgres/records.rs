@@ -5,6 +5,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     batch::{IdempotencyRow, ResponseRow},
+    events,
     load::{LoadError, idempotency_row, parse, payment_body},
     names::{self, Kind},
     read::field,
@@ -56,6 +57,7 @@ impl PostgresSnapshot {
             }
             RecordKind::Endpoint => self.bodies(Kind::Endpoint, id, limit, |_, it| Some(Record::Endpoint(it))),
             RecordKind::Payment => by_id(PAYMENTS, payment),
+            RecordKind::Event => by_id(events::AFTER_ID, |row| events::record(row).map(Record::Event)),
             RecordKind::PendingEvent => by_id(PENDING_EVENTS, pending_event),
             RecordKind::Delivery => {
                 by_id(DELIVERIES, |row| Ok(Record::Delivery(parse(field(row, 0)?, field(row, 1)?)?)))
@@ -76,6 +78,7 @@ impl PostgresSnapshot {
     pub(super) fn record_count(&self, kind: RecordKind) -> Result<u64> {
         let rows = match kind {
             RecordKind::Payment => self.query("SELECT count(*) FROM payment", &[]),
+            RecordKind::Event => self.query("SELECT count(*) FROM event", &[]),
             RecordKind::PendingEvent => self.query("SELECT count(*) FROM pending_event", &[]),
             RecordKind::StoredResponse => self.query("SELECT count(response) FROM idempotency", &[]),
             RecordKind::KeyClaim => self.query("SELECT count(claim) FROM idempotency", &[]),

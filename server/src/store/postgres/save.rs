@@ -72,7 +72,7 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
     })?;
     add(&mut steps, &with.update_deliveries, updated.len(), || delivery_columns(&updated))?;
 
-    let Additions { postings, totals, redacted_up_to } = additions;
+    let Additions { postings, events, totals, redacted_up_to } = additions;
     add(&mut steps, &with.insert_redaction, redacted_up_to.iter().len(), || {
         Ok(vec![Box::new(redacted_up_to.map(|id| id.to_string()))])
     })?;
@@ -81,6 +81,13 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
             postings.iter().map(|(id, _, postings)| json(id.as_str(), postings)).collect::<Result<Vec<_>, _>>();
         let ids = column(&postings, |(id, ..)| id.to_string());
         Ok(vec![ids, column(&postings, |(_, version, _)| version.cast_signed()), Box::new(bodies?)])
+    })?;
+    add(&mut steps, &with.insert_events, events.len(), || {
+        let ids = column(&events, |it| it.entry.id.to_string());
+        let kinds = column(&events, |it| it.entry.kind.to_string());
+        let payments = column(&events, |it| it.entry.payment.to_string());
+        let developers = column(&events, |it| it.scope.developer_id.to_string());
+        Ok(vec![ids, developers, column(&events, |it| it.scope.environment.as_str()), kinds, payments])
     })?;
     let totals: Vec<_> = totals.into_iter().filter(|(_, value)| *value != 0).collect();
     add(&mut steps, &with.add_totals, totals.len(), || {

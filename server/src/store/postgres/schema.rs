@@ -8,7 +8,16 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 3] = [include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+];
+/// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
+/// that will be added, in the order of its numbers.
+const NUMBER_ANEW: &str = "UPDATE event SET added_by = '0' WHERE pg_snapshot_xmax(pg_current_snapshot()) <= \
+    (SELECT added_by FROM event ORDER BY id DESC LIMIT 1)";
 /// How often servers that start together may get in each other's way.
 const TRIES: u32 = 20;
 
@@ -90,6 +99,7 @@ async fn upgrade(session: &Session, schema: &str) -> Result<Result<(), SchemaErr
             "INSERT INTO schema_version (version) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET version = $1";
         client.execute(version, &[&known]).await?;
     }
+    client.batch_execute(NUMBER_ANEW).await?;
     client.batch_execute("COMMIT").await.map(Ok)
 }
 

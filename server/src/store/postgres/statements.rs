@@ -78,6 +78,9 @@ statements! {
     insert_postings = "INSERT INTO posting (payment, version, body) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 
+    insert_events = "INSERT INTO event (id, developer, environment, kind, payment) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
+
     insert_pending = "INSERT INTO pending_event (id, payment, after) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[])";
     update_pending = "UPDATE pending_event e SET after = k.after FROM unnest($1::text[], $2::text[]) k (id, after) \

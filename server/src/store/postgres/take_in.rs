@@ -17,6 +17,10 @@ impl Batch {
                 self.pending.put(id, PendingRow::Added(payment, after));
                 Ok(())
             }
+            Taking::Event(it) => {
+                self.change.events.push(it);
+                Ok(())
+            }
             Taking::RedactedUpTo(id) => {
                 self.change.redacted_up_to = Some(id);
                 Ok(())

@@ -16,8 +16,8 @@ use crate::{
         StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, Lease, OutboxHead, PaymentJson, Prunable, Queue, RequestCounts, Result,
-        Store, StoreError, Write,
+        Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
+        Prunable, Queue, RequestCounts, Result, Store, StoreError, Write,
     },
 };
 
@@ -147,6 +147,18 @@ impl Store for PostgresStore {
 
     async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
         self.pending(id, at_most).await
+    }
+
+    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
+        self.event_list(scope, from, at_most).await
+    }
+
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+        self.payment_with_event(scope, id).await
+    }
+
+    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+        self.events_of_payments(scope, payments).await
     }
 
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {

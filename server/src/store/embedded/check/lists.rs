@@ -22,7 +22,9 @@ impl Check<'_> {
     pub(super) fn leaf(&mut self, key: &[u8], value: &[u8], name: &str, number: u64) -> Result<(), StoreError> {
         for (id, position) in packed::lines(value).zip(number * keys::LEAF..) {
             *self.sums.counts.entry(keys::count(name)).or_default() += 1;
-            let belongs = if name.ends_with("/payments") {
+            let belongs = if name.ends_with("/events") {
+                self.event_belongs(key, id, position)?
+            } else if name.ends_with("/payments") {
                 self.stored(Some(id))?.is_some_and(|stored| {
                     stored.position == position && key == List::payments(&stored.session.scope()).leaf(position)
                 })

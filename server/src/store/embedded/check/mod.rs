@@ -4,6 +4,7 @@
 //! compares. It reads the records once, in the order of their keys, and looks others up. Only sums stay in memory.
 
 mod deliveries;
+mod events;
 mod idempotency;
 mod lists;
 mod merchants;
@@ -70,6 +71,7 @@ impl Check<'_> {
                 let stored = self.stored(part(key, 1))?;
                 self.expect(stored.is_some_and(|stored| stored.session.needs_manual_review()), key, WAITS);
             }
+            b"event-at" => self.event_places(key, value)?,
             b"delivery" => self.delivery(key, value)?,
             b"outbox" => self.outbox(key)?,
             b"untold" => self.pending_event(key, value)?,

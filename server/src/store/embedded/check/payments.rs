@@ -64,6 +64,10 @@ impl Check<'_> {
         for fault in event_faults(payment, &events) {
             self.find(key, fault);
         }
+        for event in &events {
+            let is_listed = self.place_of(&event.id)?.is_some_and(|(of, _)| of == scope);
+            self.expect(is_listed, key, format_args!("has the event {}, which is not in the list of events", event.id));
+        }
         let mut postings = Vec::new();
         for entry in self.database.prefix(&keys::postings_of(&payment.id)) {
             let (at, json) = entry?;

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::{
     super::{
         batch::{PaymentColumns, PaymentRow},
-        load::{parse, payment_row},
+        load::{parse, payment_body, payment_row},
         names,
         read::field,
     },
@@ -25,6 +25,9 @@ pub(super) const PAYMENTS: &str = "SELECT p.id, p.body, p.status, p.expires_at, 
     EXISTS (SELECT FROM record w WHERE w.kind = 'workspace' AND w.parent = p.developer), \
     ARRAY(SELECT o.version FROM posting o WHERE o.payment = p.id ORDER BY o.version), \
     ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
+pub(super) const EVENTS: &str = "SELECT e.id, e.kind, e.payment, e.developer, e.environment, p.body FROM event e \
+    LEFT JOIN payment p ON p.id = e.payment AND p.developer = e.developer AND p.environment = e.environment ORDER BY e.id";
+const IS_LISTED: &str = "SELECT FROM event WHERE id = $1";
 pub(super) const POSTINGS_OF_NONE: &str = "SELECT o.payment, o.version FROM posting o \
     WHERE NOT EXISTS (SELECT FROM payment p WHERE p.id = o.payment) ORDER BY o.payment, o.version";
 
@@ -58,6 +61,14 @@ impl Check<'_> {
         for fault in event_faults(payment, &events) {
             self.find(&key, fault);
         }
+        for event in &events {
+            let is_listed = self.is_there(IS_LISTED, &event.id.as_str())?;
+            self.expect(
+                is_listed,
+                &key,
+                format_args!("has the event {}, which is not in the list of events", event.id),
+            );
+        }
         let mut changes = Vec::new();
         for (version, body) in versions.into_iter().zip(bodies) {
             changes.push(self.posting(&format!("posting/{id}/{version}"), body, &session)?);
@@ -65,6 +76,19 @@ impl Check<'_> {
         if let Some(fault) = posting_fault(payment, &changes) {
             self.find(&key, fault);
         }
+        Ok(())
+    }
+
+    /// An entry of the list of events is that of an event of its payment.
+    pub(super) fn listed_event(&mut self, row: &Row) -> Result<()> {
+        self.read(1);
+        let id: &str = field(row, 0)?;
+        let (kind, body): (&str, Option<&str>) = (field(row, 1)?, field(row, 5)?);
+        let payment = body.and_then(|body| payment_body("", body).ok());
+        let has_it = payment.is_some_and(|(_, events)| {
+            events.iter().any(|event| event.id.as_str() == id && event.event.as_str() == kind)
+        });
+        self.expect(has_it, &format!("event/{id}"), "is in the list of events, and its payment does not have it");
         Ok(())
     }
 

@@ -1,0 +1,171 @@
+//! The event methods.
+
+use std::{collections::VecDeque, fmt, ops::Deref};
+
+use futures_util::stream::{self, BoxStream};
+use payments_core::{Event, EventId, EventKind, EventPage, PaymentId, RawJson, Timestamp};
+use reqwest::Method;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::{Client, Result, call::Call, request::Request};
+
+/// The event methods, for the key's developer and environment.
+#[derive(Debug, Clone, Copy)]
+pub struct Events<'c> {
+    client: &'c Client,
+}
+
+impl Client {
+    /// The event methods: everything that was sent to webhook endpoints about payments, or would have been.
+    #[must_use]
+    pub fn events(&self) -> Events<'_> {
+        Events { client: self }
+    }
+}
+
+impl Events<'_> {
+    /// Retrieves an event, such as one whose webhook was lost.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, EventId};
+    /// # async fn retrieve(client: Client, id: EventId) -> Result<(), payments_client::Error> {
+    /// let event = client.events().retrieve(&id).await?;
+    /// println!("{} {}", event.kind(), event.created_at());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retrieve(self, id: &EventId) -> Request<ListedEvent> {
+        Request::new(self.client, Call::new(Method::GET, "/events/{}", Some(id.as_str())))
+    }
+
+    /// Lists events, oldest first. Test events are in no list.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, EventKind, PaymentId};
+    /// # async fn list(client: Client, payment: PaymentId) -> Result<(), payments_client::Error> {
+    /// let page = client.events().list().payment(&payment).await?;
+    /// let was_paid = page.items.iter().any(|event| *event.kind() == EventKind::PaymentCompleted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(self) -> Request<EventPage<ListedEvent>> {
+        Request::new(self.client, Call::new(Method::GET, "/events", None))
+    }
+
+    /// Streams all events after one, oldest first, up to the last one at the moment; without one, from the beginning. Store
+    /// the id of the last event that you have handled, and begin after it the next time: no event is missed, and none comes
+    /// twice. The stream sends requests only as events are polled, and ends after an error.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    /// # use payments_client::{Client, EventId};
+    /// # async fn catch_up(client: Client, mut cursor: Option<EventId>) -> Result<(), payments_client::Error> {
+    /// let mut events = client.events().stream_since(cursor.clone());
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{} {}", event.kind(), event.id());
+    ///     cursor = Some(event.id().clone()); // in the same transaction as what the event leads to
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stream_since(self, cursor: Option<EventId>) -> BoxStream<'static, Result<ListedEvent>> {
+        let parts = Parts { client: self.client.clone(), cursor, buffered: VecDeque::new(), is_last: false };
+        Box::pin(stream::unfold(Some(parts), |parts| async move {
+            let mut parts = parts?;
+            match parts.next().await {
+                Ok(Some(event)) => Some((Ok(event), Some(parts))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        }))
+    }
+}
+
+impl Request<EventPage<ListedEvent>> {
+    /// Only events after this one: the `next` of the part before.
+    pub fn after(self, event: &EventId) -> Self {
+        self.query("after", event.to_string())
+    }
+
+    /// Only events of these kinds.
+    pub fn events<'k>(self, kinds: impl IntoIterator<Item = &'k EventKind>) -> Self {
+        let kinds: Vec<_> = kinds.into_iter().map(EventKind::as_str).collect();
+        self.query("events", kinds.join(","))
+    }
+
+    /// Only events of a payment.
+    pub fn payment(self, payment: &PaymentId) -> Self {
+        self.query("paymentId", payment.to_string())
+    }
+
+    /// Only events that happened at this time or later.
+    pub fn created_after(self, time: Timestamp) -> Self {
+        self.query("createdAfter", time.to_string())
+    }
+
+    /// Only events that happened before this time.
+    pub fn created_before(self, time: Timestamp) -> Self {
+        self.query("createdBefore", time.to_string())
+    }
+
+    /// At most so many events, 1 to 100; 20 by default.
+    pub fn limit(self, limit: u8) -> Self {
+        self.query("limit", limit.to_string())
+    }
+}
+
+/// The list of events, part by part.
+struct Parts {
+    client: Client,
+    cursor: Option<EventId>,
+    buffered: VecDeque<ListedEvent>,
+    is_last: bool,
+}
+
+impl Parts {
+    async fn next(&mut self) -> Result<Option<ListedEvent>> {
+        while self.buffered.is_empty() && !self.is_last {
+            let request = self.client.events().list().limit(100);
+            let request = if let Some(cursor) = &self.cursor { request.after(cursor) } else { request };
+            let EventPage { items, has_more, next } = request.await?;
+            self.buffered.extend(items);
+            self.is_last = !has_more || next == self.cursor;
+            self.cursor = next;
+        }
+        Ok(self.buffered.pop_front())
+    }
+}
+
+/// An event that the API returned. It needs no signature: the client asked for it over its own connection.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ListedEvent(Event);
+
+impl ListedEvent {
+    /// The event, as a verified webhook gives it.
+    #[must_use]
+    pub fn into_event(self) -> Event {
+        self.0
+    }
+}
+
+impl Deref for ListedEvent {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ListedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for ListedEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let listed = RawJson::deserialize(deserializer)?;
+        Event::from_list(&listed).map(Self).map_err(de::Error::custom)
+    }
+}

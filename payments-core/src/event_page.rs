@@ -1,0 +1,156 @@
+//! Parts of the list of events.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorCode, EventId, EventKind, PaymentId, Timestamp, validation::Invalid};
+
+/// A part of the list of events, oldest first. The list has everything that was sent to webhook endpoints about payments, and
+/// what would have been sent if there had been any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventPage<E> {
+    /// The events, in the order in which they became durable.
+    pub items: Vec<E>,
+    /// Whether the list goes on at the moment.
+    pub has_more: bool,
+    /// Where the next part begins: pass it as `after`. `null` as long as there is no event. With filters it may be an event
+    /// that they exclude, and a part may have no items although the list goes on.
+    pub next: Option<EventId>,
+}
+
+/// The part of the list of events that a request asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// Only events strictly after this one in the list.
+    pub after: Option<EventId>,
+    /// Only events of these kinds; of all, if there are none.
+    pub events: Vec<EventKind>,
+    /// Only events of this payment.
+    pub payment: Option<PaymentId>,
+    /// Only events that happened at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Only events that happened before this time.
+    pub created_before: Option<Timestamp>,
+    limit: Option<u8>,
+}
+
+impl EventQuery {
+    /// The default number of items.
+    pub const DEFAULT_LIMIT: u8 = 20;
+    /// The maximum number of items.
+    pub const MAX_LIMIT: u8 = 100;
+
+    /// Parses the query parameters `after`, `events` (kinds with commas between them), `paymentId`, `createdAfter`,
+    /// `createdBefore` and `limit` (1 to 100, default 20). `parameter` returns the value of one.
+    ///
+    /// # Errors
+    /// One sentence per invalid parameter.
+    pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        let after = parameter("after").and_then(|text| match text.parse() {
+            Ok(id) => Some(id),
+            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of an event", None),
+        });
+        let payment = parameter("paymentId").and_then(|text| match text.parse() {
+            Ok(id) => Some(id),
+            Err(_) => invalid.add("paymentId", ErrorCode::FieldInvalid, "must be the id of a payment", None),
+        });
+        let mut events = Vec::new();
+        for kind in parameter("events").iter().flat_map(|kinds| kinds.split(',')) {
+            match EventKind::known(kind) {
+                Some(kind) => events.push(kind),
+                None => {
+                    invalid.add("events", ErrorCode::FieldInvalid, "must be kinds of events, with commas between", ())
+                }
+            }
+        }
+        let mut time = |name: &str| {
+            let text = parameter(name)?;
+            let fault = "must be a time such as 2026-03-01T00:00:00Z";
+            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
+        };
+        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
+        let limit = parameter("limit").and_then(|text| match text.parse() {
+            Ok(limit) if (1..=Self::MAX_LIMIT).contains(&limit) => Some(limit),
+            _ => {
+                let fault = format!("must be a whole number from 1 to {}", Self::MAX_LIMIT);
+                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
+            }
+        });
+        invalid.or(Self { after, events, payment, created_after, created_before, limit })
+    }
+
+    /// The maximum number of items.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
+    }
+
+    /// Whether it asks for less than the whole list, except for where it begins and the number of items.
+    #[must_use]
+    pub fn has_filter(&self) -> bool {
+        !self.events.is_empty()
+            || self.payment.is_some()
+            || self.created_after.is_some()
+            || self.created_before.is_some()
+    }
+
+    /// Whether the filters let an event through, except that for the payment.
+    #[must_use]
+    pub fn includes(&self, kind: &EventKind, created_at: Timestamp) -> bool {
+        (self.events.is_empty() || self.events.contains(kind))
+            && self.created_after.is_none_or(|from| created_at >= from)
+            && self.created_before.is_none_or(|end| created_at < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(pairs: &[(&str, &str)]) -> Result<EventQuery, Invalid> {
+        EventQuery::from_query(|name| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_query_without_parameters_asks_for_the_first_twenty() {
+        let query = parsed(&[]).unwrap();
+        assert_eq!((query.limit(), &query), (20, &EventQuery::default()));
+    }
+
+    #[test]
+    fn filters_include_their_first_moment_and_exclude_their_last() {
+        let times = [("createdAfter", "2026-03-01T00:00:00Z"), ("createdBefore", "2026-03-02T00:00:00Z")];
+        let query = parsed(&[times[0], times[1], ("events", "payment.created,payment.refunded")]).unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        for (kind, time, is_included) in [
+            (EventKind::PaymentCreated, "2026-03-01T00:00:00Z", true),
+            (EventKind::PaymentRefunded, "2026-03-01T23:59:59.999Z", true),
+            (EventKind::PaymentCreated, "2026-03-02T00:00:00Z", false),
+            (EventKind::PaymentCreated, "2026-02-28T23:59:59.999Z", false),
+            (EventKind::PaymentCompleted, "2026-03-01T12:00:00Z", false),
+        ] {
+            assert_eq!(query.includes(&kind, at(time)), is_included, "{kind} {time}");
+        }
+    }
+
+    #[test]
+    fn each_invalid_parameter_is_named() {
+        let wrong = [
+            ("after", "a b"),
+            ("paymentId", "/"),
+            ("events", "payment.created,payment.lost"),
+            ("createdAfter", "yesterday"),
+            ("createdBefore", "1"),
+            ("limit", "101"),
+        ];
+        let fields = parsed(&wrong).unwrap_err().fields();
+        let mut named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        named.sort_unstable();
+        let mut expected = wrong.map(|(name, _)| name);
+        expected.sort_unstable();
+        assert_eq!(named, expected);
+    }
+}

@@ -1,0 +1,131 @@
+//! The list of events: everything that was sent to webhook endpoints about payments, or would have been.
+
+use std::collections::{BTreeSet, HashMap};
+
+use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson};
+
+use super::{Caller, Record, Refused, Service};
+use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
+
+/// How many entries of the list a request looks at, so that a filter which lets few through costs no more.
+const MAX_EXAMINED: usize = 1000;
+
+impl Service {
+    /// A part of the list, oldest first.
+    pub(crate) async fn events(&self, caller: &Caller, query: &EventQuery) -> Result<EventPage<RawJson>, Refused> {
+        if let Some(payment) = &query.payment {
+            return self.events_of_payment(caller, payment, query).await;
+        }
+        let from = match (&query.after, query.created_after) {
+            (Some(after), _) => EventsFrom::After(after.clone()),
+            (None, Some(time)) => EventsFrom::Time(time),
+            (None, None) => EventsFrom::Beginning,
+        };
+        let examined = if query.has_filter() { MAX_EXAMINED } else { query.limit() };
+        let entries = self.store.events(&caller.scope, &from, examined + 1).await?.ok_or_else(no_such_event)?;
+        let chosen = choose(entries, query, examined);
+        let payments: BTreeSet<_> = chosen.items.iter().map(|entry| entry.payment.clone()).collect();
+        let payments: Vec<_> = payments.into_iter().collect();
+        let events = self.store.events_of(&caller.scope, &payments).await?;
+        let events: HashMap<_, _> =
+            events.iter().flat_map(|(_, events)| events).map(|event| (event.id.clone(), event)).collect();
+        let envelope = |entry: &EventEntry| {
+            let missing = || StoreError::corrupt(entry.id.as_str().as_bytes(), "its payment does not have it");
+            envelope(events.get(&entry.id).ok_or_else(missing)?)
+        };
+        let items = chosen.items.iter().map(envelope).collect::<Result<_, _>>()?;
+        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next })
+    }
+
+    /// An event by its id.
+    pub(crate) async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson, Refused> {
+        let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
+        let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;
+        let events = self.store.events_of(&caller.scope, &[payment]).await?;
+        let event = events.iter().flat_map(|(_, events)| events).find(|event| event.id == id);
+        envelope(event.ok_or(NO_EVENT)?)
+    }
+
+    async fn events_of_payment(
+        &self,
+        caller: &Caller,
+        payment: &PaymentId,
+        query: &EventQuery,
+    ) -> Result<EventPage<RawJson>, Refused> {
+        let found = self.store.events_of(&caller.scope, std::slice::from_ref(payment)).await?;
+        let (_, events) = found.into_iter().next().ok_or(Refused::NotFound { what: Record::Payment })?;
+        let first = match &query.after {
+            None => 0,
+            Some(after) => events.iter().position(|event| event.id == *after).ok_or_else(no_such_event)? + 1,
+        };
+        let entry = |event: &EventWrite| EventEntry {
+            id: event.id.clone(),
+            kind: event.kind.clone(),
+            payment: payment.clone(),
+        };
+        let chosen = choose(events[first..].iter().map(entry).collect(), query, usize::MAX);
+        let is_chosen = |event: &&EventWrite| chosen.items.iter().any(|entry| entry.id == event.id);
+        let items = events.iter().filter(is_chosen).map(envelope).collect::<Result<_, _>>()?;
+        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next })
+    }
+}
+
+/// The first events that the filters let through, of at most so many that are looked at.
+fn choose(entries: Vec<EventEntry>, query: &EventQuery, examined: usize) -> EventPage<EventEntry> {
+    let mut page = EventPage { items: Vec::new(), has_more: false, next: query.after.clone() };
+    for (nth, entry) in entries.into_iter().enumerate() {
+        if nth == examined || page.items.len() == query.limit() {
+            page.has_more = true;
+            break;
+        }
+        page.next = Some(entry.id.clone());
+        if entry.id.created_at().is_none_or(|created_at| query.includes(&entry.kind, created_at)) {
+            page.items.push(entry);
+        }
+    }
+    page
+}
+
+/// The event as webhook endpoints get it.
+fn envelope(event: &EventWrite) -> Result<RawJson, Refused> {
+    let EventWrite { id, kind, created_at, data } = event;
+    Ok(RawJson::of(&Envelope { id, event: kind.clone(), created_at: *created_at, data })?)
+}
+
+fn no_such_event() -> Refused {
+    Invalid::field("after", ErrorCode::FieldInvalid, "is the id of no event of yours; without it the list begins anew")
+        .into()
+}
+
+const NO_EVENT: Refused = Refused::NotFound { what: Record::Event };
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{EventKind, RANDOM_BYTES, Timestamp};
+
+    use super::*;
+
+    fn entry(nth: u8, kind: EventKind) -> EventEntry {
+        let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth)).unwrap();
+        let payment = PaymentId::new(at, [nth; RANDOM_BYTES]);
+        EventEntry { id: EventId::new(at, [nth; RANDOM_BYTES]), kind, payment }
+    }
+
+    #[test]
+    fn a_part_says_where_the_next_begins_also_if_no_event_passes_the_filter() {
+        let entries: Vec<_> = (0..4).map(|nth| entry(nth, EventKind::PaymentCreated)).collect();
+        let all = EventQuery::default();
+        let mut completed = all.clone();
+        completed.events.push(EventKind::PaymentCompleted);
+        for (query, examined, found, has_more, next) in
+            [(&all, 9, 4, false, 3), (&all, 2, 2, true, 1), (&completed, 9, 0, false, 3), (&completed, 3, 0, true, 2)]
+        {
+            let page = choose(entries.clone(), query, examined);
+            assert_eq!((page.items.len(), page.has_more), (found, has_more));
+            assert_eq!(page.next.as_ref(), Some(&entries[next].id));
+        }
+        let mut after = all.clone();
+        after.after = Some(entries[3].id.clone());
+        assert_eq!(choose(Vec::new(), &after, 9).next, after.after, "the end stays the end");
+    }
+}

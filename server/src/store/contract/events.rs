@@ -1,0 +1,113 @@
+//! The list of events.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::{Environment, EventId, RANDOM_BYTES};
+use tokio::time::sleep;
+
+use super::{
+    Engine, Postgres,
+    payment_blocks::target,
+    samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope},
+};
+use crate::{
+    domain::Scope,
+    store::{EventEntry, EventWrite, EventsFrom, PaymentWrite, Store},
+};
+
+/// The part of the list, once it has what was committed: an engine may show an event a little later.
+async fn listed(store: &Arc<dyn Store>, from: EventsFrom, at_most: usize, expected: usize) -> Vec<EventEntry> {
+    for _ in 0..1000 {
+        let found = store.events(&scope(), &from, at_most).await.unwrap().unwrap();
+        if found.len() >= expected {
+            return found;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the list never had {expected} events from {from:?} on");
+}
+
+fn event_of(write: &PaymentWrite) -> EventWrite {
+    write.event.clone().unwrap()
+}
+
+fn ids(entries: &[EventEntry]) -> Vec<EventId> {
+    entries.iter().map(|entry| entry.id.clone()).collect()
+}
+
+pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own_scope(store: Arc<dyn Store>) {
+    assert_eq!(store.events(&scope(), &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
+    // The second is committed later and happened earlier.
+    let writes = [new_payment(1, at(SECOND)), new_payment(2, at(0))];
+    let completed = paid(&writes[0].session, at(2 * SECOND));
+    let mut expected = Vec::new();
+    for write in [&writes[0], &writes[1], &completed] {
+        let event = event_of(write);
+        let (id, payment_id) = (event.id, write.session.payment.id.clone());
+        expected.push(EventEntry { id, kind: event.kind, payment: payment_id });
+        commit(&store, vec![payment(write.clone())]).await.unwrap();
+    }
+    assert_eq!(listed(&store, EventsFrom::Beginning, 9, 3).await, expected);
+    let of = store.payment_of_event(&scope(), &expected[2].id).await.unwrap();
+    assert_eq!(of.as_ref(), Some(&writes[0].session.payment.id));
+    let other = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.events(&other, &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
+    assert!(store.events(&other, &EventsFrom::After(expected[0].id.clone()), 9).await.unwrap().is_none());
+    assert!(store.payment_of_event(&other, &expected[0].id).await.unwrap().is_none());
+    assert!(store.events_of(&other, &[expected[0].payment.clone()]).await.unwrap().is_empty());
+    let unknown = EventId::new(at(0), [9; RANDOM_BYTES]);
+    assert!(store.events(&scope(), &EventsFrom::After(unknown), 9).await.unwrap().is_none());
+}
+
+pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_twice(store: Arc<dyn Store>) {
+    let mut expected = Vec::new();
+    for nth in 1..=100 {
+        let write = new_payment(nth, at(i64::from(nth) * DAY));
+        expected.push(event_of(&write).id);
+        commit(&store, vec![payment(write)]).await.unwrap();
+    }
+    let mut found: Vec<EventId> = Vec::new();
+    while found.len() < expected.len() {
+        let from = found.last().map_or(EventsFrom::Beginning, |last| EventsFrom::After(last.clone()));
+        let part = listed(&store, from, 7, 7.min(expected.len() - found.len())).await;
+        assert!(part.len() <= 7);
+        found.extend(ids(&part));
+    }
+    assert_eq!(found, expected);
+    assert_eq!(listed(&store, EventsFrom::After(found[99].clone()), 7, 0).await, []);
+    // From a time: nothing of that time or later is left out, and not everything is read.
+    let from_time = ids(&listed(&store, EventsFrom::Time(at(90 * DAY)), 100, 11).await);
+    assert!(from_time.ends_with(&expected[89..]));
+}
+
+pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes(store: Arc<dyn Store>) {
+    let created = new_payment(1, at(0));
+    let completed = paid(&created.session, at(SECOND));
+    let expected = [event_of(&created), event_of(&completed)];
+    let id = created.session.payment.id.clone();
+    for write in [created, completed] {
+        commit(&store, vec![payment(write)]).await.unwrap();
+    }
+    let absent = new_payment(2, at(0)).session.payment.id;
+    let found = store.events_of(&scope(), &[absent, id.clone()]).await.unwrap();
+    assert_eq!(found, [(id, expected.to_vec())]);
+}
+
+#[tokio::test]
+async fn what_a_server_of_an_earlier_version_writes_is_listed() {
+    let (target, client) = target("listed_by_trigger").await;
+    let engine = Postgres::open(target).await;
+    let written = [new_payment(1, at(0)), new_payment(2, at(SECOND))];
+    for write in &written {
+        commit(&engine.store(), vec![payment(write.clone())]).await.unwrap();
+    }
+    let expected = listed(&engine.store(), EventsFrom::Beginning, 9, 2).await;
+    // This connection says nothing of events.
+    client.batch_execute("DELETE FROM event; UPDATE payment SET body = body").await.unwrap();
+    let found = listed(&engine.store(), EventsFrom::Beginning, 9, 2).await;
+    assert_eq!(found, expected);
+    client.batch_execute("DELETE FROM event").await.unwrap();
+    commit(&engine.store(), vec![payment(paid(&written[0].session, at(2 * SECOND)))]).await.unwrap();
+    let found = listed(&engine.store(), EventsFrom::Beginning, 9, 1).await;
+    assert_eq!(found.len(), 1, "this version lists its events itself");
+}

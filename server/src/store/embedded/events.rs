@@ -1,0 +1,158 @@
+//! The lists of events, and where in its list each event is.
+//!
+//! A line of a list is the event's id, its kind and its payment. A line of a place is the event's id, its scope and its
+//! position. The places of the events of 2 ms share a record.
+
+use std::str::FromStr;
+
+use payments_core::{EventId, EventKind, PaymentId, Timestamp};
+
+use super::{
+    codec::Records,
+    keys::{self, List},
+    packed,
+    stored::{Parts, Stored},
+    view::View,
+};
+use crate::{
+    domain::Scope,
+    store::{EventEntry, EventRecord, EventWrite, EventsFrom, StoreError},
+};
+
+/// A line of a list.
+pub(super) fn line(entry: &EventEntry) -> String {
+    format!("{} {} {}", entry.id, entry.kind, entry.payment)
+}
+
+/// The event of a line of a list.
+pub(super) fn of_line(line: &str) -> Option<EventEntry> {
+    let [id, kind, payment] = parts(line)?;
+    Some(EventEntry { id: id.parse().ok()?, kind: EventKind::from(kind), payment: payment.parse().ok()? })
+}
+
+fn parts(line: &str) -> Option<[&str; 3]> {
+    let mut parts = line.split(' ');
+    Some([parts.next()?, parts.next()?, parts.next()?])
+}
+
+/// An event's scope and its position in the scope's list.
+pub(super) fn place_of(records: &impl Records, id: &EventId) -> Result<Option<(Scope, u64)>, StoreError> {
+    let places = records.bytes(&keys::event_places(id))?;
+    Ok(packed::lines(&places).filter_map(of_place).find(|(of, _)| of == id).map(|(_, place)| place))
+}
+
+/// The event of a place, with its scope and its position.
+pub(super) fn of_place(line: &str) -> Option<(EventId, (Scope, u64))> {
+    let [id, scope, position] = parts(line)?;
+    Some((id.parse().ok()?, (keys::scope_of(scope)?, position.parse().ok()?)))
+}
+
+/// The entry at a position of a list.
+pub(super) fn at(records: &impl Records, list: &List, position: u64) -> Result<Option<EventEntry>, StoreError> {
+    let leaf = records.bytes(&list.leaf(position))?;
+    let nth = usize::try_from(position % keys::LEAF).unwrap_or(usize::MAX);
+    Ok(packed::lines(&leaf).nth(nth).and_then(of_line))
+}
+
+/// A part of a scope's list; `None` if it has no such event to begin after.
+pub(super) fn page(
+    records: &impl Records,
+    scope: &Scope,
+    from: &EventsFrom,
+    at_most: usize,
+) -> Result<Option<Vec<EventEntry>>, StoreError> {
+    let list = List::events(scope);
+    let count: u64 = records.read(&list.count())?.unwrap_or_default();
+    let first = match from {
+        EventsFrom::Beginning => 0,
+        EventsFrom::After(id) => match place_of(records, id)? {
+            Some((of, position)) if of == *scope => position + 1,
+            _ => return Ok(None),
+        },
+        EventsFrom::Time(time) => first_leaf_at(records, &list, count, EventsFrom::margin(*time))? * keys::LEAF,
+    };
+    let mut entries = Vec::new();
+    for number in first / keys::LEAF..count.div_ceil(keys::LEAF) {
+        let begin = number * keys::LEAF;
+        let leaf = records.bytes(&list.leaf(begin))?;
+        let wanted = packed::lines(&leaf).zip(begin..count).filter(|(_, position)| *position >= first);
+        entries.extend(wanted.filter_map(|(line, _)| of_line(line)).take(at_most - entries.len()));
+        if entries.len() == at_most {
+            break;
+        }
+    }
+    Ok(Some(entries))
+}
+
+/// The number of the last leaf that begins before a time, so that no later event of an earlier leaf is missed.
+fn first_leaf_at(records: &impl Records, list: &List, count: u64, time: Timestamp) -> Result<u64, StoreError> {
+    let (mut low, mut high) = (0, count.div_ceil(keys::LEAF));
+    while low < high {
+        let middle = u64::midpoint(low, high);
+        let begins_at = at(records, list, middle * keys::LEAF)?.and_then(|entry| entry.id.created_at());
+        if begins_at.is_some_and(|begins_at| begins_at < time) { low = middle + 1 } else { high = middle }
+    }
+    Ok(low.saturating_sub(1))
+}
+
+/// The events of a payment of a scope, oldest first, with their data; `None` if it is not there.
+pub(super) fn of_payment(
+    records: &impl Records,
+    scope: &Scope,
+    payment: &PaymentId,
+) -> Result<Option<Vec<EventWrite>>, StoreError> {
+    let at = keys::session(payment);
+    let Some(record) = records.get(&at)? else { return Ok(None) };
+    let parts = Parts::of(&at, &record)?;
+    if !parts.is_of(scope) {
+        return Ok(None);
+    }
+    let json = parts.json()?;
+    let events = Stored::of(&parts)?.events.into_iter().map(|mut event| {
+        let data = event.data.take().unwrap_or_else(|| json.clone());
+        EventWrite { id: event.id, kind: event.event, created_at: event.created_at, data }
+    });
+    Ok(Some(events.collect()))
+}
+
+/// At most `at_most` entries of all lists after an event, in the order of their ids.
+pub(super) fn records_after(
+    records: &impl Records,
+    after: Option<&str>,
+    at_most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
+    let after = after.and_then(|id| EventId::from_str(id).ok());
+    let from = after.as_ref().map_or_else(|| keys::EVENT_PLACES.to_vec(), keys::event_places);
+    let mut found = Vec::new();
+    for entry in records.range(from..) {
+        let (key, places) = entry?;
+        if !key.starts_with(keys::EVENT_PLACES) {
+            break;
+        }
+        let mut places: Vec<_> = packed::lines(&places).filter_map(of_place).collect();
+        places.sort_by(|one, other| one.0.cmp(&other.0));
+        for (_, (scope, position)) in places.into_iter().filter(|(id, _)| after.as_ref() < Some(id)) {
+            let missing = || StoreError::corrupt(&key, format_args!("no event is at position {position} of its list"));
+            let entry = at(records, &List::events(&scope), position)?.ok_or_else(missing)?;
+            found.push(EventRecord { scope, entry });
+        }
+        if found.len() >= at_most {
+            break;
+        }
+    }
+    found.truncate(at_most);
+    Ok(found)
+}
+
+/// How many events there are.
+pub(super) fn count(records: &impl Records) -> Result<u64, StoreError> {
+    records.prefix(keys::EVENT_PLACES).try_fold(0, |count, entry| Ok(count + packed::lines(&entry?.1).count() as u64))
+}
+
+impl View<'_, '_> {
+    /// Adds an event to the end of its scope's list.
+    pub(super) fn add_event(&mut self, scope: &Scope, entry: &EventEntry) -> Result<(), StoreError> {
+        let position = self.append(&List::events(scope), &line(entry))?;
+        self.add_line(keys::event_places(&entry.id), &format!("{} {scope} {position}", entry.id))
+    }
+}
