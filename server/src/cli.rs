@@ -1,5 +1,6 @@
 //! The command line.
 
+mod developer;
 mod serve;
 
 use std::{
@@ -19,6 +20,7 @@ use crate::{
     service::ManualOutcome,
     store::postgres::{Target, TargetError},
 };
+pub(crate) use developer::{ApiArgs, ListenArgs, TriggerArgs, secret_from};
 pub(crate) use serve::{LogFormat, ServeArgs};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     #[command(flatten)]
     Admin(AdminCommand),
+    /// Print each event as it comes, and forward it, signed, to a program that you develop. Asks a server by its API.
+    Listen(ListenArgs),
+    /// Make an event happen, with a test key and by the API of a server.
+    Trigger(TriggerArgs),
     /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
     Check(AdminArgs),
     /// Write payments, refunds, ledger postings or deliveries to the standard output. The server may keep running.
@@ -273,7 +279,7 @@ pub(crate) enum KeysCommand {
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// `live` keys move real money, `test` keys move none.
-        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment>(["live", "test"]))]
+        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment, 2>(["live", "test"]))]
         environment: Environment,
         /// The id of a developer app of the workspace; payments created with the key carry it as appId.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
@@ -358,14 +364,14 @@ pub(crate) enum ReconcileCommand {
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
         /// How the payment ended: paid if the money arrived, else failed. Required while it is still open.
-        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING", value_parser = one_of::<ManualOutcome>(["paid", "failed"]))]
+        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING", value_parser = one_of::<ManualOutcome, 2>(["paid", "failed"]))]
         outcome: Option<ManualOutcome>,
     },
 }
 
 /// Parses a value by its name in JSON.
-fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    names: [&'static str; 2],
+fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
+    names: [&'static str; N],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }

@@ -14,6 +14,7 @@ mod config;
 mod config_file;
 mod delivery;
 mod descriptors;
+mod developer;
 mod domain;
 mod failure;
 mod file_modes;
@@ -72,6 +73,8 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,
+        Command::Listen(args) => developer::listen(args).await,
+        Command::Trigger(args) => developer::trigger(args).await,
         Command::Check(args) => operations::check(&args).await,
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,

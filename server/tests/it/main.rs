@@ -13,6 +13,7 @@ mod conformance;
 mod connections;
 mod database;
 mod delivery;
+mod developer;
 mod disk;
 mod durability;
 mod endpoint_connections;

@@ -1,0 +1,68 @@
+//! The arguments of the commands for whoever develops against a server.
+
+use clap::Args;
+use payments_core::EventKind;
+use secrecy::SecretString;
+use url::Url;
+
+use super::one_of;
+
+/// A server and the key with which it is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    /// The server's address.
+    #[arg(long, env = "PAYMENTS_API_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    pub(crate) api: Url,
+    /// File that holds the API key. Without it, PAYMENTS_API_KEY has the key, or else it is the sandbox key of a server on
+    /// this machine.
+    #[arg(long, env = "PAYMENTS_API_KEY_FILE", value_name = "FILE")]
+    pub(crate) key_file: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Where to forward each event, such as http://localhost:3000/hook. Without it, events are only printed.
+    #[arg(long, env = "PAYMENTS_FORWARD_TO", value_name = "URL")]
+    pub(crate) forward_to: Option<Url>,
+    /// Only these kinds of events, separated by commas; all by default.
+    #[arg(long, env = "PAYMENTS_EVENTS", value_delimiter = ',', value_parser = one_of::<EventKind, 5>(KINDS), value_name = "KIND")]
+    pub(crate) events: Vec<EventKind>,
+    /// File that holds the secret with which forwarded events are signed. Without it, PAYMENTS_WEBHOOK_SECRET has the secret, or
+    /// else a new one is made and printed.
+    #[arg(long, env = "PAYMENTS_WEBHOOK_SECRET_FILE", value_name = "FILE")]
+    pub(crate) secret_file: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) api: ApiArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TriggerArgs {
+    /// What to make happen. `payment.created` and `payment.completed` make a test payment. The others are sent to every endpoint
+    /// of the key as test events.
+    #[arg(value_parser = one_of::<EventKind, 5>(KINDS))]
+    pub(crate) event: EventKind,
+    /// The payment's amount in BDT.
+    #[arg(long, env = "PAYMENTS_AMOUNT", default_value = "750")]
+    pub(crate) amount: payments_core::Amount,
+    /// The payment's metadata, a JSON object.
+    #[arg(long, env = "PAYMENTS_METADATA", value_name = "JSON")]
+    pub(crate) metadata: Option<String>,
+    #[command(flatten)]
+    pub(crate) api: ApiArgs,
+}
+
+/// The kinds of events.
+const KINDS: [&str; 5] =
+    ["payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "test.ping"];
+
+/// A secret from a file, or from an environment variable; `None` if there is neither.
+pub(crate) fn secret_from(
+    file: Option<&std::path::Path>,
+    variable: &str,
+) -> Result<Option<SecretString>, crate::failure::Failure> {
+    let Some(file) = file else {
+        return Ok(std::env::var(variable).ok().filter(|value| !value.is_empty()).map(Into::into));
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    Ok(Some(text.trim().into()))
+}

@@ -1,0 +1,129 @@
+//! `listen`: prints each event as it comes, and forwards it to a program under development.
+
+use std::time::{Duration, Instant};
+
+use payments_client::{Client, Error, EventId, EventPage, ListedEvent};
+use payments_core::{Envelope, EventKind, RawJson, Timestamp};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::sleep;
+use url::Url;
+use webhook_verify::{Secret, Signer};
+
+use crate::{
+    ambient::{Ambient, OperatingSystem},
+    cli::{ListenArgs, secret_from},
+    failure::Failure,
+};
+
+/// How often the list of events is read, and how soon after the server did not answer.
+const POLL: Duration = Duration::from_millis(500);
+const POLL_AFTER_ERROR: Duration = Duration::from_secs(3);
+/// How far the clocks of this machine and the server may differ.
+const CLOCKS_DIFFER_MILLIS: i64 = 60_000;
+/// How long the program may take to answer, as with real webhooks.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Prints and forwards events until it is stopped. It goes on when a server that was down is there again.
+pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
+    let client = super::client(&args.api)?;
+    let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref())).transpose()?;
+    let mut list = List::at_its_end(client, &args.api.api, args.events).await?;
+    println!("listening to the events of {}", args.api.api);
+    loop {
+        let events = match list.next().await {
+            Ok(events) => events,
+            Err(error) if error.is_retryable() => {
+                eprintln!("{} does not answer: {error}", args.api.api);
+                sleep(POLL_AFTER_ERROR).await;
+                continue;
+            }
+            Err(error) => return Err(super::said_by(&args.api.api)(error)),
+        };
+        for event in events {
+            let line = format!("{} {} {}", event.created_at(), event.kind(), event.id());
+            match &forward {
+                Some(forward) => println!("{line} {}", forward.send(&event).await?),
+                None => println!("{line}"),
+            }
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// The list of events from where it ended when this began.
+struct List {
+    client: Client,
+    kinds: Vec<EventKind>,
+    since: Timestamp,
+    cursor: Option<EventId>,
+}
+
+impl List {
+    async fn at_its_end(client: Client, server: &Url, kinds: Vec<EventKind>) -> Result<Self, Failure> {
+        let now = OperatingSystem.now();
+        let since = Timestamp::from_millis(now.as_millis() - CLOCKS_DIFFER_MILLIS)?;
+        let mut list = Self { client, kinds, since, cursor: None };
+        list.next().await.map_err(super::said_by(server))?;
+        Ok(list)
+    }
+
+    /// What has come since the last time.
+    async fn next(&mut self) -> Result<Vec<ListedEvent>, Error> {
+        let mut found = Vec::new();
+        loop {
+            let request = self.client.events().list().limit(100);
+            let request = if self.kinds.is_empty() { request } else { request.events(&self.kinds) };
+            let request = match &self.cursor {
+                Some(cursor) => request.after(cursor),
+                None => request.created_after(self.since),
+            };
+            let EventPage { items, has_more, next } = request.await?;
+            found.extend(items);
+            self.cursor = next.or(self.cursor.take());
+            if !has_more {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+/// Forwards events, signed.
+struct Forward {
+    http: reqwest::Client,
+    url: Url,
+    signer: Signer,
+}
+
+impl Forward {
+    fn new(url: Url, secret_file: Option<&std::path::Path>) -> Result<Self, Failure> {
+        let secret = match secret_from(secret_file, "PAYMENTS_WEBHOOK_SECRET")? {
+            Some(secret) => secret,
+            None => {
+                let ambient: &dyn Ambient = &OperatingSystem;
+                let secret = SecretString::from(format!("whsec_{}", hex::encode(ambient.random::<32>())));
+                println!("forwarded events are signed with {}", secret.expose_secret());
+                secret
+            }
+        };
+        let http = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).redirect(reqwest::redirect::Policy::none());
+        Ok(Self { http: http.build()?, url, signer: Signer::new(Secret::new(secret.expose_secret())?) })
+    }
+
+    /// Sends an event, and tells what came of it.
+    async fn send(&self, event: &ListedEvent) -> Result<String, Failure> {
+        let (id, data) = (event.id(), event.data());
+        let envelope = Envelope { id, event: event.kind().clone(), created_at: event.created_at(), data };
+        let body = RawJson::of(&envelope)?;
+        let signature = self.signer.sign_now(body.as_str().as_bytes());
+        let request = self.http.post(self.url.clone()).header("Content-Type", "application/json");
+        let request = request.header("X-Service-Signature", signature.as_str());
+        let request = request.header("X-Service-Event", event.kind().as_str()).body(body.as_str().to_owned());
+        let begun = Instant::now();
+        Ok(match request.send().await {
+            Ok(answer) => format!("-> {} in {} ms", answer.status().as_u16(), begun.elapsed().as_millis()),
+            Err(error) if error.is_timeout() => "-> no answer within 8 seconds".to_owned(),
+            Err(error) if error.is_connect() => format!("-> cannot connect to {}", self.url),
+            Err(error) => format!("-> {}", error.without_url()),
+        })
+    }
+}
