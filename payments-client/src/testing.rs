@@ -1,4 +1,5 @@
-//! Scripted responses and a fixed clock, for a merchant's tests. They use no sockets and take no real time.
+//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, or scripted responses and a fixed clock, which
+//! use no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};
@@ -17,6 +18,9 @@
 //! # }
 //! ```
 
+mod receiver;
+mod server;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -28,6 +32,9 @@ use reqwest::{
     StatusCode,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
+
+pub use receiver::{ReceiveError, Receiver};
+pub use server::{StartError, TestServer};
 
 /// The responses that a client gets, in order. Clones share the script, so a test can keep one.
 #[derive(Debug, Clone, Default)]

@@ -9,4 +9,6 @@ mod lost_responses;
 mod round_trip;
 mod scripted_server;
 mod server;
+#[cfg(feature = "testing")]
+mod testkit;
 mod wire;

@@ -61,7 +61,7 @@ impl Drop for Server {
 }
 
 /// The server's binary, in the parent of the test binary's directory.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
     assert!(path.exists(), "build the server first: cargo build -p payments-server");
     path

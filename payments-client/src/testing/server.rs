@@ -1,0 +1,171 @@
+//! A real server for a test.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use payments_core::{PaymentId, SimulateOutcome};
+use tempfile::TempDir;
+
+use super::Receiver;
+use crate::{Client, Error};
+
+/// The public key of a sandbox.
+const SANDBOX_KEY: &str = "sk_test_demo";
+/// How a server's first line begins, before its address.
+const LISTENING: &str = "listening on ";
+
+/// A real `payments-server` on a free port, with an empty store of its own in a temporary directory. Dropping it ends the
+/// server and removes the directory.
+///
+/// It needs the program `payments-server`: `cargo install --path server` in the platform's repository puts it into the `PATH`.
+/// The environment variable `PAYMENTS_SERVER` may name another one.
+///
+/// ```no_run
+/// use payments_client::{CreatePayment, EventKind, testing::TestServer};
+///
+/// #[tokio::test]
+/// async fn an_order_is_shipped_when_it_is_paid() -> Result<(), Box<dyn std::error::Error>> {
+///     let server = TestServer::start().await?;
+///     let mut webhooks = server.receive_webhooks().await?;
+///     let params = CreatePayment::new("750".parse()?, "https://shop.example/paid", "https://shop.example/cart");
+///     let payment = server.client().payments().create(params).await?;
+///     assert_eq!(*webhooks.next().await?.kind(), EventKind::PaymentCreated);
+///     server.pay(&payment.id).await?;
+///     assert_eq!(*webhooks.next().await?.kind(), EventKind::PaymentCompleted);
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct TestServer {
+    _process: Process,
+    /// The server may still write to it.
+    _output: BufReader<ChildStdout>,
+    directory: TempDir,
+    url: String,
+    client: Client,
+}
+
+/// Why a [`TestServer`] did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The program cannot be run.
+    #[error(
+        "cannot run {}: {source}; install it with `cargo install --path server`, or name it in PAYMENTS_SERVER",
+        program.display()
+    )]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The server ended before it listened. The text is its log.
+    #[error("the server did not start: {0}")]
+    Ended(String),
+    /// A temporary directory or a local port cannot be used.
+    #[error("cannot use a temporary directory or a local port: {0}")]
+    Io(#[from] io::Error),
+    /// The server refused what the start needs.
+    #[error(transparent)]
+    Api(#[from] Error),
+}
+
+impl TestServer {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// If the program is not there or does not start.
+    pub async fn start() -> Result<Self, StartError> {
+        let program = std::env::var_os("PAYMENTS_SERVER").unwrap_or_else(|| OsString::from("payments-server"));
+        Self::start_program(program).await
+    }
+
+    /// Starts a server of this program.
+    ///
+    /// # Errors
+    /// If the program is not there or does not start.
+    pub async fn start_program(program: impl Into<PathBuf>) -> Result<Self, StartError> {
+        let program = program.into();
+        let started = tokio::task::spawn_blocking(move || launch(&program)).await;
+        let (process, output, directory, url) = started.map_err(io::Error::other)??;
+        let client = Client::builder(SANDBOX_KEY).base_url(&url).build()?;
+        Ok(Self { _process: process, _output: output, directory, url, client })
+    }
+
+    /// A client with the key of the server's sandbox.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The server's address, such as `http://127.0.0.1:34567`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What the server has logged.
+    ///
+    /// # Errors
+    /// If its log cannot be read.
+    pub fn log(&self) -> io::Result<String> {
+        std::fs::read_to_string(log_in(self.directory.path()))
+    }
+
+    /// Pays a payment, as the customer would on the checkout page.
+    ///
+    /// # Errors
+    /// As [`Checkout::simulate`](crate::Checkout::simulate).
+    pub async fn pay(&self, id: &PaymentId) -> Result<(), Error> {
+        self.client.checkout().simulate(id, SimulateOutcome::Completed).await.map(drop)
+    }
+
+    /// Starts a webhook endpoint and subscribes it to all events.
+    ///
+    /// # Errors
+    /// If no local port is free, or as [`Webhooks::create`](crate::Webhooks::create).
+    pub async fn receive_webhooks(&self) -> Result<Receiver, StartError> {
+        Receiver::subscribe(&self.client).await
+    }
+}
+
+/// A process that ends when it is dropped.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A temporary store needs no orderly end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn log_in(directory: &Path) -> PathBuf {
+    directory.join("server.log")
+}
+
+type Started = (Process, BufReader<ChildStdout>, TempDir, String);
+
+fn launch(program: &Path) -> Result<Started, StartError> {
+    let directory = tempfile::tempdir()?;
+    let log = std::fs::File::create(log_in(directory.path()))?;
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0", "--keyless-rate-limit", "0", "--data-dir"]);
+    command.arg(directory.path().join("data")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let refused = |source| StartError::Program { program: program.to_owned(), source };
+    let mut process = Process(command.spawn().map_err(refused)?);
+    let ended = |why: String| StartError::Ended(std::fs::read_to_string(log_in(directory.path())).unwrap_or(why));
+    let mut output = BufReader::new(process.0.stdout.take().ok_or_else(|| ended("no standard output".into()))?);
+    let mut first = String::new();
+    // The first line is short.
+    let read = output.by_ref().take(1024).read_line(&mut first);
+    let url = first.trim_end().strip_prefix(LISTENING).filter(|_| read.is_ok());
+    let url = url.ok_or_else(|| ended(first.clone()))?.to_owned();
+    Ok((process, output, directory, url))
+}
