@@ -20,6 +20,7 @@ mod payments;
 mod raw_response;
 mod reconcile;
 mod request;
+mod request_log;
 mod response;
 mod retry;
 mod retry_after;
@@ -40,13 +41,14 @@ pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
     Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout, DeveloperApp,
-    Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, Message, Metadata, Page, Pay,
-    Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, RotateSecret,
-    SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook, Volume, WebhookEndpoint, WebhookId,
-    WorkspaceProfile,
+    Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest, Message,
+    Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds,
+    RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook, Volume,
+    WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};
+pub use request_log::RequestLog;
 pub use response::{RateLimit, Response};
 pub use secret_key::{SecretKey, SecretKeyError};
 pub use stream::Listed;

@@ -24,7 +24,7 @@ use crate::{
     failure::Failure,
     gateway::Gateways,
     metrics::Metrics,
-    service::{AdminReply, AdminRequest, Claims, KeyRow, KeyUses, RefundRow, ReviewRow, Service, Settings},
+    service::{AdminReply, AdminRequest, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings},
     store::{
         ServerId, Store,
         embedded::{self, EmbeddedStore},
@@ -131,6 +131,7 @@ async fn execute(
         server: ServerId(ambient.random()),
         ambient,
         key_uses: KeyUses::default(),
+        request_log: RequestLog::default(),
         claims: Claims::new(Metrics::new().outside_effects),
         fan_out: Arc::default(),
         tasks: TaskTracker::new(),

@@ -38,6 +38,7 @@ pub(crate) struct Requests {
     pub(crate) connections_closed: Counter,
     pub(crate) unreadable: Counter,
     pub(crate) rate_windows_evicted: Counter,
+    pub(crate) not_logged: Counter,
 }
 
 /// The store's commits.
@@ -154,6 +155,7 @@ impl Metrics {
                 "Rate limit windows dropped early because their table was full; their keys or addresses start a new \
                  window",
             ),
+            not_logged: add(r, "requests_not_logged", "Requests that are missing in the log that developers read"),
         };
         let changes = Histogram::new(std::iter::successors(Some(1.0), |bound| Some(bound * 2.0)).take(12));
         r.register("commit_batch_changes", "Changes per group commit", changes.clone());

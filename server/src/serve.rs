@@ -25,7 +25,7 @@ use crate::{
     metrics::Metrics,
     operations,
     reach::Reach,
-    service::{Claims, KeyUses, Service, Settings},
+    service::{Claims, KeyUses, RequestLog, Service, Settings},
     store::ServerId,
 };
 
@@ -80,6 +80,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
 
     let closing = async {
         tokio::join!(tasks.end(), dispatcher.close());
+        service.store_logged_requests().await;
         drop((service, dispatcher));
         stores.close().await
     };
@@ -111,6 +112,7 @@ fn service(
         store,
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
         key_uses: KeyUses::default(),
+        request_log: RequestLog::new(metrics.requests.not_logged.clone()),
         claims: Claims::new(metrics.outside_effects.clone()),
         fan_out: Arc::default(),
         server: ServerId(ambient.random()),
@@ -135,6 +137,7 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
     tasks.start_worker(Arc::clone(service).expire_sessions());
     tasks.start_worker(Arc::clone(service).prune());
     tasks.start_worker(Arc::clone(service).store_key_uses());
+    tasks.start_worker(Arc::clone(service).store_request_log());
     tasks.start_worker(Arc::clone(service).reconcile());
     tasks.start_worker(Arc::clone(dispatcher).run());
     let fan_out = FanOut {

@@ -10,6 +10,7 @@ mod idempotency;
 mod invariants;
 mod merchant;
 mod permission;
+mod request_log;
 mod session;
 
 pub(crate) use app::App;
@@ -22,6 +23,7 @@ pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredRespons
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace};
 pub(crate) use permission::Permission;
+pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use session::{
     GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many,
 };

@@ -1,6 +1,6 @@
 //! The checks before every handler, in this order: API key, rate limit, method.
 
-use std::{future::ready, sync::Arc};
+use std::{future::ready, sync::Arc, time::Instant};
 
 use payments_core::ErrorCode;
 use warp::{
@@ -13,6 +13,7 @@ use super::{
     page,
     reply::Problem,
     request::Request,
+    requests,
     route::{Access, Found},
 };
 use crate::service::{Caller, Service};
@@ -21,9 +22,12 @@ use crate::service::{Caller, Service};
 pub(super) async fn answer(found: &Found, request: Request) -> Response {
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;
+    let begun = Instant::now();
+    let mut logged_for = None;
     let (verdict, handling) = match found.route.access {
         Access::Keyed(needed, handle) => match authenticate(&server.service, &head.parts.headers).await {
             Ok(caller) => {
+                logged_for = Some(Arc::clone(&caller)).filter(|_| found.route.template != requests::PATH);
                 let verdict = server.limits.take_key(&caller.id).await;
                 let handling = match caller.may(needed) {
                     true => handle(caller, request),
@@ -44,6 +48,9 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
         (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
         (None, None) => handling.await,
     };
+    if let Some(caller) = logged_for {
+        requests::note(&server.service, &head, &caller, begun.elapsed(), &outcome);
+    }
     outcome.unwrap_or_else(|problem| match found.route.access {
         Access::Page(_) => page::refusal(&head.parts.headers, problem),
         _ => problem.into_response(),

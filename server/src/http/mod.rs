@@ -27,6 +27,7 @@ mod reference;
 mod reply;
 mod request;
 mod request_id;
+mod requests;
 mod route;
 mod routes;
 mod server;

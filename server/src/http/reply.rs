@@ -119,6 +119,10 @@ impl Problem {
         Self { code, message: Message::One(message.into()), fields: Box::default(), header }
     }
 
+    pub(super) fn code(&self) -> &ErrorCode {
+        &self.code
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         status_of(&self.code)
     }

@@ -10,6 +10,7 @@ use super::{
     account, assets, checkout, dashboard, docs, events, gate, gateways, health, page, payments,
     reply::Problem,
     request::{Request, request},
+    requests,
     route::{
         Access::{self, Keyed, Keyless, Page, Unlimited},
         Found, Route, Table,
@@ -34,6 +35,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
     route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),
     route(GET, "/api/v1/events/{id}", Keyed(PaymentsRead, |c, r| Box::pin(events::retrieve(c, r)))),
+    route(GET, requests::PATH, Keyed(AccountRead, |c, r| Box::pin(requests::list(c, r)))),
     route(GET, "/api/v1/webhooks", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::list(c, r)))),
     route(POST, "/api/v1/webhooks", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::create(c, r)))),
     route(GET, "/api/v1/webhooks/deliveries", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::deliveries(c, r)))),

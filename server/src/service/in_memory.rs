@@ -6,7 +6,7 @@ use payments_core::FeeRate;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::task::TaskTracker;
 
-use super::{Claims, KeyUses, Service, Settings};
+use super::{Claims, KeyUses, RequestLog, Service, Settings};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
@@ -27,6 +27,7 @@ pub(super) fn service() -> Arc<Service> {
         ambient,
         gateways: Gateways::none(),
         key_uses: KeyUses::default(),
+        request_log: RequestLog::default(),
         claims: Claims::new(Gauge::default()),
         fan_out: Arc::default(),
         server: ServerId([0; 16]),

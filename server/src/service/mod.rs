@@ -22,6 +22,7 @@ mod prune;
 mod reconcile;
 mod refund;
 mod refused;
+mod request_log;
 mod resend;
 mod retry;
 mod sandbox;
@@ -50,6 +51,7 @@ pub(crate) use keys::{Caller, SANDBOX_KEY};
 pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub(crate) use pay::Paying;
 use refused::Record;
+pub(crate) use request_log::RequestLog;
 use retry::retry_on_conflict;
 pub(crate) use webhooks::verify_signature;
 
@@ -83,6 +85,8 @@ pub(crate) struct Service {
     pub(crate) claims: Claims,
     /// The keys used since their last uses were stored.
     pub(crate) key_uses: KeyUses,
+    /// The requests since they were last logged.
+    pub(crate) request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.
     pub(crate) fan_out: Arc<FanOutSignal>,
     /// The owner of this process's claims.

@@ -6,7 +6,7 @@ use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
 use super::{Claim, Migration, Record};
 use crate::domain::{
-    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Scope, Session,
+    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, Scope, Session,
     StoredResponse, StoredToken, Workspace, effects,
 };
 
@@ -98,6 +98,8 @@ pub(crate) enum Write {
     },
     /// Logs a delivery attempt and takes the delivery out of the outbox.
     DeliveryEnded(Box<Outgoing>),
+    /// A part of a log of requests, new or changed.
+    LogPart(Box<LogPart>),
     /// A record of another store, at whatever version. It must not exist.
     Moved(Box<Record>),
     /// How far a migration into this store has come.

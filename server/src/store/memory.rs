@@ -20,8 +20,8 @@ use super::{
     PaymentJson, Prunable, Queue, Result, Store, Work,
 };
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
-    StoredToken, Totals, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+    StoredResponse, StoredToken, Totals, Workspace,
 };
 
 /// A store that forgets everything when it is dropped.
@@ -58,6 +58,7 @@ struct Tables {
     outbox: BTreeSet<(WebhookId, DeliveryId)>,
     /// The last delivery that redaction has passed.
     redacted: Option<DeliveryId>,
+    log_parts: BTreeMap<String, LogPart>,
     responses: ByKey<StoredResponse>,
     key_claims: ByKey<KeyClaim>,
 }
@@ -172,6 +173,9 @@ impl Store for MemoryStore {
     }
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         Ok(self.tables().apps.get(&(developer.clone(), id.clone())).cloned())
+    }
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
+        Ok(self.tables().log_parts.get(&place.key_in(scope)).cloned())
     }
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
         Ok(self.tables().apps.values().filter(|it| it.app.developer_id == *developer).cloned().collect())

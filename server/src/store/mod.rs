@@ -99,8 +99,8 @@ use payments_core::{
 };
 
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
-    StoredToken, Totals, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+    StoredResponse, StoredToken, Totals, Workspace,
 };
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups};
@@ -160,6 +160,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals>;
     /// A developer's app by its id.
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>>;
+    /// A part of the log of a scope's requests.
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>>;
     /// A developer's apps, oldest first.
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>>;
 

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::{EventRecord, Result, Snapshot, StoreError, StoredEvent, Write};
 use crate::domain::{
-    ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, Outgoing, Session, StoredResponse, StoredToken,
-    Workspace, effects,
+    ApiKey, App, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, Session, StoredResponse,
+    StoredToken, Workspace, effects,
 };
 
 /// How many records are in memory at a time.
@@ -33,10 +33,11 @@ pub(crate) enum RecordKind {
     KeyClaim,
     Delivery,
     RedactedUpTo,
+    LogPart,
 }
 
 impl RecordKind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Workspace,
         Self::ApiKey,
         Self::App,
@@ -49,6 +50,7 @@ impl RecordKind {
         Self::KeyClaim,
         Self::Delivery,
         Self::RedactedUpTo,
+        Self::LogPart,
     ];
 }
 
@@ -67,6 +69,7 @@ impl fmt::Display for RecordKind {
             Self::KeyClaim => "key claim",
             Self::Delivery => "delivery",
             Self::RedactedUpTo => "limit of redaction",
+            Self::LogPart => "part of a log of requests",
         })
     }
 }
@@ -92,6 +95,7 @@ pub(crate) enum Record {
     Delivery(Box<Outgoing>),
     /// The delivery up to which bodies were redacted.
     RedactedUpTo(DeliveryId),
+    LogPart(Box<LogPart>),
 }
 
 /// A payment with its events and with the postings of each of its versions that has some.
@@ -143,6 +147,7 @@ impl Record {
             Self::KeyClaim(it) => (RecordKind::KeyClaim, name_of(&it.0)),
             Self::Delivery(it) => (RecordKind::Delivery, it.delivery.id.to_string()),
             Self::RedactedUpTo(_) => (RecordKind::RedactedUpTo, "1".to_owned()),
+            Self::LogPart(it) => (RecordKind::LogPart, it.key()),
         }
     }
 
@@ -164,6 +169,7 @@ impl Record {
             Self::KeyClaim(it) => serde_json::to_string(&it.1),
             Self::Delivery(it) => serde_json::to_string(it),
             Self::RedactedUpTo(it) => serde_json::to_string(it),
+            Self::LogPart(it) => serde_json::to_string(it),
         };
         json.map_err(|error| StoreError::corrupt(self.key().1.as_bytes(), error))
     }
@@ -191,6 +197,7 @@ impl From<Record> for Taking {
             Record::Endpoint(endpoint) => Write::EndpointAdded { endpoint, at_most: usize::MAX },
             Record::KeyClaim(it) => Write::KeyClaimed(it),
             Record::Delivery(it) => Write::Delivery(it),
+            Record::LogPart(it) => Write::LogPart(it),
             Record::Payment(it) => return Self::Payment(it),
             Record::Event(it) => return Self::Event(it),
             Record::PendingEvent(it) => return Self::PendingEvent(it),

@@ -15,8 +15,8 @@ use super::{
     Prunable, Queue, RequestCounts, Result, Store, Write, disposable::Disposable,
 };
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
-    StoredToken, Totals, Workspace,
+    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+    StoredResponse, StoredToken, Totals, Workspace,
 };
 
 /// The lasting store and the sandbox's.
@@ -73,6 +73,7 @@ fn scope_of(change: &Change) -> Option<Scope> {
         Write::KeyReleased(key, _) => Some(key.scope.clone()),
         Write::FannedOut { scope, .. } => Some(scope.clone()),
         Write::Workspace(_) | Write::ApiKey(..) | Write::App(_) | Write::GatewayToken(..) => None,
+        Write::LogPart(part) => Some(part.scope.clone()),
         Write::Moved(_) | Write::Migration(_) => None,
     };
     let of_key = change.idempotency.as_ref().map(|keep| keep.key.scope.clone());
@@ -133,6 +134,9 @@ impl Store for Sandboxed {
     }
     async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
         self.of(scope).endpoints(scope, after, at_most).await
+    }
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
+        self.of(scope).log_part(scope, place).await
     }
     async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
         self.of(scope).events(scope, from, at_most).await

@@ -53,6 +53,7 @@ mod receiver;
 mod recovery;
 mod refusals;
 mod relay;
+mod request_log;
 mod resend;
 mod restricted_keys;
 mod rotation;

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use crate::{live::Live, server::payment_of};
+use crate::{
+    live::Live,
+    server::{eventually, payment_of},
+};
 
 /// The OpenAPI document and the responses seen so far, as operation and status.
 struct Document {
@@ -131,10 +134,25 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let named =
         keyed_operations.map(|(path, method, it)| (path, method, it["operationId"].as_str().unwrap().to_owned()));
     for (path, method, id) in named.collect::<Vec<_>>() {
-        let key = if path.contains("/account") { &of_webhooks } else { &of_account };
+        let key = if path.contains("/account") || path.contains("/requests") { &of_webhooks } else { &of_account };
         let method = method.to_uppercase().parse().unwrap();
         d.check(&id, 403, server.keyless(method, &path.replace("{id}", "x_0")).bearer_auth(key)).await;
     }
+
+    // Events and requests.
+    let events = d.check("listEvents", 200, keyed(Method::GET, "/events?limit=1")).await;
+    let event = events["items"][0]["id"].as_str().unwrap().to_owned();
+    d.check("retrieveEvent", 200, keyed(Method::GET, &format!("/events/{event}"))).await;
+    d.check("retrieveEvent", 404, keyed(Method::GET, "/events/evt_0")).await;
+    d.check("listEvents", 400, keyed(Method::GET, "/events?after=evt_0")).await;
+    d.check("listEvents", 404, keyed(Method::GET, "/events?paymentId=pay_01a20aa9138a7cb8865961ab6ca7f46d")).await;
+    eventually("a request to be logged", || async {
+        let log: Value = keyed(Method::GET, "/requests").send().await.unwrap().json().await.unwrap();
+        log["items"].as_array().filter(|items| !items.is_empty()).map(drop)
+    })
+    .await;
+    d.check("listRequests", 200, keyed(Method::GET, "/requests")).await;
+    d.check("listRequests", 400, keyed(Method::GET, "/requests?before=x")).await;
 
     // Account.
     let apps = ["apps", "create", "--workspace"].map(str::to_owned);

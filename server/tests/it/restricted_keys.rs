@@ -9,13 +9,14 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 17] = [
+const NEEDED: [(&str, &str, &str); 18] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
     ("GET", "/events", "payments:read"),
     ("GET", "/events/evt_0", "payments:read"),
     ("POST", "/payments", "payments:write"),
     ("POST", "/payments/pay_0/refund", "refunds:write"),
+    ("GET", "/requests", "account:read"),
     ("GET", "/account", "account:read"),
     ("GET", "/account/balance", "account:read"),
     ("GET", "/account/apps", "account:read"),

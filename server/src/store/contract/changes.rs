@@ -102,13 +102,14 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
 }
 
 pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<dyn Store>) {
-    let of_version: [fn(u64) -> Write; 7] = [
+    let of_version: [fn(u64) -> Write; 8] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
             Write::ApiKey(hash, Box::new(record))
         },
         |version| Write::App(Box::new(app(version))),
+        |version| Write::LogPart(Box::new(log_part(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);

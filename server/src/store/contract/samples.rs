@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, NewPayment, Page,
-    PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp, WebhookId, WorkspaceId,
+    Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
+    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp, WebhookId,
+    WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
 use crate::{
     domain::{
-        ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, ManualReview, Outgoing, Scope,
-        Session, Workspace,
+        ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, LogPart, ManualReview, Outgoing,
+        Scope, Session, Workspace,
     },
     store::{
         Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, ServerId,
@@ -133,6 +134,21 @@ pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> Pa
     change(&mut session);
     let json = json_of(&session);
     PaymentWrite::new(Some(before), session, json, Vec::new(), None)
+}
+
+/// The open part of a log.
+pub(super) fn log_part(version: u64) -> LogPart {
+    let request = LoggedRequest {
+        id: "req_1".into(),
+        method: "GET".into(),
+        path: "/api/v1/payments".into(),
+        status: 200,
+        error: None,
+        key_last4: "1234".into(),
+        duration_ms: 1,
+        created_at: at(0),
+    };
+    LogPart { version, requests: vec![request], ..LogPart::first(scope()) }
 }
 
 /// A person must look at a session; or must no longer.

@@ -16,7 +16,7 @@ use tokio_postgres::NoTls;
 use super::{Embedded, Engine, Memory, Postgres, check, cluster::Cluster, cluster_url, samples::*};
 use crate::{
     cli::Location,
-    domain::{ApiKey, KeyHash, Outgoing, Session, StoredToken, fan_out},
+    domain::{ApiKey, KeyHash, Outgoing, Place, Session, StoredToken, fan_out},
     operations::move_store,
     store::{
         Change, Claim, ClaimEnd, Contents, Prunable, Queue, Store, Work, Write, memory::MemoryStore, postgres::Target,
@@ -264,6 +264,7 @@ impl Side {
             read.push(json!(response.map(|response| (response.body, response.created_at))));
         }
         read.push(json!((store.oldest_in_outbox().await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap())));
+        read.push(json!(store.log_part(&scope(), Place::Open).await.unwrap()));
         read.push(json!((store.manual_reviews().await.unwrap(), store.manual_settlements().await.unwrap())));
         read.push(json!(store.totals(&scope(), Currency::Bdt).await.unwrap()));
         // By a server that nobody else is, when every lease has ended.
@@ -325,6 +326,7 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
         let mut side = Side::new(engine.store());
         side.commit(Write::Workspace(workspace(0))).await;
         side.commit(Write::ApiKey(KeyHash([7; 32]), Box::new(api_key()))).await;
+        side.commit(Write::LogPart(Box::new(log_part(0)))).await;
         side.commit(Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..Default::default() }))
             .await;
         for step in steps {

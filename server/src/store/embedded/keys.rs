@@ -47,6 +47,9 @@ keys! {
     outbox(endpoint: &WebhookId, delivery: &DeliveryId) = "outbox/{endpoint}/{delivery}";
     pending_event(event: &EventId) = "untold/{event}";
 
+    /// A part of the log of a scope's requests.
+    log_part(name: &str) = "log/{name}";
+
     /// The count of a list or status bitmap of this name.
     count(name: &str) = "count/{name}";
 }
@@ -75,6 +78,9 @@ pub(super) const OUTBOX: &[u8] = b"outbox/";
 pub(super) fn pending_deliveries() -> Vec<u8> {
     count("outbox")
 }
+
+/// Logs of requests.
+pub(super) const LOGS: &[u8] = b"log/";
 
 /// Where in its list each event is.
 pub(super) const EVENT_PLACES: &[u8] = b"event-at/";

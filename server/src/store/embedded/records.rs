@@ -86,6 +86,7 @@ impl EmbeddedStore {
             // A record has several of them.
             RecordKind::Event => return Err(corrupt()),
             RecordKind::RedactedUpTo => Record::RedactedUpTo(codec::parse(key, value)?),
+            RecordKind::LogPart => Record::LogPart(codec::parse(key, value)?),
         })
     }
 
@@ -115,6 +116,7 @@ fn prefix_of(kind: RecordKind) -> &'static [u8] {
         RecordKind::Delivery => keys::DELIVERIES,
         RecordKind::Event => keys::EVENT_PLACES,
         RecordKind::RedactedUpTo => keys::REDACTED_UP_TO,
+        RecordKind::LogPart => keys::LOGS,
     }
 }
 

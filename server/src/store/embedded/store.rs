@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
-        StoredToken, Totals, Workspace,
+        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+        StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease,
@@ -128,6 +128,9 @@ impl Store for EmbeddedStore {
         self.get(&keys::app(developer, id))
     }
 
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>, StoreError> {
+        self.database.read(&keys::log_part(&place.key_in(scope)))
+    }
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>, StoreError> {
         self.each(&keys::apps_of(developer)).collect()
     }

@@ -81,6 +81,9 @@ impl View<'_, '_> {
                 self.update(keys::pending_deliveries(), |count: u64| count.saturating_sub(1))?;
                 self.put_delivery(*ended)?;
             }
+            Write::LogPart(it) => {
+                self.put_next(keys::log_part(&it.key()), follows(it.version), &it)?;
+            }
             Write::Moved(record) => self.take_in(*record)?,
             Write::Migration(it) => self.put_next(keys::MIGRATION.to_vec(), follows(it.version), &it)?,
         }

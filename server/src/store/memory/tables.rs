@@ -82,6 +82,7 @@ impl Tables {
             Write::FannedOut { event, after, .. } => {
                 self.pending_events.entry(event).and_modify(|pending| pending.after = after);
             }
+            Write::LogPart(it) => put(&mut self.log_parts, it.key(), *it, |it| it.version)?,
             Write::Moved(_) | Write::Migration(_) => panic!("no test moves records into memory"),
         }
         Ok(())

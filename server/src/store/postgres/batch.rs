@@ -153,6 +153,7 @@ impl Batch {
             Write::App(it) => self.record(RecordColumns::of_app(&it), follows, &it)?,
             Write::GatewayToken(name, it) => self.record(RecordColumns::of_gateway_token(&name, &it), follows, &it)?,
             Write::Migration(it) => self.record(RecordColumns::of_migration(&it), follows, &it)?,
+            Write::LogPart(it) => self.record(RecordColumns::of_log_part(&it), follows, &it)?,
             Write::Moved(record) => self.take_in(*record)?,
             Write::EndpointAdded { endpoint: it, at_most } => {
                 let scope = names::scope(&it.scope());

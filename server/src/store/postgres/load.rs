@@ -84,6 +84,7 @@ impl Keys {
                 self.records.insert((Kind::App, names::app(&it.app.developer_id, &it.app.id)));
             }
             Write::GatewayToken(name, _) => drop(self.records.insert((Kind::GatewayToken, name.to_string()))),
+            Write::LogPart(it) => drop(self.records.insert((Kind::LogPart, it.key()))),
             Write::Migration(_) => drop(self.records.insert(names::migration())),
             Write::Moved(record) => self.add_moved(record, is_first_try),
             Write::EndpointChanged(it) => drop(self.records.insert((Kind::Endpoint, it.endpoint.id.to_string()))),

@@ -16,6 +16,7 @@ pub(super) enum Kind {
     App,
     GatewayToken,
     Endpoint,
+    LogPart,
     /// The last migration into this database. Its id is empty.
     Migration,
 }
@@ -28,14 +29,15 @@ impl Kind {
             Self::App => "app",
             Self::GatewayToken => "gateway-token",
             Self::Endpoint => "endpoint",
+            Self::LogPart => "log-part",
             Self::Migration => "migration",
         }
     }
 
     pub(super) fn known(text: &str) -> Option<Self> {
-        [Self::Workspace, Self::ApiKey, Self::App, Self::GatewayToken, Self::Endpoint, Self::Migration]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+        use Kind::{ApiKey, App, Endpoint, GatewayToken, LogPart, Migration, Workspace};
+        let all = [Workspace, ApiKey, App, GatewayToken, Endpoint, LogPart, Migration];
+        all.into_iter().find(|kind| kind.as_str() == text)
     }
 
     /// The kind of the rows that hold records of a kind, if they are in the table `record`.
@@ -46,6 +48,7 @@ impl Kind {
             RecordKind::App => Some(Self::App),
             RecordKind::GatewayToken => Some(Self::GatewayToken),
             RecordKind::Endpoint => Some(Self::Endpoint),
+            RecordKind::LogPart => Some(Self::LogPart),
             _ => None,
         }
     }

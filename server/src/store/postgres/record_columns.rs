@@ -2,7 +2,7 @@
 
 use super::names::{self, Kind, RecordKey};
 use crate::{
-    domain::{ApiKey, App, Endpoint, StoredToken, Workspace},
+    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace},
     store::Migration,
 };
 
@@ -36,6 +36,10 @@ impl RecordColumns {
     pub(super) fn of_endpoint(it: &Endpoint) -> Self {
         let key = (Kind::Endpoint, it.endpoint.id.to_string());
         Self { key, parent: names::endpoints_of(&it.scope()), version: it.version }
+    }
+
+    pub(super) fn of_log_part(it: &LogPart) -> Self {
+        Self { key: (Kind::LogPart, it.key()), parent: String::new(), version: it.version }
     }
 
     pub(super) fn of_migration(it: &Migration) -> Self {

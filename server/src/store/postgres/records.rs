@@ -56,6 +56,7 @@ impl PostgresSnapshot {
                 self.bodies(Kind::GatewayToken, id, limit, |id, it| Some(Record::GatewayToken(id.to_owned(), it)))
             }
             RecordKind::Endpoint => self.bodies(Kind::Endpoint, id, limit, |_, it| Some(Record::Endpoint(it))),
+            RecordKind::LogPart => self.bodies(Kind::LogPart, id, limit, |_, it| Some(Record::LogPart(it))),
             RecordKind::Payment => by_id(PAYMENTS, payment),
             RecordKind::Event => by_id(events::AFTER_ID, |row| events::record(row).map(Record::Event)),
             RecordKind::PendingEvent => by_id(PENDING_EVENTS, pending_event),

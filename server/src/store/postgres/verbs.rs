@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use super::{PostgresStore, names, names::Kind, payment_list::json_of, writer::Job};
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
-        StoredToken, Totals, Workspace,
+        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+        StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
         Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
@@ -96,6 +96,9 @@ impl Store for PostgresStore {
         self.app_record(developer, id).await
     }
 
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
+        self.record(Kind::LogPart, &place.key_in(scope)).await
+    }
     async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
         self.records_of(Kind::App, developer.as_str(), "", usize::MAX).await
     }

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use self::sums::Sums;
 use super::{keys, stored::Stored};
 use crate::{
-    domain::StoredToken,
+    domain::{LogPart, StoredToken},
     store::{Checked, Finding, Migration, StoreError},
 };
 
@@ -81,6 +81,10 @@ impl Check<'_> {
             b"workspace" | b"workspace-of" | b"key" | b"key-of" | b"app" | b"endpoint" | b"endpoint-of" => {
                 let agrees = self.agrees(kind, key, value)?;
                 self.expect(agrees, key, "and its other half do not agree");
+            }
+            b"log" => {
+                let part = self.parse::<LogPart>(key, value);
+                self.expect(part.is_none_or(|part| keys::log_part(&part.key()) == key), key, "is not in its place");
             }
             b"gateway-token" => self.parses::<StoredToken>(key, value),
             // Sums are compared when all is read.

@@ -8,7 +8,7 @@ use super::{
     Check,
 };
 use crate::{
-    domain::{ApiKey, App, Endpoint, StoredToken, Workspace},
+    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace},
     store::{Migration, Result},
 };
 
@@ -49,6 +49,7 @@ impl Check<'_> {
                 RecordColumns::of_app(&it)
             }),
             Some(Kind::Endpoint) => self.body(&key, row)?.map(|it: Endpoint| RecordColumns::of_endpoint(&it)),
+            Some(Kind::LogPart) => self.body(&key, row)?.map(|it: LogPart| RecordColumns::of_log_part(&it)),
             Some(Kind::Migration) => self.body(&key, row)?.map(|it: Migration| RecordColumns::of_migration(&it)),
             Some(Kind::GatewayToken) => {
                 self.body(&key, row)?.map(|it: StoredToken| RecordColumns::of_gateway_token(id, &it))

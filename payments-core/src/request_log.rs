@@ -1,0 +1,115 @@
+//! The log of a developer's requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorCode, Timestamp, validation::Invalid};
+
+/// A request that was made with one of the developer's keys in the key's environment. Bodies and queries are not logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedRequest {
+    /// The request's id, which the response has as `X-Request-Id`.
+    pub id: String,
+    /// The HTTP method.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// The status of the response.
+    pub status: u16,
+    /// What the response refused, if it is an error.
+    pub error: Option<ErrorCode>,
+    /// The last four characters of the key.
+    pub key_last4: String,
+    /// How many milliseconds the response took.
+    pub duration_ms: u32,
+    /// When the request came.
+    pub created_at: Timestamp,
+}
+
+/// A part of the log, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestPage {
+    /// The requests.
+    pub items: Vec<LoggedRequest>,
+    /// Whether the log has older ones.
+    pub has_more: bool,
+    /// Where the next part begins: pass it as `before`. `null` at the end.
+    pub next: Option<String>,
+}
+
+/// The part of the log that a request asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestQuery {
+    /// Only requests before this place: the `next` of the part before.
+    pub before: Option<u64>,
+    /// Only requests that were refused or that failed.
+    pub failed: bool,
+    limit: Option<u8>,
+}
+
+impl RequestQuery {
+    /// The default number of items.
+    pub const DEFAULT_LIMIT: u8 = 20;
+    /// The maximum number of items.
+    pub const MAX_LIMIT: u8 = 100;
+
+    /// Parses the query parameters `before`, `failed` (`true` or `false`) and `limit` (1 to 100, default 20). `parameter` returns
+    /// the value of one.
+    ///
+    /// # Errors
+    /// One sentence per invalid parameter.
+    pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        let before = parameter("before").and_then(|text| match text.parse() {
+            Ok(place) => Some(place),
+            Err(_) => invalid.add("before", ErrorCode::FieldInvalid, "must be the next of a part of this log", None),
+        });
+        let failed = match parameter("failed").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => invalid.add("failed", ErrorCode::FieldInvalid, "must be true or false", false),
+        };
+        let limit = parameter("limit").and_then(|text| match text.parse() {
+            Ok(limit) if (1..=Self::MAX_LIMIT).contains(&limit) => Some(limit),
+            _ => {
+                let fault = format!("must be a whole number from 1 to {}", Self::MAX_LIMIT);
+                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
+            }
+        });
+        invalid.or(Self { before, failed, limit })
+    }
+
+    /// The maximum number of items that the part has.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
+    }
+
+    /// Whether the filter lets a request through.
+    #[must_use]
+    pub fn includes(&self, request: &LoggedRequest) -> bool {
+        !self.failed || request.status >= 400
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_names_each_parameter_that_it_cannot_use() {
+        let query = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            RequestQuery::from_query(|name| pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone()))
+        };
+        let asked = query(&[("before", "71"), ("failed", "true"), ("limit", "5")]).unwrap();
+        assert_eq!((asked.before, asked.failed, asked.limit()), (Some(71), true, 5));
+        assert_eq!(query(&[]).unwrap().limit(), 20);
+        let sentences = query(&[("before", "x"), ("failed", "yes"), ("limit", "101")]).unwrap_err().into_sentences();
+        for (name, sentence) in ["before", "failed", "limit"].iter().zip(&sentences) {
+            assert!(sentence.starts_with(name), "{sentences:?}");
+        }
+        assert_eq!(sentences.len(), 3);
+    }
+}

@@ -1,0 +1,287 @@
+//! The log of each developer's requests: noted in memory, and stored every two seconds for all developers together.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use payments_core::{LoggedRequest, RequestPage, RequestQuery, Timestamp};
+use prometheus_client::metrics::counter::Counter;
+use tokio::{task::JoinSet, time::sleep};
+
+use super::{Caller, Refused, Service, retry_on_conflict};
+use crate::{
+    domain::{LogPart, PART, Place, Scope},
+    store::{Change, Write},
+};
+
+/// How often requests are stored. A server that is killed loses what it has noted since.
+const EVERY: Duration = Duration::from_secs(2);
+/// How many requests of a scope are noted between two times of storing: one scope cannot make the log of another wait.
+const MAX_OF_SCOPE: usize = 100;
+/// How many requests of all scopes are noted.
+const MAX_NOTED: usize = 10_000;
+/// How many scopes' requests are stored at once, so that they share commits.
+const AT_ONCE: usize = 32;
+/// How long a request can be found.
+const DAYS: i64 = 7;
+/// How many parts of the log a request for it reads at most.
+const MAX_PARTS_READ: usize = 32;
+
+/// The requests noted since they were last stored.
+#[derive(Default)]
+pub(crate) struct RequestLog {
+    noted: Mutex<Noted>,
+    not_logged: Counter,
+}
+
+#[derive(Default)]
+struct Noted {
+    scopes: HashMap<Scope, Vec<LoggedRequest>>,
+    count: usize,
+}
+
+impl RequestLog {
+    /// A log that counts the requests for which it had no room.
+    pub(crate) fn new(not_logged: Counter) -> Self {
+        Self { noted: Mutex::default(), not_logged }
+    }
+
+    /// Notes a request. If there is no room, a request that failed takes the place of the scope's last that did not.
+    pub(crate) fn note(&self, scope: &Scope, request: LoggedRequest) {
+        let mut noted = self.noted();
+        let Noted { scopes, count } = &mut *noted;
+        let has_room = *count < MAX_NOTED;
+        let of_scope = match scopes.get_mut(scope) {
+            Some(of_scope) => of_scope,
+            None if has_room => scopes.entry(scope.clone()).or_default(),
+            None => {
+                self.not_logged.inc();
+                return;
+            }
+        };
+        if has_room && of_scope.len() < MAX_OF_SCOPE {
+            of_scope.push(request);
+            *count += 1;
+            return;
+        }
+        self.not_logged.inc();
+        if request.status >= 400
+            && let Some(last) = of_scope.iter().rposition(|noted| noted.status < 400)
+        {
+            of_scope.remove(last);
+            of_scope.push(request);
+        }
+    }
+
+    fn take(&self) -> Vec<(Scope, Vec<LoggedRequest>)> {
+        std::mem::take(&mut *self.noted()).scopes.into_iter().collect()
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service {
+    /// Stores what was noted every two seconds. Never returns.
+    pub(crate) async fn store_request_log(self: Arc<Self>) {
+        loop {
+            sleep(EVERY).await;
+            self.store_logged_requests().await;
+        }
+    }
+
+    /// Stores what was noted. What cannot be stored is lost: a log is no reason to stop.
+    pub(crate) async fn store_logged_requests(self: &Arc<Self>) {
+        let mut storing = JoinSet::new();
+        for (scope, requests) in self.request_log.take() {
+            if storing.len() == AT_ONCE {
+                storing.join_next().await;
+            }
+            let service = Arc::clone(self);
+            storing.spawn(async move {
+                if let Err(error) = retry_on_conflict(|| service.log(&scope, &requests)).await {
+                    service.request_log.not_logged.inc_by(requests.len() as u64);
+                    tracing::warn!(%error, requests = requests.len(), "some requests of a developer were not logged");
+                }
+            });
+        }
+        while storing.join_next().await.is_some() {}
+    }
+
+    async fn log(&self, scope: &Scope, requests: &[LoggedRequest]) -> Result<(), Refused> {
+        let stored = self.store.log_part(scope, Place::Open).await?;
+        let version = stored.as_ref().map_or(0, |open| open.version + 1);
+        let (full, open) = stored.unwrap_or_else(|| LogPart::first(scope.clone())).with(requests.to_vec());
+        let mut writes = vec![Write::LogPart(Box::new(LogPart { version, ..open }))];
+        for part in full {
+            let replaced = self.store.log_part(scope, part.place).await?;
+            let version = replaced.map_or(0, |replaced| replaced.version + 1);
+            writes.push(Write::LogPart(Box::new(LogPart { version, ..part })));
+        }
+        Ok(self.commit(Change { writes, ..Change::default() }).await?)
+    }
+
+    /// A part of the log of the caller's scope, newest first.
+    pub(crate) async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage, Refused> {
+        let scope = &caller.scope;
+        let mut page = RequestPage::default();
+        let oldest = Timestamp::from_millis(self.ambient.now().as_millis() - DAYS * 24 * 60 * 60 * 1000);
+        let Some(mut part) = self.store.log_part(scope, Place::Open).await? else { return Ok(page) };
+        if let Some(number) = query.before.map(|before| before.saturating_sub(1) / PART as u64)
+            && number < part.number
+        {
+            match self.full_part(scope, number).await? {
+                Some(asked) => part = asked,
+                None => return Ok(page),
+            }
+        }
+        for _ in 0..MAX_PARTS_READ {
+            for (nth, request) in part.requests.iter().enumerate().rev() {
+                let position = part.position(nth);
+                if query.before.is_some_and(|before| position >= before) {
+                    continue;
+                }
+                if oldest.is_ok_and(|oldest| request.created_at < oldest) {
+                    return Ok(RequestPage { has_more: false, next: None, ..page });
+                }
+                if page.items.len() == query.limit() {
+                    return Ok(RequestPage { has_more: true, next: Some((position + 1).to_string()), ..page });
+                }
+                if query.includes(request) {
+                    page.items.push(request.clone());
+                }
+            }
+            let Some(number) = part.number.checked_sub(1) else { return Ok(page) };
+            part = match self.full_part(scope, number).await? {
+                Some(older) => older,
+                None => return Ok(page),
+            };
+        }
+        page.has_more = true;
+        page.next = Some(part.position(PART).to_string());
+        Ok(page)
+    }
+
+    /// A full part; `None` if another one has taken its place.
+    async fn full_part(&self, scope: &Scope, number: u64) -> Result<Option<LogPart>, Refused> {
+        let found = self.store.log_part(scope, Place::of(number)).await?;
+        Ok(found.filter(|part| part.number == number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::Environment;
+
+    use super::*;
+    use crate::{domain::ApiKey, service::in_memory::service};
+
+    fn request(nth: u64, status: u16) -> LoggedRequest {
+        LoggedRequest {
+            id: format!("req_{nth}"),
+            method: "GET".into(),
+            path: "/api/v1/payments".into(),
+            status,
+            error: None,
+            key_last4: "cafe".into(),
+            duration_ms: 1,
+            created_at: Timestamp::from_millis(1_900_000_000_000).unwrap(),
+        }
+    }
+
+    fn scope(developer: &str) -> Scope {
+        Scope { developer_id: developer.parse().unwrap(), environment: Environment::Test }
+    }
+
+    fn caller(scope: Scope) -> Caller {
+        let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
+            "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",
+            "created_at": "2026-03-01T03:30:00.000Z", "revoked_at": null}))
+        .unwrap();
+        key.scope = scope;
+        Arc::new(key)
+    }
+
+    fn query(before: Option<String>, failed: bool) -> RequestQuery {
+        let value = |name: &str| match name {
+            "before" => before.clone(),
+            "failed" => Some(failed.to_string()),
+            _ => Some("7".to_owned()),
+        };
+        RequestQuery::from_query(value).unwrap()
+    }
+
+    /// The ids of the whole log, read part by part.
+    async fn read(service: &Service, caller: &Caller, failed: bool) -> Vec<String> {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = service.requests(caller, &query(before, failed)).await.unwrap();
+            assert!(page.items.len() <= 7 && page.has_more == page.next.is_some());
+            found.extend(page.items.into_iter().map(|request| request.id));
+            before = page.next;
+            if before.is_none() {
+                return found;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_is_read_newest_first_and_whole_and_by_its_owner_alone() {
+        let service = service();
+        let mut expected = Vec::new();
+        for nth in 0..150 {
+            service.request_log.note(&scope("dev_1"), request(nth, if nth % 50 == 0 { 404 } else { 200 }));
+            expected.insert(0, format!("req_{nth}"));
+            if nth % 40 == 0 {
+                service.store_logged_requests().await;
+            }
+        }
+        service.store_logged_requests().await;
+        let owner = caller(scope("dev_1"));
+        assert_eq!(read(&service, &owner, false).await, expected);
+        assert_eq!(read(&service, &owner, true).await, ["req_100", "req_50", "req_0"]);
+        assert!(read(&service, &caller(scope("dev_2")), false).await.is_empty());
+        assert_eq!(service.request_log.not_logged.get(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_scope_notes_a_bounded_number_and_rather_what_failed() {
+        let service = service();
+        for nth in 0..MAX_OF_SCOPE as u64 + 5 {
+            service.request_log.note(&scope("dev_1"), request(nth, 200));
+        }
+        service.request_log.note(&scope("dev_1"), request(999, 500));
+        service.request_log.note(&scope("dev_2"), request(7, 200));
+        assert_eq!(service.request_log.not_logged.get(), 6);
+        service.store_logged_requests().await;
+        let log = read(&service, &caller(scope("dev_1")), false).await;
+        assert_eq!((log.len(), log.first().map(String::as_str)), (MAX_OF_SCOPE, Some("req_999")));
+        assert_eq!(read(&service, &caller(scope("dev_2")), false).await, ["req_7"]);
+        for nth in 0..=MAX_NOTED as u64 {
+            service.request_log.note(&scope(&format!("dev_{nth}")), request(nth, 200));
+        }
+        assert_eq!(service.request_log.not_logged.get(), 7);
+    }
+
+    #[tokio::test]
+    async fn the_ring_forgets_the_oldest_parts_and_the_log_what_is_older_than_seven_days() {
+        let service = service();
+        let (owner, parts) = (caller(scope("dev_1")), 1000 + 3);
+        for nth in 0..parts * PART as u64 / 100 + 1 {
+            (0..100).for_each(|of| service.request_log.note(&scope("dev_1"), request(nth * 100 + of, 200)));
+            service.store_logged_requests().await;
+        }
+        let log = read(&service, &owner, false).await;
+        let newest = (parts * PART as u64 / 100 + 1) * 100 - 1;
+        assert_eq!(log.first(), Some(&format!("req_{newest}")));
+        assert_eq!(log.len(), 1000 * PART + usize::try_from(newest + 1).unwrap() % PART);
+        let mut old = request(0, 200);
+        old.created_at = Timestamp::from_millis(1_600_000_000_000).unwrap();
+        service.request_log.note(&scope("dev_3"), old);
+        service.store_logged_requests().await;
+        assert!(read(&service, &caller(scope("dev_3")), false).await.is_empty());
+    }
+}
