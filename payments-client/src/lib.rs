@@ -24,6 +24,7 @@ mod request_log;
 mod response;
 mod retry;
 mod retry_after;
+mod sandbox;
 mod secret_key;
 mod stream;
 #[cfg(feature = "testing")]
@@ -39,17 +40,18 @@ pub use events::{Events, ListedEvent};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
-    Account, AccountBalance, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook, Currency,
-    Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout, DeveloperApp,
-    Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest, Message,
-    Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds,
-    RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook, Volume,
-    WebhookEndpoint, WebhookId, WorkspaceProfile,
+    Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
+    Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
+    DeveloperApp, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest,
+    Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus,
+    Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook,
+    Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};
 pub use request_log::RequestLog;
 pub use response::{RateLimit, Response};
+pub use sandbox::Sandbox;
 pub use secret_key::{SecretKey, SecretKeyError};
 pub use stream::Listed;
 pub use webhook_verify as webhook;

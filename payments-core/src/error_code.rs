@@ -111,6 +111,9 @@ error_codes! {
         PermissionMissing = "permission_missing",
         /// Only a test payment can be simulated, and this one is live. Pay it at the gateway.
         SimulationNotAllowed = "simulation_not_allowed",
+        /// Only a test key moves the time of its sandbox or empties it, and not the public key, which others use too. Use a test
+        /// key of your own.
+        OwnSandboxRequired = "own_sandbox_required",
     }
     404 {
         /// No route has this path. Check the base URL; API paths start with `/api/v1`.

@@ -143,6 +143,7 @@ async fn execute(
             gateway_timeout: Duration::ZERO,
             targets,
             has_sandbox: false,
+            is_local: false,
             max_webhook_endpoints: 0,
         },
     };

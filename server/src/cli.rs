@@ -20,7 +20,7 @@ use crate::{
     service::ManualOutcome,
     store::postgres::{Target, TargetError},
 };
-pub(crate) use developer::{ApiArgs, ListenArgs, TriggerArgs, secret_from};
+pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub(crate) use serve::{LogFormat, ServeArgs};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Listen(ListenArgs),
     /// Make an event happen, with a test key and by the API of a server.
     Trigger(TriggerArgs),
+    /// Empty the sandbox of a test key's workspace, by the API of a server. Asks first.
+    Reset(ResetArgs),
     /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
     Check(AdminArgs),
     /// Write payments, refunds, ledger postings or deliveries to the standard output. The server may keep running.

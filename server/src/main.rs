@@ -75,6 +75,7 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
         Command::Admin(command) => admin::administer(command).await,
         Command::Listen(args) => developer::listen(args).await,
         Command::Trigger(args) => developer::trigger(args).await,
+        Command::Reset(args) => developer::reset(args).await,
         Command::Check(args) => operations::check(&args).await,
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,

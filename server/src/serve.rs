@@ -126,6 +126,7 @@ fn service(
             gateway_timeout,
             targets,
             has_sandbox: args.sandbox || front.reach == Reach::Local,
+            is_local: front.reach == Reach::Local,
             max_webhook_endpoints: args.max_webhook_endpoints.into(),
         },
     })

@@ -51,6 +51,15 @@ pub(crate) struct TriggerArgs {
     pub(crate) api: ApiArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ResetArgs {
+    /// Do not ask.
+    #[arg(long, env = "PAYMENTS_YES")]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) api: ApiArgs,
+}
+
 /// The kinds of events.
 const KINDS: [&str; 5] =
     ["payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "test.ping"];

@@ -1,6 +1,7 @@
 //! The commands for whoever develops against a server. They use its API with a key, as any program would.
 
 mod listen;
+mod reset;
 mod trigger;
 
 use payments_client::Client;
@@ -13,6 +14,7 @@ use crate::{
     service::SANDBOX_KEY,
 };
 pub(crate) use listen::listen;
+pub(crate) use reset::reset;
 pub(crate) use trigger::trigger;
 
 /// A client of the server that the arguments name.

@@ -15,6 +15,13 @@ pub(crate) struct Scope {
     pub(crate) environment: Environment,
 }
 
+/// The developer of a workspace, from the developer id of its records. A sandbox that was emptied goes on with another developer
+/// id: that of its workspace with a number, such as `dev_…_2`.
+pub(crate) fn owner_of(developer: &DeveloperId) -> DeveloperId {
+    let own = developer.as_str().rsplit_once('_').map(|(own, _)| own).filter(|own| own.contains('_'));
+    own.and_then(|own| own.parse().ok()).unwrap_or_else(|| developer.clone())
+}
+
 /// A merchant: one workspace, one developer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Workspace {
@@ -28,6 +35,20 @@ pub(crate) struct Workspace {
     pub(crate) website: Option<String>,
     pub(crate) status: String,
     pub(crate) created_at: Timestamp,
+    /// How often its sandbox was emptied.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) resets: u64,
+}
+
+impl Workspace {
+    /// The scope of its keys of an environment.
+    pub(crate) fn scope(&self, environment: Environment) -> Scope {
+        let own = &self.developer_id;
+        let emptied = (environment == Environment::Test && self.resets > 0).then(|| format!("{own}_{}", self.resets));
+        // An id with a number is an id.
+        let developer_id = emptied.and_then(|id| id.parse().ok()).unwrap_or_else(|| own.clone());
+        Scope { developer_id, environment }
+    }
 }
 
 /// The SHA-256 hash of an API key. The store never holds the key itself (API specification, "Authentication", rule 5).
@@ -90,4 +111,25 @@ pub(crate) struct Totals {
     pub(crate) volume_minor: i128,
     /// Number of payments ever paid.
     pub(crate) payments: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emptied_sandbox_has_another_developer_id_which_names_its_owner() {
+        let json = r#"{"id": "ws_1", "developer_id": "dev_0a1b", "name": "Rahim", "slug": "rahim", "website": null,
+            "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
+        let mut workspace: Workspace = serde_json::from_str(json).unwrap();
+        let own = workspace.developer_id.clone();
+        for resets in 0..3 {
+            workspace.resets = resets;
+            let (live, test) = (workspace.scope(Environment::Live), workspace.scope(Environment::Test));
+            assert_eq!(live.developer_id, own);
+            assert_eq!(test.developer_id == own, resets == 0);
+            assert_eq!((owner_of(&live.developer_id), owner_of(&test.developer_id)), (own.clone(), own.clone()));
+        }
+        assert_eq!(workspace.scope(Environment::Test).developer_id.as_str(), "dev_0a1b_2");
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::StoredToken;
 pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse};
 pub(crate) use invariants::{expected_events, expected_postings, faults};
-pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace};
+pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use session::{

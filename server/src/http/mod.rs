@@ -30,6 +30,7 @@ mod request_id;
 mod requests;
 mod route;
 mod routes;
+mod sandbox;
 mod server;
 mod shared_windows;
 mod webhooks;

@@ -15,6 +15,7 @@ use super::{
         Access::{self, Keyed, Keyless, Page, Unlimited},
         Found, Route, Table,
     },
+    sandbox,
     server::Server,
     webhooks,
 };
@@ -53,6 +54,8 @@ static ROUTES: &[Route] = &[
         Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::rotate_secret(c, r))),
     ),
     route(POST, "/api/v1/webhooks/{id}/test", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::test(c, r)))),
+    route(POST, "/api/v1/sandbox/advance", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::advance(c, r)))),
+    route(POST, "/api/v1/sandbox/reset", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::reset(c, r)))),
     route(POST, "/api/v1/checkout/demo-session", Keyless(|r| Box::pin(checkout::demo_session(r)))),
     route(GET, "/api/v1/checkout/{id}", Keyless(|r| Box::pin(checkout::retrieve(r)))),
     route(POST, "/api/v1/checkout/{id}/simulate", Keyless(|r| Box::pin(checkout::simulate(r)))),

@@ -8,7 +8,10 @@ use payments_core::{
 };
 
 use super::{Caller, Record, Refused, Service};
-use crate::{domain::Workspace, metrics::Observed};
+use crate::{
+    domain::{Workspace, owner_of},
+    metrics::Observed,
+};
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
@@ -55,12 +58,12 @@ impl Service {
 
     /// One of a developer's apps.
     pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
-        self.store.app(developer, id).await?.map(|app| app.app).ok_or(NO_APP)
+        self.store.app(&owner_of(developer), id).await?.map(|app| app.app).ok_or(NO_APP)
     }
 
     /// The developer's apps, oldest first.
     pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>, Refused> {
-        let apps = self.store.apps(&caller.scope.developer_id).await?;
+        let apps = self.store.apps(&owner_of(&caller.scope.developer_id)).await?;
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 

@@ -10,7 +10,10 @@ use super::{
     payments::{EventData, Prepared},
     retry_on_conflict,
 };
-use crate::{domain::Session, store::StoreError};
+use crate::{
+    domain::{Session, owner_of},
+    store::StoreError,
+};
 
 /// After how many seconds a demo session expires.
 const DEMO_TTL_SECONDS: u32 = 3600;
@@ -35,9 +38,9 @@ impl Service {
         let return_url = session.return_url();
         let attempt = session.attempt.filter(|_| is_processing);
         let payment = session.payment;
-        let workspace = self.store.workspace_of(&payment.developer_id).await?;
+        let workspace = self.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let app = match &payment.app_id {
-            Some(id) => self.store.app(&payment.developer_id, id).await?,
+            Some(id) => self.store.app(&owner_of(&payment.developer_id), id).await?,
             None => None,
         };
         let session = CheckoutSession {

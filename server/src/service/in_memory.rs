@@ -40,6 +40,7 @@ pub(super) fn service() -> Arc<Service> {
             gateway_timeout: BOUND,
             targets,
             has_sandbox: false,
+            is_local: false,
             max_webhook_endpoints: 100,
         },
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, WorkspaceId};
 
 use super::{Refused, Service};
-use crate::domain::{ApiKey, KeyHash, Permission, Scope, Workspace};
+use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
 use crate::store::Write;
 
 /// The public test key of the sandbox workspace.
@@ -60,6 +60,7 @@ impl Service {
             website: None,
             status: "active".into(),
             created_at: now,
+            resets: 0,
         }
     }
 
@@ -83,7 +84,7 @@ impl Service {
             version: 0,
             id: KeyId::new(now, self.ambient.id_bytes()),
             workspace_id: workspace.id.clone(),
-            scope: Scope { developer_id: workspace.developer_id.clone(), environment },
+            scope: workspace.scope(environment),
             last4: key[key.len().saturating_sub(4)..].into(),
             app_id,
             name,

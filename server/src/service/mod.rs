@@ -26,6 +26,8 @@ mod request_log;
 mod resend;
 mod retry;
 mod sandbox;
+mod sandbox_reset;
+mod sandbox_time;
 mod test_event;
 mod webhooks;
 
@@ -72,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) targets: TargetPolicy,
     /// Whether the public sandbox key and demo sessions work.
     pub(crate) has_sandbox: bool,
+    /// Whether only this machine can reach the server.
+    pub(crate) is_local: bool,
     /// Maximum webhook endpoints per developer and environment.
     pub(crate) max_webhook_endpoints: usize,
 }
@@ -124,6 +128,9 @@ pub(crate) enum Refused {
     /// The sandbox cannot be used.
     #[error("the sandbox is {0}")]
     NoSandbox(&'static str),
+    /// The key has no sandbox of its own.
+    #[error("this sandbox stays as it is: {0}")]
+    NotOwnSandbox(&'static str),
     /// The idempotency key belongs to another request.
     #[error(
         "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"

@@ -8,7 +8,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{GatewayAttempt, Session},
+    domain::{GatewayAttempt, Session, owner_of},
     gateway::{AttemptRequest, BeginOutcome, Gateway},
 };
 
@@ -67,7 +67,7 @@ impl Service {
     async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
         let payment = &session.payment;
         let now = self.ambient.now();
-        let workspace = self.store.workspace_of(&payment.developer_id).await?;
+        let workspace = self.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
         let (base_url, name) = (&self.settings.base_url, gateway.name().as_str());
         let order = AttemptRequest {

@@ -56,6 +56,7 @@ impl Refused {
             Self::KeyExpired => ErrorCode::ApiKeyExpired,
             Self::NotFound { what } => what.not_found(),
             Self::Payment(refusal) => refusal.code(),
+            Self::NotOwnSandbox(_) => ErrorCode::OwnSandboxRequired,
             Self::NoSandbox(_) => ErrorCode::SandboxNotAvailable,
             Self::IdempotencyKeyReused => ErrorCode::IdempotencyKeyReused,
             Self::NoGateway(_) => ErrorCode::CurrencyNotAvailable,

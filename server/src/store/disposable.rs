@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     ambient::Ambient,
-    domain::{Scope, Workspace},
+    domain::{Scope, Workspace, owner_of},
     metrics::{Metrics, SandboxGauges},
 };
 
@@ -89,7 +89,7 @@ impl Disposable {
 
     /// Whether a scope is the sandbox's.
     pub(super) fn is_of(&self, scope: &Scope) -> bool {
-        scope.environment == Environment::Test && scope.developer_id == self.workspace.developer_id
+        scope.environment == Environment::Test && owner_of(&scope.developer_id) == self.workspace.developer_id
     }
 
     /// The present store.

@@ -144,6 +144,9 @@ async fn invalid_requests(table: &mut Table, server: &Server) {
     table.row(get("/api/v1/account").bearer_auth("sk_test_unknown"), 401, "unauthorized", &[]).await;
     let restricted = server.new_key_with("Till", "test", &["--scope", "payments:read,webhooks:read"]);
     table.row(get("/api/v1/account").bearer_auth(&restricted), 403, "permission_missing", &[]).await;
+    let live = server.new_key("Shop", "live");
+    let reset = server.keyless(Method::POST, "/api/v1/sandbox/reset").bearer_auth(&live);
+    table.row(reset, 403, "own_sandbox_required", &[]).await;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let soon = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap() + 1_500).unwrap().to_string();
     let expiring = server.new_key_with("Till", "test", &["--expires", &soon]);

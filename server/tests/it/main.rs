@@ -45,6 +45,7 @@ mod nodes;
 mod open_redirect;
 mod openapi;
 mod operations;
+mod own_sandbox;
 mod page;
 mod pay;
 mod power_loss;

@@ -154,6 +154,16 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("listRequests", 200, keyed(Method::GET, "/requests")).await;
     d.check("listRequests", 400, keyed(Method::GET, "/requests?before=x")).await;
 
+    let advance = || keyed(post.clone(), "/sandbox/advance");
+    d.check("advanceSandbox", 200, advance().json(&json!({"seconds": 1}))).await;
+    d.check("advanceSandbox", 400, advance().json(&json!({"seconds": 0}))).await;
+    d.check("advanceSandbox", 413, advance().header("content-type", "application/json").body(too_large.clone())).await;
+    let own = server.new_key("Reset", "test");
+    let reset = || keyless(post.clone(), "/sandbox/reset").bearer_auth(&own);
+    d.check("resetSandbox", 200, reset()).await;
+    d.check("resetSandbox", 400, reset().header("content-type", "application/json").body("[")).await;
+    d.check("resetSandbox", 413, reset().header("content-type", "application/json").body(too_large.clone())).await;
+
     // Account.
     let apps = ["apps", "create", "--workspace"].map(str::to_owned);
     let account = d.check("retrieveAccount", 200, keyed(get.clone(), "/account")).await;

@@ -9,12 +9,14 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 18] = [
+const NEEDED: [(&str, &str, &str); 20] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
     ("GET", "/events", "payments:read"),
     ("GET", "/events/evt_0", "payments:read"),
     ("POST", "/payments", "payments:write"),
+    ("POST", "/sandbox/advance", "payments:write"),
+    ("POST", "/sandbox/reset", "payments:write"),
     ("POST", "/payments/pay_0/refund", "refunds:write"),
     ("GET", "/requests", "account:read"),
     ("GET", "/account", "account:read"),

@@ -42,6 +42,7 @@ pub(super) fn workspace(version: u64) -> Workspace {
         website: None,
         status: "active".into(),
         created_at: at(0),
+        resets: 0,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{super::keys, Check, part};
 use crate::{
-    domain::{ApiKey, App, Endpoint, Workspace},
+    domain::{ApiKey, App, Endpoint, Workspace, owner_of},
     store::StoreError,
 };
 
@@ -24,7 +24,7 @@ impl Check<'_> {
                 let Some(ApiKey { id, workspace_id, scope, .. }) = self.parse(key, value) else { return Ok(true) };
                 let workspace: Option<Workspace> = self.other(&keys::workspace(workspace_id.as_str()))?;
                 self.get(&keys::api_key_id(&workspace_id, &id))?.as_deref() == key.strip_prefix(b"key/")
-                    && workspace.is_some_and(|workspace| workspace.developer_id == scope.developer_id)
+                    && workspace.is_some_and(|workspace| workspace.developer_id == owner_of(&scope.developer_id))
             }
             b"key-of" => {
                 let api_key: Option<ApiKey> = self.other(&[b"key/", value].concat())?;

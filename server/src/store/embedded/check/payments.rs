@@ -13,7 +13,7 @@ use super::{
     Check, part,
 };
 use crate::{
-    domain::{faults, volume_of},
+    domain::{faults, owner_of, volume_of},
     store::{
         StoreError,
         invariants::{event_faults, posting_fault, sum_fault},
@@ -53,7 +53,7 @@ impl Check<'_> {
         let settlement = session.needs_manual_settlement().then(|| keys::manual_settlement(&payment.id));
         let check = session.check_at.map(|at| keys::check(at, &payment.id));
         for (other, missing) in [
-            (Some(keys::workspace_of(&payment.developer_id)), "belongs to a developer that is not there"),
+            (Some(keys::workspace_of(&owner_of(&payment.developer_id))), "belongs to a developer that is not there"),
             (check, "is to be asked for at its gateway and will never be"),
             (settlement, "waits for its refund to be settled and is not among those that do"),
             (review, "waits for a person and is not among those that do"),

@@ -8,7 +8,7 @@ use super::{
     Check,
 };
 use crate::{
-    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace},
+    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace, owner_of},
     store::{Migration, Result},
 };
 
@@ -40,7 +40,7 @@ impl Check<'_> {
                 RecordColumns::of_workspace(&it)
             }),
             Some(Kind::ApiKey) => self.body(&key, row)?.map(|it: ApiKey| {
-                let is_owned = owner == Some(it.scope.developer_id.as_str());
+                let is_owned = owner == Some(owner_of(&it.scope.developer_id).as_str());
                 self.expect(is_owned, &key, "belongs to a workspace that is not its developer's");
                 RecordColumns::of_api_key(id.to_owned(), &it)
             }),

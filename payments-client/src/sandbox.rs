@@ -1,0 +1,49 @@
+//! The sandbox methods, for test keys.
+
+use payments_core::{AdvanceSandbox, Advanced};
+use reqwest::Method;
+
+use crate::{Client, Removed, call::Call, request::Request};
+
+/// What a test key does with its own sandbox. The server refuses live keys, and the public key of a sandbox that others reach.
+#[derive(Debug, Clone, Copy)]
+pub struct Sandbox<'c> {
+    client: &'c Client,
+}
+
+impl Client {
+    /// The sandbox methods.
+    #[must_use]
+    pub fn sandbox(&self) -> Sandbox<'_> {
+        Sandbox { client: self }
+    }
+}
+
+impl Sandbox<'_> {
+    /// Lets seconds pass for the open checkout sessions of the key's sandbox, at most 31 days: those whose end has come expire.
+    /// The client does not retry a lost response, because a repeated request moves the time again.
+    ///
+    /// ```no_run
+    /// # async fn expire(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// let moved = client.sandbox().advance(3600).await?;
+    /// println!("{} payments expired", moved.expired);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn advance(self, seconds: u32) -> Request<Advanced> {
+        let call = Call::new(Method::POST, "/sandbox/advance", None);
+        Request::new(self.client, call.body(&AdvanceSandbox::by(seconds)))
+    }
+
+    /// Empties the sandbox of the key's workspace. What was there cannot be found again; keys and apps stay.
+    ///
+    /// ```no_run
+    /// # async fn reset(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// client.sandbox().reset().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset(self) -> Request<Removed> {
+        Request::new(self.client, Call::new(Method::POST, "/sandbox/reset", None).repeatable())
+    }
+}

@@ -1,0 +1,80 @@
+//! What a test key does with its own sandbox.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ErrorCode,
+    validation::{Fields, Invalid, whole_number},
+};
+
+/// How far one request moves the time: 31 days.
+const MAX_SECONDS: u32 = 31 * 24 * 60 * 60;
+
+/// The parameters of moving the time of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AdvanceSandbox {
+    /// By how many seconds, 1 to 2,678,400, which are 31 days.
+    pub seconds: u32,
+}
+
+impl AdvanceSandbox {
+    /// Moves it by so many seconds.
+    #[must_use]
+    pub const fn by(seconds: u32) -> Self {
+        Self { seconds }
+    }
+
+    /// Parses and validates a request body.
+    ///
+    /// # Errors
+    /// One sentence per invalid field.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(body)?.refusing_near_misses();
+        let seconds = fields.raw("seconds").and_then(whole_number).and_then(|seconds| u32::try_from(seconds).ok());
+        let seconds = match seconds.filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
+            Some(seconds) => seconds,
+            None => {
+                let fault = format_args!("must be a whole number of seconds, 1 to {MAX_SECONDS}");
+                fields.fault("seconds", ErrorCode::FieldInvalid, fault, 0)
+            }
+        };
+        fields.finish(Self { seconds })
+    }
+}
+
+/// What moved with the time of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Advanced {
+    /// How many open checkout sessions came closer to their end.
+    pub sessions: u32,
+    /// How many of them expired by it.
+    pub expired: u32,
+}
+
+impl Advanced {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self { sessions: 0, expired: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_moves_by_one_second_to_31_days() {
+        let seconds = |json: &str| AdvanceSandbox::from_json(json.as_bytes()).map(|params| params.seconds).ok();
+        assert_eq!(seconds(r#"{"seconds": 1}"#), Some(1));
+        assert_eq!(seconds(r#"{"seconds": 2678400}"#), Some(MAX_SECONDS));
+        for refused in
+            ["{}", r#"{"seconds": 0}"#, r#"{"seconds": 2678401}"#, r#"{"seconds": "60"}"#, r#"{"seconds": 1.5}"#]
+        {
+            assert_eq!(seconds(refused), None, "{refused}");
+        }
+    }
+}

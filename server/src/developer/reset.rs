@@ -1,0 +1,36 @@
+//! `reset`: empties the sandbox.
+
+use std::io::{self, Write as _};
+
+use payments_client::Environment;
+
+use super::said_by;
+use crate::{cli::ResetArgs, failure::Failure};
+
+/// Empties the sandbox of the key's workspace, if whoever runs it says yes.
+pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
+    let client = super::client(&args.api)?;
+    let server = &args.api.api;
+    if client.environment() != Environment::Test {
+        return Err(
+            "only a sandbox can be emptied, and this is a live key; put a test key into PAYMENTS_API_KEY".into()
+        );
+    }
+    let workspace = client.account().retrieve().await.map_err(said_by(server))?.workspace;
+    if !args.yes {
+        print!(
+            "This removes all payments, events and webhook endpoints of the test keys of {:?} at {server}.\n\
+             Type yes to go on: ",
+            workspace.name
+        );
+        io::stdout().flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if answer.trim() != "yes" {
+            return Err("nothing was changed".into());
+        }
+    }
+    client.sandbox().reset().await.map_err(said_by(server))?;
+    println!("the sandbox of {:?} is empty", workspace.name);
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Empties the sandbox of a developer.
+
+use payments_core::Environment;
+
+use super::{Caller, Refused, Service, keys::SANDBOX_KEY, retry_on_conflict};
+use crate::{
+    domain::{ApiKey, KeyHash, Scope},
+    store::{Change, Write},
+};
+
+impl Service {
+    /// Makes all test keys of the caller's workspace begin anew, with nothing. What they had can no longer be found.
+    pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<(), Refused> {
+        self.check_own_sandbox(caller).await?;
+        let left = retry_on_conflict(|| async {
+            let mut workspace = self.workspace(caller.workspace_id.as_str()).await?;
+            let left = workspace.scope(Environment::Test);
+            (workspace.version, workspace.resets) = (workspace.version + 1, workspace.resets + 1);
+            let scope = workspace.scope(Environment::Test);
+            let keys = self.store.api_keys().await?.into_iter();
+            let moved =
+                keys.filter(|(_, key)| key.workspace_id == workspace.id && key.scope == left).map(|(hash, key)| {
+                    let moved = ApiKey { version: key.version + 1, scope: scope.clone(), ..key };
+                    Write::ApiKey(hash, Box::new(moved))
+                });
+            let writes = moved.chain([Write::Workspace(workspace.clone())]).collect();
+            self.commit(Change { writes, ..Change::default() }).await?;
+            Ok(left)
+        })
+        .await?;
+        self.remove_endpoints(&left).await
+    }
+
+    /// Nobody waits any more for the webhooks of what was left behind.
+    async fn remove_endpoints(&self, left: &Scope) -> Result<(), Refused> {
+        for endpoint in self.store.endpoints(left, None, usize::MAX).await? {
+            match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(Refused::from) {
+                // A request that had begun changed or removed it.
+                Err(Refused::Conflict) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a live key, and the public key of a sandbox that others use too.
+    pub(super) async fn check_own_sandbox(&self, caller: &Caller) -> Result<(), Refused> {
+        if caller.scope.environment != Environment::Test {
+            return Err(Refused::NotOwnSandbox("only test keys have one, and this is a live key"));
+        }
+        let public = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?;
+        if !self.settings.is_local && public.is_some_and(|public| public.id == caller.id) {
+            return Err(Refused::NotOwnSandbox("others use its public key too; use a test key of your own"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Moves the time of a developer's sandbox: what waits for a time there comes earlier.
+
+use payments_core::{Advanced, Cause, PageRequest, PaymentId, RawJson, Status, Timestamp};
+use serde::Deserialize;
+
+use super::{Caller, Refused, Service, payments::EventData, retry_on_conflict};
+use crate::{
+    domain::Session,
+    store::{Change, PaymentJson, PaymentWrite, StoreError, Write},
+};
+
+/// How many open sessions one request moves: the newest.
+const PAGES: u32 = 10;
+const PAGE: u32 = 100;
+
+impl Service {
+    /// Lets a time pass for the open sessions of the caller's sandbox, and for nobody else.
+    pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced, Refused> {
+        self.check_own_sandbox(caller).await?;
+        // First find them all: a session that expires leaves the list.
+        let mut open = Vec::new();
+        for page in 1..=PAGES {
+            let request = PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?;
+            let listed = self.store.payments(&caller.scope, Some(&Status::Pending), request).await?.items;
+            let is_last = listed.len() < PAGE as usize;
+            open.extend(listed.iter().map(id_of).collect::<Result<Vec<_>, _>>()?);
+            if is_last {
+                break;
+            }
+        }
+        let mut advanced = Advanced::nothing();
+        for id in open {
+            // A session that ended meanwhile does not move.
+            if let Some(has_expired) = retry_on_conflict(|| self.advance_session(&id, seconds)).await? {
+                advanced.sessions += 1;
+                advanced.expired += u32::from(has_expired);
+            }
+        }
+        Ok(advanced)
+    }
+
+    /// Returns whether the session expired; `None` if it was not open.
+    async fn advance_session(&self, id: &PaymentId, seconds: u32) -> Result<Option<bool>, Refused> {
+        let session = self.session(id.as_str()).await?;
+        let Some(expires_at) = session.unattempted_expiry() else { return Ok(None) };
+        let now = self.ambient.now();
+        let earlier = Timestamp::from_millis(expires_at.as_millis() - i64::from(seconds) * 1000);
+        let expires_at = earlier.unwrap_or(now).max(session.payment.created_at);
+        if expires_at <= now {
+            let decision = payments_core::decide(&session.payment, Cause::SessionEnded, now)?;
+            let prepared = self.prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
+            self.commit(prepared.change).await?;
+            return Ok(Some(true));
+        }
+        let moved = Session { expires_at, ..session.next() };
+        let json = RawJson::of(&moved.payment)?;
+        let write = PaymentWrite::new(Some(&session), moved, json, Vec::new(), None);
+        self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
+        Ok(Some(false))
+    }
+}
+
+fn id_of(payment: &PaymentJson) -> Result<PaymentId, StoreError> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: PaymentId,
+    }
+    let named: Named =
+        serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(payment.0.as_bytes(), error))?;
+    Ok(named.id)
+}
