@@ -43,9 +43,9 @@ pub use payments_core::{
     Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
     DeveloperApp, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest,
-    Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus,
-    Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp, UpdateWebhook,
-    Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
+    Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage, RawStatus, Refund, RefundId,
+    RefundStatus, Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp,
+    UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

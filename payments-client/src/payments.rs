@@ -1,6 +1,8 @@
 //! The payment methods.
 
-use payments_core::{Amount, CreatePayment, CreateRefund, Page, Payment, PaymentId, Status};
+use payments_core::{
+    Amount, CreatePayment, CreateRefund, Currency, Page, Payment, PaymentId, PaymentPage, Status, Timestamp,
+};
 use reqwest::Method;
 
 use crate::{Client, IdempotencyKey, IdempotentRequest, call::Call, request::Request};
@@ -110,19 +112,80 @@ impl<'c> Payments<'c> {
     /// # use payments_client::{Client, Status};
     /// # async fn list(client: Client) -> Result<(), payments_client::Error> {
     /// let page = client.payments().list().status(Status::Completed).limit(50).await?;
-    /// println!("{} of {}", page.items.len(), page.total);
+    /// println!("{} of {:?}", page.items.len(), page.total);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list(self) -> Request<Page<Payment>> {
+    ///
+    /// With a filter other than by status, the page has no `total`. One request looks at 1,000 payments at most, so read on while
+    /// [`goes_on`](PaymentPage::goes_on), or let [`stream`](Request::stream) do so:
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    /// # use payments_client::{Client, Payment};
+    /// # async fn find(client: Client) -> Result<(), payments_client::Error> {
+    /// let of_order = client.payments().list().merchant_transaction_id("order-1017");
+    /// let of_customer = client.payments().list().customer_phone("+880 1712-345678");
+    /// let order: Vec<Payment> = of_order.stream().try_collect().await?;
+    /// let customer: Vec<Payment> = of_customer.stream().try_collect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(self) -> Request<PaymentPage<Payment>> {
         Request::new(self.client, Call::new(Method::GET, "/payments", None))
     }
 }
 
-impl Request<Page<Payment>> {
+impl Request<PaymentPage<Payment>> {
     /// Filters by public status.
     pub fn status(self, status: Status) -> Self {
         self.query("status", status.to_string())
+    }
+
+    /// Only payments in a currency.
+    pub fn currency(self, currency: Currency) -> Self {
+        self.query("currency", currency.to_string())
+    }
+
+    /// Only payments that were created at this time or later.
+    pub fn created_after(self, time: Timestamp) -> Self {
+        self.query("createdAfter", time.to_string())
+    }
+
+    /// Only payments that were created before this time.
+    pub fn created_before(self, time: Timestamp) -> Self {
+        self.query("createdBefore", time.to_string())
+    }
+
+    /// Only payments with this reference, such as an order number.
+    pub fn merchant_transaction_id(self, reference: impl Into<String>) -> Self {
+        self.query("merchantTransactionId", reference.into())
+    }
+
+    /// Only payments whose customer has this e-mail address, in capital or small letters.
+    pub fn customer_email(self, address: impl Into<String>) -> Self {
+        self.query("customerEmail", address.into())
+    }
+
+    /// Only payments whose customer has this phone number: a Bangladeshi one in any of its forms, others without regard to
+    /// spaces and separators.
+    pub fn customer_phone(self, number: impl Into<String>) -> Self {
+        self.query("customerPhone", number.into())
+    }
+
+    /// Only payments after this one in the list, which are older: the `next` of the part before.
+    pub fn after(self, payment: &PaymentId) -> Self {
+        self.query("after", payment.to_string())
+    }
+
+    /// Sets the page number, from 1. Not together with [`after`](Self::after) or with a filter other than by status.
+    pub fn page(self, page: u32) -> Self {
+        self.query("page", page.to_string())
+    }
+
+    /// Sets the number of items per page, 1 to 100. Default: 20.
+    pub fn limit(self, limit: u32) -> Self {
+        self.query("limit", limit.to_string())
     }
 }
 

@@ -146,7 +146,9 @@ impl Payments<'_> {
         let is_early_enough = move |item: &Result<Payment>| {
             ready(item.as_ref().is_ok_and(|payment| payment.created_at < until) || item.is_err())
         };
-        let listed = self.list().stream().take_while(is_late_enough).filter(is_early_enough);
+        let listed = self.list().created_after(from).created_before(until).stream();
+        // A server before 0.3.0 does not know these filters.
+        let listed = listed.take_while(is_late_enough).filter(is_early_enough);
         Box::pin(listed.map(|item| item.map(Reconciled::from)))
     }
 }

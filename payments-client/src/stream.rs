@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use futures_util::stream::{self, BoxStream};
-use payments_core::{Delivery, Page, Payment};
+use payments_core::{Delivery, Page, Payment, PaymentPage};
 use serde::de::DeserializeOwned;
 
 use crate::{Client, Result, call::Call, request::Request};
@@ -27,9 +27,16 @@ impl Listed for Delivery {
 }
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for payments_core::Payment {}
-    impl Sealed for payments_core::Delivery {}
+    pub trait Sealed {
+        /// Whether a list of such items can be read from an item on.
+        const HAS_CURSOR: bool;
+    }
+    impl Sealed for payments_core::Payment {
+        const HAS_CURSOR: bool = true;
+    }
+    impl Sealed for payments_core::Delivery {
+        const HAS_CURSOR: bool = false;
+    }
 }
 
 /// How many ids a stream remembers, to skip repeated items.
@@ -37,15 +44,12 @@ const MAX_SEEN: usize = 10_000;
 /// How many consecutive pages without new items end the stream.
 const MAX_STALE_PAGES: u32 = 100;
 
-impl<T: Listed> Request<Page<T>> {
-    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only
-    /// as items are polled, and ends after an error.
+impl Request<PaymentPage<Payment>> {
+    /// Streams all payments from this part on, newest first. Default: 100 payments per request. The stream sends requests only
+    /// as payments are polled, and ends after an error.
     ///
-    /// New items shift older ones to later pages; the stream misses none of the older ones and skips repeated items by
-    /// id. If more than a page of new items arrives between two requests, the stream may include some of them.
-    ///
-    /// With a [`status`](Request::status) filter, payments also leave the list, which shifts others to earlier pages,
-    /// so the stream can miss some. To see every payment, stream without a filter and check each status.
+    /// It reads on after the last payment of each part, so it misses none that was there at the start and repeats none, also
+    /// while payments arrive. A server before 0.3.0 has only pages, from which payments of a status can leave meanwhile.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -57,27 +61,56 @@ impl<T: Listed> Request<Page<T>> {
     /// # Ok(())
     /// # }
     /// ```
+    pub fn stream(self) -> BoxStream<'static, Result<Payment>> {
+        let (client, call) = self.into_parts();
+        stream_of(call.map(|call| Pages::new(client, call)))
+    }
+}
+
+impl<T: Listed> Request<Page<T>> {
+    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only
+    /// as items are polled, and ends after an error.
+    ///
+    /// New items shift older ones to later pages; the stream misses none of the older ones and skips repeated items by
+    /// id. If more than a page of new items arrives between two requests, the stream may include some of them.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    /// # async fn all(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// let mut deliveries = client.webhooks().deliveries().stream();
+    /// while let Some(delivery) = deliveries.try_next().await? {
+    ///     println!("{} {}", delivery.id, delivery.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(self) -> BoxStream<'static, Result<T>> {
         let (client, call) = self.into_parts();
-        let pages = call.map(|call| Pages::new(client, call));
-        Box::pin(stream::unfold(Some(pages), |pages| async move {
-            let mut pages = match pages? {
-                Ok(pages) => pages,
-                Err(error) => return Some((Err(error), None)),
-            };
-            match pages.next().await {
-                Ok(Some(item)) => Some((Ok(item), Some(Ok(pages)))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        }))
+        stream_of(call.map(|call| Pages::new(client, call)))
     }
+}
+
+fn stream_of<T: Listed>(pages: Result<Pages<T>>) -> BoxStream<'static, Result<T>> {
+    Box::pin(stream::unfold(Some(pages), |pages| async move {
+        let mut pages = match pages? {
+            Ok(pages) => pages,
+            Err(error) => return Some((Err(error), None)),
+        };
+        match pages.next().await {
+            Ok(Some(item)) => Some((Ok(item), Some(Ok(pages)))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    }))
 }
 
 struct Pages<T> {
     client: Client,
     call: Box<Call>,
     page: u32,
+    /// The item after which the next part begins, if the list can be read so.
+    after: Option<String>,
+    has_cursor: bool,
     /// The list's `total` on the first page.
     first_total: Option<u64>,
     /// The number of repeated items.
@@ -100,6 +133,8 @@ impl<T: Listed> Pages<T> {
             client,
             call,
             page: page.unwrap_or(1),
+            after: None,
+            has_cursor: T::HAS_CURSOR,
             first_total: None,
             repeats: 0,
             stale: 0,
@@ -112,17 +147,39 @@ impl<T: Listed> Pages<T> {
 
     async fn next(&mut self) -> Result<Option<T>> {
         while self.buffered.is_empty() && !self.is_last {
-            self.call.query.retain(|(name, _)| *name != "page");
-            self.call.query.push(("page", self.page.to_string()));
-            let page: Page<T> = self.client.send(self.call.clone()).await?.value;
-            self.take(page);
+            match self.after.clone() {
+                Some(after) => self.ask("after", after),
+                None if self.page > 1 => self.ask("page", self.page.to_string()),
+                None => {}
+            }
+            let page: PaymentPage<T> = self.client.send(self.call.clone()).await?.value;
+            if self.after.is_some() && page.total.is_some() {
+                // This server does not know cursors, and has returned the first page again.
+                (self.after, self.has_cursor) = (None, false);
+                self.call.query.retain(|(name, _)| *name != "after");
+            } else {
+                self.take(page);
+            }
         }
         Ok(self.buffered.pop_front())
     }
 
-    fn take(&mut self, page: Page<T>) {
+    /// Sets where the next request begins.
+    fn ask(&mut self, name: &'static str, value: String) {
+        self.call.query.retain(|(name, _)| !["page", "after"].contains(name));
+        self.call.query.push((name, value));
+    }
+
+    fn take(&mut self, page: PaymentPage<T>) {
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        self.is_last = page.items.is_empty() || page.items.len() < limit;
+        let is_short = page.items.is_empty() || page.items.len() < limit;
+        self.is_last = page.has_more.map_or(is_short, |has_more| !has_more);
+        if self.has_cursor {
+            let last = || page.items.last().map(|item| item.id().to_owned());
+            let next = page.next.as_ref().map(ToString::to_string).or_else(last);
+            self.is_last |= next.is_none() || next == self.after;
+            self.after = next;
+        }
         for item in page.items {
             if self.is_new(item.id()) {
                 self.buffered.push_back(item);
@@ -131,8 +188,10 @@ impl<T: Listed> Pages<T> {
             }
         }
         // Each new item causes one repeat. If there are more repeats, the server returns the same page again.
-        let growth = page.total.saturating_sub(*self.first_total.get_or_insert(page.total));
-        self.stale = if self.buffered.is_empty() { self.stale + 1 } else { 0 };
+        let total = page.total.unwrap_or_default();
+        let growth = total.saturating_sub(*self.first_total.get_or_insert(total));
+        // Filters may let no item of a part through.
+        self.stale = if self.buffered.is_empty() && page.total.is_some() { self.stale + 1 } else { 0 };
         self.is_last |= self.stale > 0 && (self.repeats > growth || self.stale >= MAX_STALE_PAGES);
         match self.page.checked_add(1) {
             Some(next) => self.page = next,

@@ -50,6 +50,9 @@ pub struct CreatePayment {
     /// The merchant's reference; at most 255 bytes. Default: the payment's id.
     #[serde(rename = "merchantTransactionId", skip_serializing_if = "Option::is_none")]
     pub merchant_transaction_id: Option<String>,
+    /// Whether the payment is refused if another one of this developer and environment has its reference. Needs a reference.
+    #[serde(rename = "merchantTransactionIdMustBeUnique", skip_serializing_if = "std::ops::Not::not")]
+    pub merchant_transaction_id_must_be_unique: bool,
 }
 
 impl CreatePayment {
@@ -65,6 +68,7 @@ impl CreatePayment {
             metadata: None,
             customer: None,
             merchant_transaction_id: None,
+            merchant_transaction_id_must_be_unique: false,
         }
     }
 
@@ -103,6 +107,13 @@ impl CreatePayment {
         self
     }
 
+    /// Sets the merchant's reference, such as an order number, and refuses the payment with status 409 if another one of
+    /// this developer and environment has it. So an order is never paid twice, however long ago the first payment was.
+    #[must_use]
+    pub fn unique_merchant_transaction_id(self, reference: impl Into<String>) -> Self {
+        Self { merchant_transaction_id_must_be_unique: true, ..self.merchant_transaction_id(reference) }
+    }
+
     /// Parses and validates a request body. Ignores unknown fields, except misspelt names of known fields.
     ///
     /// # Errors
@@ -120,7 +131,14 @@ impl CreatePayment {
             merchant_transaction_id: fields
                 .text("merchantTransactionId", MAX_REFERENCE_BYTES)
                 .filter(|reference| !reference.is_empty()),
+            merchant_transaction_id_must_be_unique: must_be_unique(&mut fields),
         };
+        // Databases do not index this character.
+        let has_reference = params.merchant_transaction_id.as_ref().is_some_and(|reference| !reference.contains('\0'));
+        if params.merchant_transaction_id_must_be_unique && !has_reference {
+            let fault = "must be given, without NUL, if it must be unique";
+            fields.fault("merchantTransactionId", ErrorCode::FieldMissing, fault, ());
+        }
         fields.finish(params)
     }
 }
@@ -140,6 +158,13 @@ pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
         Ok(currency) => currency,
         Err(_) => fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, Currency::default()),
     }
+}
+
+fn must_be_unique(fields: &mut Fields<'_>) -> bool {
+    let name = "merchantTransactionIdMustBeUnique";
+    let Some(json) = fields.raw(name) else { return false };
+    let fault = "must be true or false";
+    serde_json::from_str(json).unwrap_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, fault, false))
 }
 
 fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
@@ -201,6 +226,32 @@ mod tests {
                 "merchantTransactionId must be a string",
             ]
         );
+    }
+
+    #[test]
+    fn a_reference_that_must_be_unique_must_be_there() {
+        let body = |rest: &str| format!(r#"{{"amount":1,{URLS}{rest}}}"#);
+        for (rest, expected) in [
+            (r#","merchantTransactionIdMustBeUnique":false"#, None),
+            (r#","merchantTransactionIdMustBeUnique":true,"merchantTransactionId":"A-17""#, None),
+            (r#","merchantTransactionIdMustBeUnique":true"#, Some("merchantTransactionId must be given")),
+            (
+                r#","merchantTransactionIdMustBeUnique":true,"merchantTransactionId":"\u0000""#,
+                Some("merchantTransactionId must be given"),
+            ),
+            (
+                r#","merchantTransactionIdMustBeUnique":1"#,
+                Some("merchantTransactionIdMustBeUnique must be true or false"),
+            ),
+        ] {
+            let found = faults(&body(rest), Environment::Test);
+            assert_eq!(found.len(), expected.iter().len(), "{found:?}");
+            assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected)), "{found:?}");
+        }
+        let params = CreatePayment::new(Amount::from_minor(100), "https://a.example/ok", "https://a.example/no");
+        let sent = serde_json::to_string(&params.unique_merchant_transaction_id("A-17")).unwrap();
+        let read = CreatePayment::from_json(sent.as_bytes(), Environment::Live).unwrap();
+        assert!(read.merchant_transaction_id_must_be_unique);
     }
 
     #[test]

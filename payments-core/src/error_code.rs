@@ -159,6 +159,9 @@ error_codes! {
         PaymentNotPayable = "payment_not_payable",
         /// The checkout session has expired, so the payment cannot be paid. Create a new payment.
         CheckoutExpired = "checkout_expired",
+        /// Another payment has this `merchantTransactionId`, and the request says that it must be unique. List the payments with
+        /// it to find the first.
+        MerchantTransactionIdUsed = "merchant_transaction_id_used",
         /// The developer has as many webhook endpoints as the server allows. Remove one first.
         WebhookEndpointLimitReached = "webhook_endpoint_limit_reached",
         /// The delivery cannot be sent again: it is still pending, its endpoint was removed or is not active, or its payload

@@ -232,22 +232,7 @@
   };
 
   const views = {
-    async payments(query) {
-      const status = query.get("status") ?? "";
-      const { value: page } = await ask("GET", `/payments?limit=20&page=${query.get("page") ?? 1}${status && "&status=" + status}`);
-      const to = (changes) => (location.hash = "#/payments?" + new URLSearchParams({ status, page: "1", ...changes }));
-      show("Payments",
-        h("div", { class: "card row between" },
-          choice("Status", "status", [["", "All"], ...STATUSES.map((word) => [word, word])], status, (word) => to({ status: word })),
-          h("a", { class: "button go", href: "#/simulator" }, "Create a demo payment")),
-        table("Payments", ["Amount", "Status", "Description", "Payment", "Created"], page.items.map((payment) => h("tr", {},
-          h("td", { class: "amount" }, money(payment.amount, payment.currency)),
-          h("td", {}, badge(payment.status)),
-          h("td", {}, payment.description ?? h("span", { class: "soft" }, "no description")),
-          h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id) }, payment.id)),
-          h("td", { class: "when" }, when(payment.createdAt))))),
-        pager(page, (number) => to({ page: String(number) })));
-    },
+    payments: window.paymentsView({ h, ask, show, field, form, choice, table, pager, money, badge, when, STATUSES }),
 
     async payment(id) {
       const path = "/payments/" + encodeURIComponent(id);

@@ -2,7 +2,7 @@
 
 use payments_core::{Currency, LedgerAccount, Posting, Status, Timestamp};
 
-use super::{Scope, Session};
+use super::{Lookup, Scope, Session, lookups};
 
 /// The effects of one session change. A store applies them without knowing the rules behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) struct Effects {
     pub(crate) scope: Scope,
     /// The payment's public status, for the lists by status.
     pub(crate) status: Transition<Status>,
+    /// What a new payment is found by. A payment keeps it.
+    pub(crate) lookups: Vec<Lookup>,
     /// When the session expires, while it has no gateway attempt.
     pub(crate) expiry: Transition<Timestamp>,
     /// When the server next queries the gateway.
@@ -55,6 +57,7 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
     Effects {
         scope: after.scope(),
         status: Transition::new(before, after, |it| Some(it.payment.status.clone())),
+        lookups: if before.is_none() { lookups(&after.payment) } else { Vec::new() },
         expiry: Transition::new(before, after, Session::unattempted_expiry),
         gateway_check: Transition::new(before, after, |it| it.check_at),
         manual_settlement: Transition::new(before, after, |it| it.needs_manual_settlement().then_some(())),

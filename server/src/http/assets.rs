@@ -20,6 +20,9 @@ pub(super) static DASHBOARD_STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("dashboard.css", CSS, include_str!("../../templates/dashboard.css")));
 pub(super) static DASHBOARD_SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("dashboard.js", JAVASCRIPT, include_str!("../../templates/dashboard.js")));
+pub(super) static DASHBOARD_PAYMENTS_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("dashboard-payments.js", JAVASCRIPT, include_str!("../../templates/dashboard-payments.js"))
+});
 
 /// A static file, embedded in the server.
 pub(super) struct Asset {

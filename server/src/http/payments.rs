@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{CreatePayment, CreateRefund, ErrorCode, Invalid, PageRequest, Status};
+use payments_core::{CreatePayment, CreateRefund, PaymentQuery};
 use warp::http::StatusCode;
 
 use super::{
@@ -36,18 +36,6 @@ pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
-    let mut invalid = Invalid::default();
-    let page = request.page().unwrap_or_else(|faults| {
-        invalid.append(faults);
-        PageRequest::default()
-    });
-    let status = request.query("status").and_then(|word| match Status::known(&word) {
-        Some(status) => Some(status),
-        None => {
-            let words = Status::KNOWN.iter().map(Status::as_str).collect::<Vec<_>>().join(", ");
-            invalid.add("status", ErrorCode::FieldInvalid, format_args!("must be one of {words}"), None)
-        }
-    });
-    let page = invalid.or(page)?;
-    Ok(reply::payments(&request.service().payments(&caller, status.as_ref(), page).await?))
+    let query = PaymentQuery::from_query(|name| request.query(name))?;
+    Ok(reply::payments(&request.service().payments(&caller, &query).await?))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
-use payments_core::{ErrorBody, ErrorCode, FieldError, Invalid, Message, Page, RawJson};
+use payments_core::{ErrorBody, ErrorCode, FieldError, Invalid, Message, PaymentPage, RawJson};
 use serde::Serialize;
 use warp::{
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -48,13 +48,23 @@ pub(super) fn payment(payment: PaymentJson) -> Response {
     json_text(StatusCode::OK, payment.0, None)
 }
 
-/// A page of payments, copied from the store: what a [`Page`] of them serializes to.
-pub(super) fn payments(page: &Page<PaymentJson>) -> Response {
+/// A page of payments, copied from the store: what a [`PaymentPage`] of them serializes to.
+pub(super) fn payments(page: &PaymentPage<PaymentJson>) -> Response {
     json_text(StatusCode::OK, page_text(page), None)
 }
 
-fn page_text(Page { items, total, page, limit }: &Page<PaymentJson>) -> String {
-    let (begin, end) = (r#"{"items":["#, format!(r#"],"total":{total},"page":{page},"limit":{limit}}}"#));
+fn page_text(page: &PaymentPage<PaymentJson>) -> String {
+    let PaymentPage { items, total, page: number, limit, has_more, next, .. } = page;
+    let begin = r#"{"items":["#;
+    let end = match (total, has_more) {
+        (Some(total), _) => format!(r#"],"total":{total},"page":{number},"limit":{limit}}}"#),
+        (None, has_more) => {
+            // Ids have no character that JSON escapes.
+            let next = next.as_ref().map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+            let has_more = has_more.unwrap_or_default();
+            format!(r#"],"total":null,"page":{number},"limit":{limit},"hasMore":{has_more},"next":{next}}}"#)
+        }
+    };
     let length = items.iter().map(|payment| payment.0.len() + 1).sum::<usize>();
     let mut text = String::with_capacity(begin.len() + length + end.len());
     text.push_str(begin);
@@ -204,10 +214,16 @@ mod tests {
     fn a_page_of_payments_is_written_as_it_serializes() {
         for texts in [&[][..], &[r#"{"id":"pay_1"}"#], &[r#"{"id":"pay_1"}"#, r#"{"id":"pay_2","amount":1.10}"#]] {
             let items = texts.iter().map(|text| PaymentJson((*text).to_owned())).collect();
-            let copied = Page { items, total: 7, page: 2, limit: 20 };
-            let items: Vec<_> = texts.iter().map(|text| RawJson::new(*text).unwrap()).collect();
-            let serialized = Page { items, total: 7, page: 2, limit: 20 };
+            let parsed: Vec<_> = texts.iter().map(|text| RawJson::new(*text).unwrap()).collect();
+            let copied = PaymentPage::numbered(items, 7, 2, 20);
+            let serialized = PaymentPage::numbered(parsed.clone(), 7, 2, 20);
             assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
+            let items = copied.items;
+            for next in [None, Some("pay_1".parse().unwrap())] {
+                let serialized = PaymentPage::part(parsed.clone(), 20, next.is_some(), next.clone());
+                let copied = PaymentPage::part(items.clone(), 20, next.is_some(), next);
+                assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
+            }
         }
     }
 }

@@ -71,6 +71,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/assets/docs.css", Unlimited(|_| Box::pin(assets::REFERENCE_STYLE.serve()))),
     route(GET, "/assets/dashboard.css", Unlimited(|_| Box::pin(assets::DASHBOARD_STYLE.serve()))),
     route(GET, "/assets/dashboard.js", Unlimited(|_| Box::pin(assets::DASHBOARD_SCRIPT.serve()))),
+    route(GET, "/assets/dashboard-payments.js", Unlimited(|_| Box::pin(assets::DASHBOARD_PAYMENTS_SCRIPT.serve()))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
@@ -263,12 +264,13 @@ mod tests {
 
     #[test]
     fn every_asset_has_a_route() {
-        let all: [&Asset; 5] = [
+        let all: [&Asset; 6] = [
             &assets::CHECKOUT_STYLE,
             &assets::CHECKOUT_SCRIPT,
             &assets::REFERENCE_STYLE,
             &assets::DASHBOARD_STYLE,
             &assets::DASHBOARD_SCRIPT,
+            &assets::DASHBOARD_PAYMENTS_SCRIPT,
         ];
         for asset in all {
             let (path, _) = asset.address.split_once('?').unwrap();

@@ -16,6 +16,7 @@ mod key_uses;
 mod keys;
 mod manual_settlement;
 mod pay;
+mod payment_list;
 mod payments;
 mod poll;
 mod prune;
@@ -148,6 +149,9 @@ pub(crate) enum Refused {
     /// An earlier request for the same refund is in progress.
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundInProgress,
+    /// The payment's reference must be unique, and another payment has it.
+    #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
+    ReferenceUsed,
     /// The developer has reached the endpoint limit.
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints { at_most: usize },
@@ -188,6 +192,7 @@ impl From<CommitError> for Refused {
             CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
             CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyInProgress,
             CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Conflict,
+            CommitError::Conflict(Conflict::LookupUsed) => Self::ReferenceUsed,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }

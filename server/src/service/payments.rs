@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Page, PageRequest, Payment, PaymentId, Posting,
-    RawJson, Status, Timestamp,
+    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
@@ -23,12 +22,23 @@ impl Service {
         if self.gateways.of(caller.scope.environment, params.currency).is_none() {
             return Err(Refused::NoGateway(params.currency));
         }
+        let reference =
+            params.merchant_transaction_id.as_ref().filter(|_| params.merchant_transaction_id_must_be_unique);
+        let unique = match reference {
+            Some(reference) => self.unique_reference(caller, reference).await?,
+            None => None,
+        };
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(payment, expires_at);
-        let (change, body) = self.change(None, session, postings, event, EventData::Payment, request)?;
+        let (mut change, body) = self.change(None, session, postings, event, EventData::Payment, request)?;
+        for write in &mut change.writes {
+            if let Write::Payment(write) = write {
+                write.unique.clone_from(&unique);
+            }
+        }
         self.commit_once(change, body, request).await
     }
 
@@ -55,16 +65,6 @@ impl Service {
     pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session, Refused> {
         let session = self.session(id).await?;
         if session.scope() == caller.scope { Ok(session) } else { Err(NO_PAYMENT) }
-    }
-
-    /// A page of a developer's payments, newest first.
-    pub(crate) async fn payments(
-        &self,
-        caller: &Caller,
-        status: Option<&Status>,
-        page: PageRequest,
-    ) -> Result<Page<PaymentJson>, Refused> {
-        Ok(self.store.payments(&caller.scope, status, page).await?)
     }
 
     /// Reads a session of any scope, for routes without an API key.

@@ -67,6 +67,7 @@ impl Refused {
             Self::Event(EventFault::NoProcessor | EventFault::NoSecret) => ErrorCode::GatewayNotConfigured,
             Self::Event(EventFault::Signature(_)) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
+            Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
             Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
             Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,

@@ -6,8 +6,8 @@ use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
 
 use super::{Claim, Migration, Record};
 use crate::domain::{
-    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, Scope, Session,
-    StoredResponse, StoredToken, Workspace, effects,
+    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope,
+    Session, StoredResponse, StoredToken, Workspace, effects,
 };
 
 /// Writes that become durable together or not at all.
@@ -126,6 +126,8 @@ pub(crate) struct PaymentWrite {
     pub(crate) postings: Vec<Posting>,
     /// The event of the change.
     pub(crate) event: Option<EventWrite>,
+    /// By this value of a new payment, no other payment of its scope is found. Else [`Conflict::LookupUsed`].
+    pub(crate) unique: Option<Lookup>,
 }
 
 impl PaymentWrite {
@@ -137,7 +139,7 @@ impl PaymentWrite {
         postings: Vec<Posting>,
         event: Option<EventWrite>,
     ) -> Self {
-        Self { effects: effects(before, &session, &postings), session, json, postings, event }
+        Self { effects: effects(before, &session, &postings), session, json, postings, event, unique: None }
     }
 }
 
@@ -168,6 +170,9 @@ pub(crate) enum Conflict {
     /// A record has changed since this change was decided. Read it again and decide again.
     #[error("the record has changed meanwhile")]
     Stale,
+    /// A payment of the scope has a value that only one may have.
+    #[error("another payment has this value, which must be unique")]
+    LookupUsed,
     /// The scope's webhook endpoint limit is reached.
     #[error("the webhook endpoint limit of {at_most} is reached")]
     TooManyEndpoints {

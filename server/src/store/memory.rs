@@ -2,6 +2,7 @@
 //! takes their place if every condition holds.
 
 mod events;
+mod payments;
 mod tables;
 
 use std::{
@@ -17,7 +18,7 @@ use payments_core::{
 
 use super::{
     Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease, Leases, OutboxHead,
-    PaymentJson, Prunable, Queue, Result, Store, Work,
+    PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, Work,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -215,6 +216,15 @@ impl Store for MemoryStore {
         let listed = tables.payments.iter().rev().filter(|(of, _)| of == scope).map(|(_, id)| id);
         let listed = listed.filter(|id| status.is_none_or(|status| tables.statuses[*id] == *status));
         Ok(page(listed.map(|id| json_of(&tables.sessions[id])).collect(), request))
+    }
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
+        Ok(self.tables().payments_from(scope, source, from, at_most))
     }
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
         Ok(self.tables().endpoints.get(id).cloned())

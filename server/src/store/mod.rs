@@ -15,6 +15,8 @@
 //! 3. A new record has version 0 and is not in the store. A changed record has the version after the stored one. A removed
 //!    record has the stored version. Otherwise: [`Conflict::Stale`]. Of several changes of one version, one succeeds.
 //! 4. A scope never has more webhook endpoints than the write allows: [`Conflict::TooManyEndpoints`].
+//!    Of several new payments that alone may have a value, one has it: [`Conflict::LookupUsed`], as for a value that any
+//!    payment of the scope has already.
 //! 5. If several conditions do not hold, the conflict names the first: claims on work, then the idempotency key, then the
 //!    writes in their order.
 //! 6. Totals are additions. Changes made at the same time add up.
@@ -35,6 +37,9 @@
 //!     after page misses no payment that was there at the start, and may see one twice.
 //! 12. A list by status holds each payment once, under its status. Payments that change status while a page is read may
 //!     make it differ from its `total`.
+//! 24. `payments_from` lists what each payment's last change left, in the order of the pages. Whoever reads on after the last
+//!     payment of a part reads none twice, and misses none that was there at the start.
+//! 25. A payment is found by each of its values and by no other, in its own scope.
 //! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
 //! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
 //!
@@ -83,6 +88,7 @@ mod leases;
 pub(crate) mod memory;
 mod migration;
 mod payment_json;
+mod payment_list;
 pub(crate) mod postgres;
 mod record;
 mod request_counts;
@@ -113,6 +119,7 @@ pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
 pub(crate) use leases::{Due, Leases};
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use payment_json::PaymentJson;
+pub(crate) use payment_list::{PaymentSource, PaymentsFrom};
 pub(crate) use record::{
     PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord, Taking,
 };
@@ -184,6 +191,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>>;
     /// A page of a scope's payments, newest first, of one public status or of all.
     async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>>;
+    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>>;
 
     /// A webhook endpoint, in any scope.
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>>;

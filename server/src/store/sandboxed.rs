@@ -12,7 +12,7 @@ use payments_core::{
 
 use super::{
     Backups, Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-    Prunable, Queue, RequestCounts, Result, Store, Write, disposable::Disposable,
+    PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -131,6 +131,15 @@ impl Store for Sandboxed {
     }
     async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
         self.of(scope).payments(scope, status, page).await
+    }
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
+        self.of(scope).payments_from(scope, source, from, at_most).await
     }
     async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
         self.of(scope).endpoints(scope, after, at_most).await

@@ -108,6 +108,24 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     reads(browser, payment["id"])
     css(browser, "#choice-status").send_keys("expired")
     reads(browser, "Nothing here yet")
+    # Found by what the shop knows of it; the address keeps the filters.
+    browser.get(f"{shop.url}/dashboard#/payments")
+    reads(browser, "Page 1 of")
+    css(browser, "input[name=customer]").send_keys("K@Example.com" + Keys.ENTER)
+    reads(browser, "These are the last")
+    browser.refresh()
+    reads(browser, payment["id"])
+    assert css(browser, "input[name=customer]").get_attribute("value") == "K@Example.com"
+    browser.get(f"{shop.url}/dashboard#/payments?currency=BDT")
+    reads(browser, "There may be more")
+    newest = browser.find_elements(By.CSS_SELECTOR, "td a")[0].text
+    press(browser, "Older")
+    wait(browser, lambda: "after=" in browser.current_url and newest not in css(browser, "main").text, "older payments")
+    check(browser, shop, f"payments-found-{width}")
+    press(browser, "Newest")
+    reads(browser, newest)
+    browser.get(f"{shop.url}/dashboard#/payments?from=2026-01-01&until=2026-01-02")
+    reads(browser, "Nothing here yet")
 
 
 def test_the_console_shows_metadata_numbers_exactly(browser, shop):

@@ -27,7 +27,11 @@ pub(crate) async fn filled() -> Server {
     server.run(&["apps", "create", "--workspace", &workspace, "--name", "Shop"]);
     for (number, ending) in [Some("success"), None, Some("fail"), Some("success")].into_iter().enumerate() {
         let request = server.request(Method::POST, "/payments").header("idempotency-key", format!("order-{number}"));
-        let payment: Value = request.json(&payment_of(&json!(100.5))).send().await.unwrap().json().await.unwrap();
+        let mut body = payment_of(&json!(100.5));
+        if number == 0 {
+            body["merchantTransactionId"] = json!("A-17");
+        }
+        let payment: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
         if let Some(action) = ending {
             let path = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
             let simulated = server.keyless(Method::POST, &path).json(&json!({"action": action})).send().await.unwrap();
@@ -156,6 +160,8 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
         ("count/", Box::new(|_| Some(b"9".to_vec())), "count/", "is stored as"),
         ("marks/", removed(), "count/", "is stored as"),
         ("marks/", removed(), "payment/", "for its status"),
+        ("found/", removed(), "payment/", "is not found by its reference"),
+        ("found/", Box::new(|_| Some(vec![2])), "found/", "at position 1, which does not have its value"),
         ("delivery/", garbled(), "delivery/", "cannot be read"),
         ("delivery/", removed(), "places/", "does not belong there"),
         ("delivery/", replaced("\"status\":\"success\"", "\"status\":\"pending\""), "delivery/", "never be sent"),

@@ -195,6 +195,11 @@ async fn invalid_fields(table: &mut Table, live: &Live) {
     (two_names["customerName"], two_names["customer"]) = (json!("Karim"), json!({"name": "Rahim"}));
     let two_names = server.request(Method::POST, "/payments").json(&two_names);
     table.row(two_names, 400, "fields_disagree", &[("customerName", "fields_disagree")]).await;
+    let mut order = valid.clone();
+    (order["merchantTransactionId"], order["merchantTransactionIdMustBeUnique"]) = (json!("order-1"), json!(true));
+    let order = || server.request(Method::POST, "/payments").json(&order);
+    assert_eq!(order().send().await.unwrap().status(), 201);
+    table.row(order(), 409, "merchant_transaction_id_used", &[]).await;
 
     // Several fields.
     let urls = [("success_url", "field_missing"), ("cancel_url", "field_missing")];

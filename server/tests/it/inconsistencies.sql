@@ -52,3 +52,11 @@ FULL JOIN (SELECT v ->> 'id' AS id, p.id AS payment, p.developer, p.environment,
     FROM payments.payment p, json_array_elements(p.body::json -> 'events') v) e
     USING (id, payment, developer, environment, kind)
 WHERE l.id IS NULL OR e.id IS NULL
+UNION ALL
+SELECT coalesce(l.payment, p.id) || ' is not found by the reference that it has' FROM (
+    SELECT payment, developer, environment, value FROM payments.payment_lookup WHERE kind = 'reference') l
+FULL JOIN (SELECT id, id AS payment, developer, environment,
+        body::json -> 'session' -> 'payment' ->> 'merchantTransactionId' AS value
+    FROM payments.payment WHERE body::json -> 'session' -> 'payment' ->> 'merchantTransactionId' <> id) p
+    USING (payment, developer, environment, value)
+WHERE l.payment IS NULL OR p.id IS NULL

@@ -26,6 +26,7 @@ mod failing_calls;
 mod failover;
 mod footprint;
 mod formats;
+mod found;
 mod full_disk;
 mod gateway_chaos;
 mod gateways;

@@ -108,7 +108,15 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("retrievePayment", 200, keyed(get.clone(), &format!("/payments/{id}"))).await;
     d.check("retrievePayment", 404, keyed(get.clone(), "/payments/pay_0")).await;
     d.check("listPayments", 200, keyed(get.clone(), "/payments?status=pending")).await;
+    let filtered = "/payments?customerPhone=01712345678&currency=BDT&createdAfter=2020-01-01T00:00:00Z";
+    d.check("listPayments", 200, keyed(get.clone(), filtered)).await;
+    d.check("listPayments", 200, keyed(get.clone(), "/payments?customerEmail=a@example.com")).await;
     d.check("listPayments", 400, keyed(get.clone(), "/payments?page=0")).await;
+    let mut order = full.clone();
+    order["merchantTransactionId"] = json!("order-1017");
+    order["merchantTransactionIdMustBeUnique"] = json!(true);
+    d.check("createPayment", 201, create().json(&order)).await;
+    d.check("createPayment", 409, create().json(&order)).await;
     let refund = |id: &str| live.request(Method::POST, &format!("/payments/{id}/refund"));
     for currency in ["BDT", "USD"] {
         let paid = live.paid(15.0, currency).await;

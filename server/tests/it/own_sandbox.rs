@@ -25,7 +25,7 @@ async fn create(client: &Client) -> PaymentId {
 }
 
 async fn total(client: &Client) -> u64 {
-    client.payments().list().await.unwrap().total
+    client.payments().list().await.unwrap().total.unwrap()
 }
 
 /// Two test keys and a live key of one workspace, and a test key of another one.

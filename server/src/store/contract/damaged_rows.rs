@@ -15,10 +15,12 @@ use crate::{
     },
 };
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "record",
     "endpoint_count",
     "payment",
+    "payment_lookup",
+    "event",
     "posting",
     "total",
     "idempotency",
@@ -31,7 +33,7 @@ const TABLES: [&str; 12] = [
 ];
 
 /// A damage, the beginning of a record that a finding names, and a part of what it says.
-const DAMAGES: [(&str, &str, &str); 69] = [
+const DAMAGES: [(&str, &str, &str); 73] = [
     ("UPDATE payment_block_sum SET payments = payments + 1", "payment_block/dev_1/live/1/", "records come to 1"),
     ("DELETE FROM payment_block_sum", "payment_block/dev_1/live/1/", "is missing"),
     ("UPDATE payment_block SET up_to = 'pay'", "payment_block/dev_1/live/1/", "is stored as 1"),
@@ -79,6 +81,10 @@ const DAMAGES: [(&str, &str, &str); 69] = [
         "payment/",
         "about another",
     ),
+    ("DELETE FROM event", "payment/", "which is not in the list of events"),
+    ("UPDATE event SET kind = 'payment.refunded'", "event/", "its payment does not have it"),
+    ("DELETE FROM payment_lookup", "payment/", "is not found by its reference"),
+    ("UPDATE payment_lookup SET value = 'B-1'", "payment/", "is found by a reference that it does not have"),
     ("UPDATE delivery SET body = '{'", "delivery/", "cannot be read"),
     ("UPDATE delivery SET id = id || 'x'", "delivery/", "holds another delivery"),
     ("UPDATE delivery SET endpoint = 'wh_2'", "delivery/", "in its column endpoint"),
@@ -118,7 +124,7 @@ const DAMAGES: [(&str, &str, &str); 69] = [
 /// Writes every kind of row.
 async fn fill(store: Arc<dyn Store>) {
     changes::written(Arc::clone(&store)).await;
-    let open = new_payment(2, at(2));
+    let open = new_payment_with(2, at(2), r#""merchantTransactionId": "A-17","#);
     let event = open.event.clone().unwrap();
     // The event is the response's body too.
     let response = NewResponse {
@@ -164,7 +170,9 @@ async fn a_sound_database_has_no_findings_and_every_damage_is_named() {
     engine.end().await;
     let each = |sql: fn(&str) -> String| TABLES.map(sql).concat();
     client.batch_execute(&each(|table| format!("CREATE TABLE sound_{table} AS TABLE {table};"))).await.unwrap();
-    let repair = each(|table| format!("TRUNCATE {table}; INSERT INTO {table} SELECT * FROM sound_{table};"));
+    let repair = each(|table| {
+        format!("TRUNCATE {table}; INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM sound_{table};")
+    });
 
     let (sound, records) = check(&target).await;
     assert_eq!((sound.findings, sound.payments, sound.records), (vec![], 2, records));

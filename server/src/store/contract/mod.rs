@@ -8,6 +8,7 @@ mod changes;
 mod cluster;
 mod damaged_rows;
 mod events;
+mod found;
 mod keys;
 mod lists;
 mod many_creates;
@@ -219,6 +220,12 @@ contract! {
         events_are_listed_in_the_order_of_their_commits_in_their_own_scope,
         whoever_reads_on_after_an_event_misses_none_and_reads_none_twice,
         an_event_keeps_its_data_in_the_list_when_its_payment_changes,
+    }
+    found {
+        whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice,
+        a_part_between_times_has_every_payment_of_them,
+        a_payment_is_found_by_each_of_its_values_in_their_normal_form_and_in_its_own_scope,
+        of_new_payments_that_alone_may_have_a_value_one_is_made,
     }
     keys {
         a_response_is_kept_under_a_key_for_a_day,

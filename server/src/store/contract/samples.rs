@@ -69,10 +69,16 @@ pub(super) const CLAIM_LOST: &str = "the claim on the idempotency key was taken 
 
 /// A payment that is created at a time, with its event.
 pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
+    new_payment_with(nth, created_at, "")
+}
+
+/// As [`new_payment`], with more fields of its request, each with a comma after it.
+pub(super) fn new_payment_with(nth: u8, created_at: Timestamp, fields: &str) -> PaymentWrite {
     // Metadata stays as it was written, with its line breaks.
-    let body = r#"{"amount": 100, "currency": "BDT", "success_url": "https://a.example/",
+    let body = r#""amount": 100, "currency": "BDT", "success_url": "https://a.example/",
         "cancel_url": "https://a.example/", "metadata": {"order":
             1.10}}"#;
+    let body = format!("{{{fields}{body}");
     let params = CreatePayment::from_json(body.as_bytes(), Environment::Live).unwrap();
     let new = NewPayment {
         id: PaymentId::new(created_at, [nth; RANDOM_BYTES]),

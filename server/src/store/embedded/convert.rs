@@ -9,7 +9,7 @@
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
 //! | 7 | payments as the API serves them, and the number of pending deliveries |
-//! | 8 | all refunds of a payment, and the lists of events |
+//! | 8 | all refunds of a payment, the lists of events, and what payments are found by |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
@@ -28,7 +28,7 @@ use super::{
     view::View,
 };
 use crate::{
-    domain::Session,
+    domain::{Session, lookups},
     store::{StoreError, StoredEvent, stored_event::payment_of},
 };
 
@@ -114,6 +114,7 @@ fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
         for event in &stored.events {
             to_list(view, &stored.session, event)?;
         }
+        view.add_lookups(&stored.session.scope(), stored.position, &lookups(&stored.session.payment))?;
         let json = RawJson::of(&stored.session.payment).map_err(|error| StoreError::corrupt(&key, error))?;
         if let Ok(parts) = Parts::of(&key, &record) {
             let served = parts.json()?;

@@ -5,11 +5,12 @@
 
 use std::str::FromStr;
 
-use payments_core::{EventId, EventKind, PaymentId, Timestamp};
+use payments_core::{EventId, EventKind, PaymentId};
 
 use super::{
     codec::Records,
     keys::{self, List},
+    lists::first_leaf_from,
     packed,
     stored::{Parts, Stored},
     view::View,
@@ -69,7 +70,10 @@ pub(super) fn page(
             Some((of, position)) if of == *scope => position + 1,
             _ => return Ok(None),
         },
-        EventsFrom::Time(time) => first_leaf_at(records, &list, count, EventsFrom::margin(*time))? * keys::LEAF,
+        // No later event of an earlier leaf is missed.
+        EventsFrom::Time(time) => {
+            first_leaf_from(records, &list, count, EventsFrom::margin(*time))?.saturating_sub(1) * keys::LEAF
+        }
     };
     let mut entries = Vec::new();
     for number in first / keys::LEAF..count.div_ceil(keys::LEAF) {
@@ -82,17 +86,6 @@ pub(super) fn page(
         }
     }
     Ok(Some(entries))
-}
-
-/// The number of the last leaf that begins before a time, so that no later event of an earlier leaf is missed.
-fn first_leaf_at(records: &impl Records, list: &List, count: u64, time: Timestamp) -> Result<u64, StoreError> {
-    let (mut low, mut high) = (0, count.div_ceil(keys::LEAF));
-    while low < high {
-        let middle = u64::midpoint(low, high);
-        let begins_at = at(records, list, middle * keys::LEAF)?.and_then(|entry| entry.id.created_at());
-        if begins_at.is_some_and(|begins_at| begins_at < time) { low = middle + 1 } else { high = middle }
-    }
-    Ok(low.saturating_sub(1))
 }
 
 /// The events of a payment of a scope, oldest first, with their data; `None` if it is not there.

@@ -28,6 +28,7 @@ impl View<'_, '_> {
         if let Some(time) = effects.expiry.entered() {
             self.add_line(keys::bucket(keys::EXPIRIES, *time), id.as_str())?;
         }
+        self.add_lookups(scope, position, &effects.lookups)?;
         self.index(&effects.gateway_check, |time| keys::check(*time, id));
         self.index(&effects.manual_settlement, |()| keys::manual_settlement(id));
         self.index(&effects.manual_review, |()| keys::manual_review(id));

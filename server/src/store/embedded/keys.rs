@@ -9,7 +9,9 @@ use payments_core::{
     WebhookId, WorkspaceId,
 };
 
-use crate::domain::{IdempotencyKey, KeyHash, Scope};
+use sha2::{Digest, Sha256};
+
+use crate::domain::{IdempotencyKey, KeyHash, Lookup, Scope};
 
 /// Defines one function for each key that is text.
 macro_rules! keys {
@@ -97,6 +99,8 @@ pub(super) const API_KEY_IDS: &[u8] = b"key-of/";
 pub(super) const KEYS_USED: &[u8] = b"used/";
 pub(super) const CLAIMS: &[u8] = b"claim/";
 pub(super) const RESPONSES: &[u8] = b"responses/";
+/// The bitmaps of the payments that values find.
+pub(super) const FOUND: &[u8] = b"found/";
 /// Lists, status bitmaps, and the counts of both and of the outbox.
 pub(super) const LISTS: &[u8] = b"places/";
 pub(super) const BITMAPS: &[u8] = b"marks/";
@@ -279,6 +283,23 @@ impl StatusBitmap {
     pub(super) fn block(&self, position: u64) -> Vec<u8> {
         part(BITMAPS, &self.0, position / BLOCK)
     }
+}
+
+/// How many bytes of a value's digest a key has.
+const VALUE_BYTES: usize = 16;
+
+/// The prefix of the records of a bitmap: the payments of a scope that a value finds, by their positions in the list of all. The
+/// digest hides the value and gives every key the same length.
+pub(super) fn found_by(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
+    let digest = Sha256::digest(format!("{} {}", lookup.kind.as_str(), lookup.value));
+    [FOUND, scope.to_string().as_bytes(), b"/", &digest[..VALUE_BYTES]].concat()
+}
+
+/// The scope and the number of a record of such a bitmap.
+pub(super) fn scope_and_number_found(key: &[u8]) -> Option<(Scope, u64)> {
+    let (name, number) = key.strip_prefix(FOUND)?.split_last_chunk::<8>()?;
+    let (scope, _) = name.split_last_chunk::<VALUE_BYTES>()?;
+    Some((scope_of(str::from_utf8(scope).ok()?)?, u64::from_be_bytes(*number)))
 }
 
 /// Whether a name is that of a status bitmap.

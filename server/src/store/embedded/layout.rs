@@ -34,7 +34,16 @@ impl journaled_tree::Layout for Layout {
 
 /// Whether a record names or counts others.
 fn names_others(key: &[u8]) -> bool {
-    [keys::COUNTS, keys::BITMAPS, keys::OUTBOX, keys::PENDING_EVENTS, keys::LISTS, keys::KEYS_USED, keys::EVENT_PLACES]
-        .iter()
-        .any(|prefix| key.starts_with(prefix))
+    [
+        keys::COUNTS,
+        keys::BITMAPS,
+        keys::OUTBOX,
+        keys::PENDING_EVENTS,
+        keys::LISTS,
+        keys::KEYS_USED,
+        keys::EVENT_PLACES,
+        keys::FOUND,
+    ]
+    .iter()
+    .any(|prefix| key.starts_with(prefix))
 }

@@ -25,7 +25,7 @@ use crate::{
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease,
-        OutboxHead, PaymentJson, Prunable, Queue, Store, StoreError, Work, Write,
+        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError, Work, Write,
     },
 };
 
@@ -188,6 +188,16 @@ impl Store for EmbeddedStore {
         let bitmap = status.map(|status| StatusBitmap::of(scope, status));
         let read = |id: &PaymentId| self.json_of(scope, id);
         self.page(&List::payments(scope), bitmap.as_ref(), page, read)
+    }
+
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>, StoreError> {
+        self.part_of_payments(scope, source, from, at_most)
     }
 
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>, StoreError> {

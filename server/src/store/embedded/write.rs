@@ -113,13 +113,18 @@ impl View<'_, '_> {
 
     /// Returns whether its event became pending.
     fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, json, effects, postings, event } = write;
+        let PaymentWrite { session, json, effects, postings, event, unique } = write;
         let id = &session.payment.id;
         let at = keys::session(id);
         let (position, mut events) = match self.follow(&at, &session, &json)? {
             Some(stored) => stored,
             None => (self.append(&List::payments(&effects.scope), id.as_str())?, Vec::new()),
         };
+        if let Some(unique) = unique
+            && self.is_found(&effects.scope, &unique)?
+        {
+            return Err(Conflict::LookupUsed.into());
+        }
         let mut is_pending = false;
         if let Some(event) = event {
             is_pending = self.has_endpoint(&effects.scope)?;

@@ -88,8 +88,12 @@ impl Tables {
         Ok(())
     }
 
-    fn payment(&mut self, PaymentWrite { session, effects, event, .. }: PaymentWrite) -> Result<(), CommitError> {
+    fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
+        let PaymentWrite { session, effects, event, unique, .. } = write;
         let id = &session.payment.id;
+        if unique.is_some_and(|unique| self.found_by(&effects.scope, &unique).next().is_some()) {
+            return Err(Conflict::LookupUsed.into());
+        }
         self.payments.extend((session.version == 0).then(|| (effects.scope.clone(), id.clone())));
         self.apply_effects(id, &effects);
         self.events.extend(event.clone().map(|event| (effects.scope.clone(), id.clone(), event)));

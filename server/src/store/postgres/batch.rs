@@ -1,6 +1,6 @@
 //! Decides the changes of a batch: against the rows that they read, one after another, each as a whole or not at all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use payments_core::{DeliveryId, EventId, PaymentId, Posting, RawJson, Status, Timestamp, WebhookId};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::{
     rows::Rows,
 };
 use crate::{
-    domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Outgoing, Session, StoredResponse, Transition},
+    domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Lookup, Outgoing, Session, StoredResponse, Transition},
     store::{
         CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, EventEntry, EventRecord, Follows,
         NewResponse, PaymentWrite, StoreError, StoredEvent, Write,
@@ -31,16 +31,20 @@ pub(super) struct Batch {
     pub(super) pending: Rows<EventId, PendingRow>,
     pub(super) deliveries: Rows<DeliveryId, DeliveryRow>,
     pub(super) redacted_up_to: Option<DeliveryId>,
+    /// The values that must be unique and find a payment already.
+    pub(super) found: HashSet<LookupName>,
     pub(super) additions: Additions,
     /// The additions of the change at hand.
     pub(super) change: Additions,
 }
 
-/// What is only ever added: postings, entries of the list of events, and sums.
+/// What is only ever added: postings, entries of the list of events, what payments are found by, and sums.
 #[derive(Default)]
 pub(super) struct Additions {
     pub(super) postings: Vec<(PaymentId, u64, Vec<Posting>)>,
     pub(super) events: Vec<EventRecord>,
+    /// With whether no other payment may have the value.
+    pub(super) lookups: Vec<(LookupName, PaymentId, bool)>,
     pub(super) totals: BTreeMap<(ScopeName, String), i128>,
     /// Where the redaction of a store that is moved here stands.
     pub(super) redacted_up_to: Option<DeliveryId>,
@@ -48,6 +52,8 @@ pub(super) struct Additions {
 
 /// A developer and an environment, in the order of the table's key.
 pub(super) type ScopeName = (String, &'static str);
+/// A scope and a value by which payments of it are found.
+pub(super) type LookupName = (ScopeName, Lookup);
 /// A scope and the digest of a key in it.
 pub(super) type IdempotencyName = (ScopeName, [u8; 32]);
 
@@ -120,11 +126,12 @@ impl Batch {
         self.payments.end_change(is_accepted);
         self.pending.end_change(is_accepted);
         self.deliveries.end_change(is_accepted);
-        let Additions { postings, events, totals, redacted_up_to } = std::mem::take(&mut self.change);
+        let Additions { postings, events, lookups, totals, redacted_up_to } = std::mem::take(&mut self.change);
         if is_accepted {
             self.additions.redacted_up_to = redacted_up_to.or(self.additions.redacted_up_to.take());
             self.additions.postings.extend(postings);
             self.additions.events.extend(events);
+            self.additions.lookups.extend(lookups);
             totals.into_iter().for_each(|(name, value)| *self.additions.totals.entry(name).or_default() += value);
         }
         outcome
@@ -202,7 +209,7 @@ impl Batch {
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, json, effects, postings, event } = write;
+        let PaymentWrite { session, json, effects, postings, event, unique } = write;
         let id = session.payment.id.clone();
         let stored = self.payments.get(&id);
         check_follows(stored.map(|row| row.session.version), CHANGED(session.version))?;
@@ -213,8 +220,14 @@ impl Batch {
             StoredEvent::carry_over(&mut events, &before, &json);
         }
         let (scope, is_new) = (names::scope(&effects.scope), stored.is_none());
+        if unique.as_ref().is_some_and(|unique| self.is_found(&scope, unique)) {
+            return Err(Conflict::LookupUsed.into());
+        }
         columns.apply(&effects);
-        self.add_effects(&effects, is_new);
+        self.add_effects(&id, &effects, is_new);
+        for (_, _, is_unique) in self.change.lookups.iter_mut().filter(|((_, of), ..)| unique.as_ref() == Some(of)) {
+            *is_unique = true;
+        }
         let is_pending = event.is_some() && self.endpoints.get(&scope).is_some_and(|endpoints| *endpoints > 0);
         if let Some(event) = event {
             if is_pending {
@@ -231,9 +244,18 @@ impl Batch {
         Ok(is_pending)
     }
 
-    /// Adds what a payment's change has to sums.
-    pub(super) fn add_effects(&mut self, effects: &Effects, is_new: bool) {
+    /// Whether a value finds a payment, as the changes so far leave it.
+    fn is_found(&self, scope: &ScopeName, lookup: &Lookup) -> bool {
+        let name = (scope.clone(), lookup.clone());
+        let added = self.additions.lookups.iter().chain(&self.change.lookups);
+        self.found.contains(&name) || added.into_iter().any(|(added, ..)| *added == name)
+    }
+
+    /// Adds what a payment's change has to sums, and what a new payment is found by.
+    pub(super) fn add_effects(&mut self, id: &PaymentId, effects: &Effects, is_new: bool) {
         let scope = names::scope(&effects.scope);
+        let lookups = effects.lookups.iter().map(|lookup| ((scope.clone(), lookup.clone()), id.clone(), false));
+        self.change.lookups.extend(lookups);
         if is_new {
             self.add(scope.clone(), names::PAYMENTS.to_owned(), 1);
         }

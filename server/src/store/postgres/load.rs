@@ -10,8 +10,8 @@ use tokio_postgres::{Error, Row};
 
 use super::{
     batch::{
-        Batch, DeliveryRow, IdempotencyName, IdempotencyRow, PaymentColumns, PaymentRow, RecordRow, ResponseRow,
-        ScopeName,
+        Batch, DeliveryRow, IdempotencyName, IdempotencyRow, LookupName, PaymentColumns, PaymentRow, RecordRow,
+        ResponseRow, ScopeName,
     },
     names::{self, Kind, RecordKey, WorkKey},
     session::Session,
@@ -33,6 +33,8 @@ pub(super) struct Keys {
     endpoints_changed: BTreeSet<ScopeName>,
     payments: BTreeSet<PaymentId>,
     deliveries: BTreeSet<DeliveryId>,
+    /// The values of new payments that must be unique.
+    unique: BTreeSet<LookupName>,
 }
 
 /// The body of a payment's row.
@@ -96,6 +98,8 @@ impl Keys {
                 if it.event.is_some() {
                     self.endpoints.insert(names::scope(&it.effects.scope));
                 }
+                let scope = names::scope(&it.effects.scope);
+                self.unique.extend(it.unique.iter().map(|unique| (scope.clone(), unique.clone())));
                 if it.session.version > 0 || !is_first_try {
                     self.payments.insert(it.session.payment.id.clone());
                 }
@@ -133,7 +137,7 @@ impl Keys {
     /// Reads and locks the rows, all statements in one round trip.
     pub(super) async fn load(&self, session: &Session, statements: &Statements) -> Result<Batch, LoadError> {
         let mut batch = Batch::default();
-        let (leases, idempotency, records, counts, changed, payments, deliveries, redaction) = tokio::join!(
+        let (leases, idempotency, records, counts, changed, payments, deliveries, redaction, found) = tokio::join!(
             self.leases(session, statements),
             self.idempotency(session, statements),
             self.records(session, statements),
@@ -142,6 +146,7 @@ impl Keys {
             self.payments(session, statements),
             self.deliveries(session, statements),
             self.redaction(session, statements),
+            self.found(session, statements),
         );
         for row in leases? {
             let queue: &str = row.try_get(0)?;
@@ -174,6 +179,11 @@ impl Keys {
             let (id, version): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
             let id = id.parse().map_err(|error| StoreError::corrupt(id.as_bytes(), error))?;
             batch.deliveries.read(id, DeliveryRow { version: version.cast_unsigned(), written: None });
+        }
+        for nth in found? {
+            let nth: i64 = nth.try_get(0)?;
+            let name = usize::try_from(nth - 1).ok().and_then(|nth| self.unique.iter().nth(nth));
+            batch.found.extend(name.cloned());
         }
         let up_to = redaction?.first().map(|row| row.try_get::<_, String>(0)).transpose()?;
         batch.redacted_up_to = up_to.and_then(|id| id.parse().ok());
@@ -218,6 +228,18 @@ impl Keys {
         }
         let ids: Vec<_> = self.deliveries.iter().map(DeliveryId::as_str).collect();
         session.client().query(&statements.lock_deliveries, &[&ids]).await
+    }
+
+    /// The numbers of the values that find a payment, from 1.
+    async fn found(&self, session: &Session, statements: &Statements) -> Result<Vec<Row>, Error> {
+        if self.unique.is_empty() {
+            return Ok(Vec::new());
+        }
+        let developers: Vec<_> = self.unique.iter().map(|((developer, _), _)| &**developer).collect();
+        let environments: Vec<_> = self.unique.iter().map(|((_, environment), _)| *environment).collect();
+        let kinds: Vec<_> = self.unique.iter().map(|(_, lookup)| lookup.kind.as_str()).collect();
+        let values: Vec<_> = self.unique.iter().map(|(_, lookup)| &*lookup.value).collect();
+        session.client().query(&statements.found, &[&developers, &environments, &kinds, &values]).await
     }
 
     /// After the deliveries are locked: pruning, which locks them too, may have passed them until then.

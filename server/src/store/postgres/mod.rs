@@ -17,6 +17,7 @@ mod load;
 mod names;
 mod payment_blocks;
 mod payment_list;
+mod payment_part;
 mod prune;
 mod read;
 mod read_task;

@@ -72,7 +72,9 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
     })?;
     add(&mut steps, &with.update_deliveries, updated.len(), || delivery_columns(&updated))?;
 
-    let Additions { postings, events, totals, redacted_up_to } = additions;
+    let Additions { postings, events, mut lookups, totals, redacted_up_to } = additions;
+    // All servers add them in this order, so that none waits for another in a circle.
+    lookups.sort();
     add(&mut steps, &with.insert_redaction, redacted_up_to.iter().len(), || {
         Ok(vec![Box::new(redacted_up_to.map(|id| id.to_string()))])
     })?;
@@ -88,6 +90,14 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
         let payments = column(&events, |it| it.entry.payment.to_string());
         let developers = column(&events, |it| it.scope.developer_id.to_string());
         Ok(vec![ids, developers, column(&events, |it| it.scope.environment.as_str()), kinds, payments])
+    })?;
+    add(&mut steps, &with.insert_lookups, lookups.len(), || {
+        let developers = column(&lookups, |(((developer, _), _), ..)| developer.clone());
+        let environments = column(&lookups, |(((_, environment), _), ..)| *environment);
+        let kinds = column(&lookups, |((_, lookup), ..)| lookup.kind.as_str());
+        let values = column(&lookups, |((_, lookup), ..)| lookup.value.clone());
+        let payments = column(&lookups, |(_, payment, _)| payment.to_string());
+        Ok(vec![developers, environments, kinds, values, payments, column(&lookups, |(.., is_unique)| *is_unique)])
     })?;
     let totals: Vec<_> = totals.into_iter().filter(|(_, value)| *value != 0).collect();
     add(&mut steps, &with.add_totals, totals.len(), || {

@@ -8,11 +8,12 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
+    include_str!("schema-5.sql"),
 ];
 /// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
 /// that will be added, in the order of its numbers.

@@ -39,6 +39,9 @@ statements! {
     lock_payments = "SELECT id, body, status, expires_at, check_at, needs_settlement, needs_review FROM payment \
         WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     lock_deliveries = "SELECT id, version FROM delivery WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    found = "SELECT k.nth FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY \
+        k (developer, environment, kind, value, nth) WHERE EXISTS (SELECT FROM payment_lookup l \
+        WHERE l.developer = k.developer AND l.environment = k.environment AND l.kind = k.kind AND l.value = k.value)";
     redacted_up_to = "SELECT up_to FROM redaction";
 
     insert_idempotency = "INSERT INTO idempotency (developer, environment, digest, responded_at, response, payment, \
@@ -80,6 +83,9 @@ statements! {
 
     insert_events = "INSERT INTO event (id, developer, environment, kind, payment) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
+
+    insert_lookups = "INSERT INTO payment_lookup (developer, environment, kind, value, payment, is_unique) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])";
 
     insert_pending = "INSERT INTO pending_event (id, payment, after) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[])";

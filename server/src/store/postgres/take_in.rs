@@ -35,7 +35,7 @@ impl Batch {
         check_follows(self.payments.get(&id).map(|row| row.session.version), None)?;
         let mut columns = PaymentColumns::default();
         columns.apply(&effects);
-        self.add_effects(&effects, true);
+        self.add_effects(&id, &effects, true);
         self.change.postings.extend(postings.into_iter().map(|(version, postings)| (id.clone(), version, postings)));
         self.payments.put(id, PaymentRow { session, events, columns });
         Ok(())

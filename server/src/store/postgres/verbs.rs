@@ -17,7 +17,7 @@ use crate::{
     },
     store::{
         Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-        Prunable, Queue, RequestCounts, Result, Store, StoreError, Write,
+        PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError, Write,
     },
 };
 
@@ -138,6 +138,16 @@ impl Store for PostgresStore {
 
     async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
         self.payment_page(scope, status, page).await
+    }
+
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
+        self.part_of_payments(scope, source, from, at_most).await
     }
 
     async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {

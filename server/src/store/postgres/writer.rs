@@ -280,7 +280,10 @@ async fn connect_once(target: Target, id: [u8; 16], last_backend: Option<Backend
 
 /// Whether a change was refused by one of its writes. Those are the last of its conditions.
 fn depends_on_writes(outcome: &Result<Committed, CommitError>) -> bool {
-    matches!(outcome, Err(CommitError::Conflict(Conflict::Stale | Conflict::TooManyEndpoints { .. })))
+    matches!(
+        outcome,
+        Err(CommitError::Conflict(Conflict::Stale | Conflict::LookupUsed | Conflict::TooManyEndpoints { .. }))
+    )
 }
 
 /// What an error of the database means for a batch of which nothing was committed.

@@ -27,6 +27,9 @@ impl World {
                         self.list(who, status, page, limit).await;
                     }
                 }
+                for currency in ["BDT", "USD"] {
+                    self.find(who, currency, status).await;
+                }
             }
             self.account(who).await;
             self.endpoints(who).await;

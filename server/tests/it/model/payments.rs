@@ -172,6 +172,28 @@ impl World {
         assert_eq!((answer.status, answer.text), (StatusCode::OK, expected));
     }
 
+    /// Asserts what a filter by currency finds, part after part.
+    pub(super) async fn find(&self, who: Who, currency: &str, status: Option<&str>) {
+        let status_filter = status.map(|status| format!("&status={status}")).unwrap_or_default();
+        let mut found = Vec::new();
+        let mut after = String::new();
+        loop {
+            let part =
+                self.get(who, &format!("/payments?limit=3&currency={currency}{status_filter}{after}")).await.json();
+            let items = part["items"].as_array().unwrap();
+            found.extend(items.iter().map(|payment| payment["id"].as_str().unwrap().to_owned()));
+            if part["hasMore"] == false {
+                break;
+            }
+            after = format!("&after={}", part["next"].as_str().unwrap());
+        }
+        let payments = self.of(who).payments.iter().rev();
+        let expected = payments.filter(|payment| {
+            payment.currency == currency && status.is_none_or(|status| status == public(payment.raw))
+        });
+        assert_eq!(found, expected.map(|payment| payment.id.clone()).collect::<Vec<_>>(), "{currency} {status:?}");
+    }
+
     pub(super) async fn account(&self, who: Who) {
         let account = self.get(who, "/account").await.json();
         let balances = self.get(who, "/account/balance").await.json();

@@ -5,6 +5,7 @@
 
 mod deliveries;
 mod events;
+mod found;
 mod idempotency;
 mod lists;
 mod merchants;
@@ -71,6 +72,7 @@ impl Check<'_> {
                 let stored = self.stored(part(key, 1))?;
                 self.expect(stored.is_some_and(|stored| stored.session.needs_manual_review()), key, WAITS);
             }
+            b"found" => self.found(key, value)?,
             b"event-at" => self.event_places(key, value)?,
             b"delivery" => self.delivery(key, value)?,
             b"outbox" => self.outbox(key)?,

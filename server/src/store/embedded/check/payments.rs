@@ -44,6 +44,7 @@ impl Check<'_> {
         let block = self.get(&StatusBitmap::of(&scope, &payment.status).block(position))?.unwrap_or_default();
         let is_marked = packed::is_set(&block, position % keys::BLOCK);
         self.expect(is_marked, key, format_args!("has no bit at its position {position} for its status"));
+        self.is_found(key, &session, position)?;
         if let Some(at) = session.unattempted_expiry() {
             let expiries = self.get(&keys::bucket(keys::EXPIRIES, at))?.unwrap_or_default();
             let has_end = packed::has_line(&expiries, payment.id.as_str());

@@ -4,6 +4,7 @@
 //! compares. It reads each table once, in the order of its key. Only sums of money stay in memory.
 
 mod deliveries;
+mod found;
 mod idempotency;
 mod payments;
 mod records;
@@ -34,12 +35,13 @@ type Table = (&'static str, fn(&mut Check<'_>, &Row) -> Result<()>);
 
 /// Checks every row. Calls `progress` with the number of rows read.
 pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
-    const TABLES: [Table; 12] = [
+    const TABLES: [Table; 13] = [
         (records::RECORDS, |check, row| check.record(row)),
         (records::ENDPOINT_COUNTS, |check, row| check.endpoint_count(row)),
         (payments::PAYMENTS, |check, row| check.payment(row)),
         (payments::POSTINGS_OF_NONE, |check, row| check.posting_of_none(row)),
         (payments::EVENTS, |check, row| check.listed_event(row)),
+        (found::LOOKUPS, |check, row| check.lookup(row)),
         (idempotency::RESPONSES_AND_CLAIMS, |check, row| check.idempotency(row)),
         (deliveries::PENDING_EVENTS, |check, row| check.pending_event(row)),
         (deliveries::DELIVERIES, |check, row| check.delivery(row)),

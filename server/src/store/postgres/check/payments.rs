@@ -63,6 +63,7 @@ impl Check<'_> {
         for fault in event_faults(payment, &events) {
             self.find(&key, fault);
         }
+        self.is_found(&key, &session)?;
         for event in &events {
             let is_listed = self.is_there(IS_LISTED, &event.id.as_str())?;
             self.expect(

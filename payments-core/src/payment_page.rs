@@ -1,0 +1,226 @@
+//! Parts of the list of payments.
+
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
+
+use crate::{Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency, validation::Invalid};
+
+/// A part of the list of payments, newest first: a page that a number leads to, or a part that filters or a cursor lead to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PaymentPage<P> {
+    /// The payments. With filters there may be none although the list goes on.
+    pub items: Vec<P>,
+    /// How many payments the whole list has. `None` with a cursor, or a filter other than that by status: nobody counts those.
+    pub total: Option<u64>,
+    /// The number of this page, from 1. 1 with a cursor or such a filter.
+    pub page: u32,
+    /// The maximum number of items.
+    pub limit: u32,
+    /// Whether the list goes on. The server says so where it gives no `total`; see [`goes_on`](Self::goes_on).
+    #[serde(default)]
+    pub has_more: Option<bool>,
+    /// Where the next part begins: pass it as `after`. With filters it may be a payment that they exclude.
+    #[serde(default)]
+    pub next: Option<PaymentId>,
+}
+
+impl<P> PaymentPage<P> {
+    /// A page that a number leads to.
+    #[must_use]
+    pub const fn numbered(items: Vec<P>, total: u64, page: u32, limit: u32) -> Self {
+        Self { items, total: Some(total), page, limit, has_more: None, next: None }
+    }
+
+    /// A part that filters or a cursor lead to.
+    #[must_use]
+    pub const fn part(items: Vec<P>, limit: u32, has_more: bool, next: Option<PaymentId>) -> Self {
+        Self { items, total: None, page: 1, limit, has_more: Some(has_more), next }
+    }
+
+    /// Whether the list goes on after this part.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        let shown = u64::from(self.page) * u64::from(self.limit);
+        self.has_more.unwrap_or_else(|| self.total.is_some_and(|total| total > shown))
+    }
+}
+
+/// As the API serves it: with a total, or with where the next part begins.
+impl<P: Serialize> Serialize for PaymentPage<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = if self.total.is_some() { 4 } else { 6 };
+        let mut page = serializer.serialize_struct("PaymentPage", fields)?;
+        page.serialize_field("items", &self.items)?;
+        page.serialize_field("total", &self.total)?;
+        page.serialize_field("page", &self.page)?;
+        page.serialize_field("limit", &self.limit)?;
+        if self.total.is_none() {
+            page.serialize_field("hasMore", &self.has_more.unwrap_or_default())?;
+            page.serialize_field("next", &self.next)?;
+        }
+        page.end()
+    }
+}
+
+/// The part of the list of payments that a request asks for.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PaymentQuery {
+    /// The page, if there is neither a cursor nor a filter other than that by status.
+    pub page: PageRequest,
+    /// Only payments after this one in the list, which are older.
+    pub after: Option<PaymentId>,
+    /// Only payments of this public status.
+    pub status: Option<Status>,
+    /// Only payments in this currency.
+    pub currency: Option<Currency>,
+    /// Only payments that were created at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Only payments that were created before this time.
+    pub created_before: Option<Timestamp>,
+    /// Only payments with this reference of the merchant.
+    pub merchant_transaction_id: Option<String>,
+    /// Only payments whose customer has this e-mail address, in capital or small letters.
+    pub customer_email: Option<String>,
+    /// Only payments whose customer has this phone number, in any of its forms.
+    pub customer_phone: Option<String>,
+}
+
+impl PaymentQuery {
+    /// Parses the query parameters `page`, `limit`, `after`, `status`, `currency`, `createdAfter`, `createdBefore`,
+    /// `merchantTransactionId`, `customerEmail` and `customerPhone`. `parameter` returns the value of one.
+    ///
+    /// # Errors
+    /// One sentence per invalid parameter.
+    pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        let page = PageRequest::from_query(parameter("page").as_deref(), parameter("limit").as_deref());
+        let page = page.unwrap_or_else(|faults| {
+            invalid.append(faults);
+            PageRequest::default()
+        });
+        let status = parameter("status").and_then(|word| match Status::known(&word) {
+            Some(status) => Some(status),
+            None => {
+                let words = Status::KNOWN.iter().map(Status::as_str).collect::<Vec<_>>().join(", ");
+                invalid.add("status", ErrorCode::FieldInvalid, format_args!("must be one of {words}"), None)
+            }
+        });
+        let after = parameter("after").and_then(|text| match text.parse() {
+            Ok(id) => Some(id),
+            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of a payment", None),
+        });
+        let currency = parameter("currency").and_then(|code| match code.parse() {
+            Ok(currency) => Some(currency),
+            Err(UnknownCurrency) => invalid.add("currency", ErrorCode::CurrencyInvalid, UnknownCurrency, None),
+        });
+        let mut time = |name: &str| {
+            let text = parameter(name)?;
+            let fault = "must be a time such as 2026-03-01T00:00:00Z";
+            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
+        };
+        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
+        let mut text = |name: &str| match parameter(name)? {
+            text if text.trim().is_empty() => {
+                invalid.add(name, ErrorCode::FieldInvalid, "must not be empty; leave it out to find all", None)
+            }
+            text => Some(text),
+        };
+        let (merchant_transaction_id, customer_email, customer_phone) =
+            (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
+        let query = Self {
+            page,
+            after,
+            status,
+            currency,
+            created_after,
+            created_before,
+            merchant_transaction_id,
+            customer_email,
+            customer_phone,
+        };
+        if page.page() > 1 && !query.is_page() {
+            let fault = "cannot be combined with after or with filters other than status; go on with after";
+            invalid.add("page", ErrorCode::FieldInvalid, fault, ());
+        }
+        invalid.or(query)
+    }
+
+    /// Whether it asks for a numbered page: of all payments, or of those of a status.
+    #[must_use]
+    pub const fn is_page(&self) -> bool {
+        self.after.is_none()
+            && self.currency.is_none()
+            && self.created_after.is_none()
+            && self.created_before.is_none()
+            && self.merchant_transaction_id.is_none()
+            && self.customer_email.is_none()
+            && self.customer_phone.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(pairs: &[(&str, &str)]) -> Result<PaymentQuery, Invalid> {
+        PaymentQuery::from_query(|name| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+        })
+    }
+
+    #[test]
+    fn without_a_cursor_or_a_filter_beyond_status_a_page_is_asked_for() {
+        assert!(parsed(&[]).unwrap() == PaymentQuery::default());
+        assert!(parsed(&[("page", "3"), ("limit", "5"), ("status", "failed")]).unwrap().is_page());
+        for filter in [
+            ("after", "pay_1"),
+            ("currency", "USD"),
+            ("createdAfter", "2026-03-01T00:00:00Z"),
+            ("createdBefore", "2026-03-01T00:00:00Z"),
+            ("merchantTransactionId", "A-17"),
+            ("customerEmail", "a@shop.example"),
+            ("customerPhone", "+8801712345678"),
+        ] {
+            assert!(!parsed(&[filter, ("page", "1")]).unwrap().is_page());
+            let faults = parsed(&[filter, ("page", "2")]).err().unwrap().into_sentences();
+            assert!(faults.len() == 1 && faults[0].starts_with("page cannot"), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn each_invalid_parameter_is_named() {
+        let wrong = [
+            ("limit", "101"),
+            ("status", "lost"),
+            ("after", "a b"),
+            ("currency", "EUR"),
+            ("createdAfter", "yesterday"),
+            ("createdBefore", "1"),
+            ("merchantTransactionId", ""),
+            ("customerEmail", " "),
+            ("customerPhone", ""),
+        ];
+        let fields = parsed(&wrong).err().unwrap().fields();
+        let named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(named, wrong.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn a_page_with_a_total_goes_on_if_more_than_it_shows_are_there() {
+        for (total, page, goes_on) in [(0, 1, false), (20, 1, false), (21, 1, true), (40, 2, false)] {
+            let text = format!(r#"{{"items":[],"total":{total},"page":{page},"limit":20}}"#);
+            let found: PaymentPage<()> = serde_json::from_str(&text).unwrap();
+            assert_eq!((found.total, found.goes_on()), (Some(total), goes_on));
+        }
+        let next = Some("pay_1".parse().unwrap());
+        let part: PaymentPage<()> = PaymentPage::part(Vec::new(), 20, true, next);
+        let text = r#"{"items":[],"total":null,"page":1,"limit":20,"hasMore":true,"next":"pay_1"}"#;
+        assert_eq!(serde_json::to_string(&part).unwrap(), text);
+        assert_eq!(serde_json::from_str::<PaymentPage<()>>(text).unwrap(), part);
+        let page: PaymentPage<()> = PaymentPage::numbered(Vec::new(), 21, 2, 20);
+        assert_eq!(serde_json::to_string(&page).unwrap(), r#"{"items":[],"total":21,"page":2,"limit":20}"#);
+        assert!(part.goes_on());
+    }
+}

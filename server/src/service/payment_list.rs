@@ -1,0 +1,187 @@
+//! The list of payments: numbered pages, and parts that filters and a cursor lead to.
+
+use payments_core::{
+    Currency, Customer, ErrorCode, Invalid, Page, PaymentId, PaymentPage, PaymentQuery, Status, Timestamp,
+};
+use serde::Deserialize;
+
+use super::{Caller, Refused, Service};
+use crate::domain::{Lookup, LookupKind, lookups_of};
+use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
+
+/// How many payments a request looks at, so that a filter which lets few through costs no more.
+const MAX_EXAMINED: usize = 1000;
+/// How many of them are in memory at a time.
+const AT_A_TIME: usize = 100;
+
+/// What filters are compared with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Facts {
+    id: PaymentId,
+    status: Status,
+    currency: Currency,
+    created_at: Timestamp,
+    merchant_transaction_id: String,
+    customer: Customer,
+}
+
+/// The filters of a query, beside its times, which every source knows.
+struct Filters<'q> {
+    query: &'q PaymentQuery,
+    lookups: Vec<Lookup>,
+    /// Whether a value can find nothing.
+    is_empty: bool,
+}
+
+impl<'q> Filters<'q> {
+    fn of(query: &'q PaymentQuery) -> Self {
+        let values = [
+            query.merchant_transaction_id.as_deref().map(Lookup::reference),
+            query.customer_email.as_deref().map(Lookup::email),
+            query.customer_phone.as_deref().map(Lookup::phone),
+        ];
+        let is_empty = values.iter().flatten().any(Option::is_none);
+        Self { query, lookups: values.into_iter().flatten().flatten().collect(), is_empty }
+    }
+
+    /// The list to read, which is the shortest for certain or most likely, and whether the filters let all of it through.
+    fn source(&self) -> (PaymentSource, bool) {
+        let has_currency = self.query.currency.is_some();
+        match (self.lookups.first(), &self.query.status) {
+            (Some(lookup), status) => {
+                let is_exact = self.lookups.len() == 1 && status.is_none() && !has_currency;
+                (PaymentSource::Lookup(lookup.clone()), is_exact)
+            }
+            (None, Some(status)) => (PaymentSource::Status(status.clone()), !has_currency),
+            (None, None) => (PaymentSource::All, !has_currency),
+        }
+    }
+
+    fn include(&self, payment: &PaymentJson) -> Result<bool, StoreError> {
+        let facts: Facts = serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(b"payment", error))?;
+        let Facts { id, status, currency, created_at, merchant_transaction_id, customer } = facts;
+        let query = self.query;
+        let own: Vec<_> = lookups_of(&id, &merchant_transaction_id, &customer).collect();
+        let is_id = |lookup: &Lookup| lookup.kind == LookupKind::Reference && lookup.value == merchant_transaction_id;
+        Ok(self.lookups.iter().all(|lookup| own.contains(lookup) || is_id(lookup))
+            && query.status.as_ref().is_none_or(|wanted| *wanted == status)
+            && query.currency.is_none_or(|wanted| wanted == currency)
+            && query.created_after.is_none_or(|time| created_at >= time)
+            && query.created_before.is_none_or(|time| created_at < time))
+    }
+}
+
+impl Service {
+    /// A page of a developer's payments, newest first.
+    pub(crate) async fn payments(
+        &self,
+        caller: &Caller,
+        query: &PaymentQuery,
+    ) -> Result<PaymentPage<PaymentJson>, Refused> {
+        if !query.is_page() {
+            return self.part_of_payments(caller, query).await;
+        }
+        let Page { items, total, page, limit } =
+            self.store.payments(&caller.scope, query.status.as_ref(), query.page).await?;
+        Ok(PaymentPage::numbered(items, total, page, limit))
+    }
+
+    async fn part_of_payments(
+        &self,
+        caller: &Caller,
+        query: &PaymentQuery,
+    ) -> Result<PaymentPage<PaymentJson>, Refused> {
+        if let Some(after) = &query.after {
+            self.store.payment_json(&caller.scope, after).await?.ok_or_else(no_such_payment)?;
+        }
+        let filters = Filters::of(query);
+        let limit = query.page.limit();
+        let mut page = PaymentPage::part(Vec::new(), limit, false, query.after.clone());
+        if filters.is_empty {
+            return Ok(page);
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let (source, is_exact) = filters.source();
+        // Near its times, a source may have payments of others.
+        let has_times = query.created_after.is_some() || query.created_before.is_some();
+        let at_a_time = if is_exact && !has_times { limit + 1 } else { AT_A_TIME };
+        let mut examined = 0;
+        'list: loop {
+            let from = PaymentsFrom {
+                after: page.next.clone(),
+                created_after: query.created_after,
+                created_before: query.created_before,
+            };
+            let found = self.store.payments_from(&caller.scope, &source, &from, at_a_time).await?;
+            let is_last = found.len() < at_a_time;
+            for (id, json) in found {
+                if page.items.len() == limit || examined == MAX_EXAMINED {
+                    page.has_more = Some(true);
+                    break 'list;
+                }
+                examined += 1;
+                page.next = Some(id);
+                if filters.include(&json)? {
+                    page.items.push(json);
+                }
+            }
+            if is_last {
+                self.add_by_id(caller, &filters, &mut page, limit).await?;
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// A payment without a reference has its id for one, and no index says so. All that name it are newer.
+    async fn add_by_id(
+        &self,
+        caller: &Caller,
+        filters: &Filters<'_>,
+        page: &mut PaymentPage<PaymentJson>,
+        limit: usize,
+    ) -> Result<(), Refused> {
+        let reference = filters.query.merchant_transaction_id.as_ref();
+        let Some(id) = reference.and_then(|text| text.parse::<PaymentId>().ok()) else { return Ok(()) };
+        // The list has passed it.
+        if page.next.as_ref().is_some_and(|last| *last == id || last.created_at() < id.created_at()) {
+            return Ok(());
+        }
+        let Some(json) = self.payment_with_reference(caller, &id).await? else { return Ok(()) };
+        if !filters.include(&json)? {
+            return Ok(());
+        }
+        if page.items.len() == limit {
+            page.has_more = Some(true);
+        } else {
+            page.items.push(json);
+            page.next = Some(id);
+        }
+        Ok(())
+    }
+
+    /// The payment whose reference is its id.
+    async fn payment_with_reference(&self, caller: &Caller, id: &PaymentId) -> Result<Option<PaymentJson>, StoreError> {
+        let found = self.store.payment_json(&caller.scope, id).await?;
+        Ok(found.filter(|json| {
+            let facts = serde_json::from_str::<Facts>(&json.0);
+            facts.is_ok_and(|facts| facts.merchant_transaction_id == id.as_str())
+        }))
+    }
+
+    /// The value of a new payment that no other may have, unless one has it for its id.
+    pub(super) async fn unique_reference(&self, caller: &Caller, reference: &str) -> Result<Option<Lookup>, Refused> {
+        if let Ok(id) = reference.parse()
+            && self.payment_with_reference(caller, &id).await?.is_some()
+        {
+            return Err(Refused::ReferenceUsed);
+        }
+        Ok(Lookup::reference(reference))
+    }
+}
+
+fn no_such_payment() -> Refused {
+    let fault = "is the id of no payment of yours; without it the list begins anew";
+    Invalid::field("after", ErrorCode::FieldInvalid, fault).into()
+}

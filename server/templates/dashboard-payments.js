@@ -1,0 +1,68 @@
+// The console's list of payments, with filters. The address has them, so that it survives a reload.
+"use strict";
+window.paymentsView = ({ h, ask, show, field, form, choice, table, pager, money, badge, when, STATUSES }) => {
+  const FILTERS = ["order", "customer", "currency", "from", "until"];
+
+  /** The beginning of a day that the browser's calendar shows, some days later. */
+  const day = (text, later = 0) => {
+    const [year, month, date] = text.split("-").map(Number);
+    return new Date(year, month - 1, date + later).toISOString();
+  };
+
+  /** The API's parameters of an address. */
+  const parameters = (query) => {
+    const found = new URLSearchParams({ limit: "20" });
+    const add = (name, value) => value && found.set(name, value);
+    const customer = query.get("customer") ?? "";
+    add("status", query.get("status"));
+    add("merchantTransactionId", query.get("order"));
+    add(customer.includes("@") ? "customerEmail" : "customerPhone", customer);
+    add("currency", query.get("currency"));
+    add("createdAfter", query.get("from") && day(query.get("from")));
+    add("createdBefore", query.get("until") && day(query.get("until"), 1));
+    add("after", query.get("after"));
+    const isPart = FILTERS.some((name) => query.get(name)) || query.get("after");
+    add("page", isPart ? null : query.get("page"));
+    return found;
+  };
+
+  return async (query) => {
+    const { value: page } = await ask("GET", "/payments?" + parameters(query));
+    const status = query.get("status") ?? "";
+    const typed = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
+    const to = (changes) => {
+      const next = Object.entries({ status, ...typed, ...changes }).filter(([, value]) => value);
+      location.hash = "#/payments?" + new URLSearchParams(next);
+    };
+    const value = (name) => ({ name, value: typed[name] });
+    show("Payments",
+      h("div", { class: "card" },
+        form([
+          h("div", { class: "row" },
+            h("div", {}, field("Order number", value("order"))),
+            h("div", {}, field("Customer's e-mail or phone", { ...value("customer"), autocomplete: "off" })),
+            h("div", {}, field("From", { ...value("from"), type: "date" })),
+            h("div", {}, field("Until", { ...value("until"), type: "date" })),
+            choice("Currency", "currency", [["", "All"], ["BDT", "BDT"], ["USD", "USD"]], typed.currency),
+            choice("Status", "status", [["", "All"], ...STATUSES.map((word) => [word, word])], status, (word) => to({ status: word }))),
+          h("div", { class: "actions between" },
+            h("div", { class: "row" },
+              h("button", { type: "submit" }, "Find"),
+              h("a", { class: "button", href: "#/payments" }, "Show all")),
+            h("a", { class: "button go", href: "#/simulator" }, "Create a demo payment")),
+        ], (values) => to(Object.fromEntries(Object.entries(values).map(([name, text]) => [name, text.trim()]))),
+        { "aria-label": "Find payments", novalidate: true })),
+      table("Payments", ["Amount", "Status", "Description", "Payment", "Created"], page.items.map((payment) => h("tr", {},
+        h("td", { class: "amount" }, money(payment.amount, payment.currency)),
+        h("td", {}, badge(payment.status)),
+        h("td", {}, payment.description ?? h("span", { class: "soft" }, "no description")),
+        h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id) }, payment.id)),
+        h("td", { class: "when" }, when(payment.createdAt))))),
+      page.total === null
+        ? h("div", { class: "actions between" },
+            h("button", { disabled: !query.get("after"), onclick: () => to({}) }, "Newest"),
+            h("span", { class: "soft" }, page.hasMore ? "There may be more" : "These are the last"),
+            h("button", { disabled: !page.hasMore, onclick: () => to({ after: page.next }) }, "Older"))
+        : pager(page, (number) => to({ page: String(number) })));
+  };
+};
