@@ -1,9 +1,14 @@
 //! The account methods.
 
-use payments_core::{Account, Balances, DeveloperApp};
+use std::collections::VecDeque;
+
+use futures_util::stream::{self, BoxStream};
+use payments_core::{
+    Account, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
+};
 use reqwest::Method;
 
-use crate::{Client, call::Call, request::Request};
+use crate::{Client, Result, call::Call, request::Request};
 
 /// The account of the key's developer. Its totals are those of the key's environment.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +17,7 @@ pub struct AccountResource<'c> {
 }
 
 impl Client {
-    /// The account methods: workspace, balances, volume and apps.
+    /// The account methods: workspace, balances, volume, transactions and apps.
     #[must_use]
     pub fn account(&self) -> AccountResource<'_> {
         AccountResource { client: self }
@@ -45,6 +50,53 @@ impl AccountResource<'_> {
         Request::new(self.client, Call::new(Method::GET, "/account/balance", None))
     }
 
+    /// Lists transactions, newest first: each payment, fee, refund and returned fee with the balance after it.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, Currency};
+    /// # async fn read(client: Client) -> Result<(), payments_client::Error> {
+    /// let from = "2026-03-01T00:00:00Z".parse().expect("a valid time");
+    /// let page = client.account().transactions().currency(Currency::Bdt).created_after(from).limit(100).await?;
+    /// for it in page.items {
+    ///     println!("{} {} {} ৳{} -> ৳{}", it.created_at, it.kind, it.payment_id, it.amount, it.balance);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transactions(self) -> Request<TransactionPage> {
+        Request::new(self.client, Call::new(Method::GET, "/account/transactions", None))
+    }
+
+    /// Streams all transactions, newest first, or all that were posted before one. Transactions posted meanwhile change nothing:
+    /// none comes twice and none is left out. The stream sends requests only as transactions are polled, and ends after an error.
+    ///
+    /// ```no_run
+    /// use futures_util::TryStreamExt;
+    /// # use payments_client::{Client, TransactionKind};
+    /// # async fn fees(client: Client) -> Result<(), payments_client::Error> {
+    /// let mut transactions = client.account().stream_transactions(None);
+    /// let mut fees_minor = 0;
+    /// while let Some(transaction) = transactions.try_next().await? {
+    ///     if transaction.kind == TransactionKind::Fee {
+    ///         fees_minor -= transaction.amount.as_minor();
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stream_transactions(self, after: Option<TransactionId>) -> BoxStream<'static, Result<Transaction>> {
+        let parts = Parts { client: self.client.clone(), after, buffered: VecDeque::new(), is_last: false };
+        Box::pin(stream::unfold(Some(parts), |parts| async move {
+            let mut parts = parts?;
+            match parts.next().await {
+                Ok(Some(transaction)) => Some((Ok(transaction), Some(parts))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        }))
+    }
+
     /// Lists all developer apps.
     ///
     /// ```no_run
@@ -57,5 +109,54 @@ impl AccountResource<'_> {
     /// ```
     pub fn apps(self) -> Request<Vec<DeveloperApp>> {
         Request::new(self.client, Call::new(Method::GET, "/account/apps", None))
+    }
+}
+
+impl Request<TransactionPage> {
+    /// Only transactions posted before this one: the `next` of the part before.
+    pub fn after(self, transaction: &TransactionId) -> Self {
+        self.query("after", transaction.to_string())
+    }
+
+    /// Only transactions in a currency.
+    pub fn currency(self, currency: Currency) -> Self {
+        self.query("currency", currency.code().to_owned())
+    }
+
+    /// Only transactions posted at this time or later.
+    pub fn created_after(self, time: Timestamp) -> Self {
+        self.query("createdAfter", time.to_string())
+    }
+
+    /// Only transactions posted before this time.
+    pub fn created_before(self, time: Timestamp) -> Self {
+        self.query("createdBefore", time.to_string())
+    }
+
+    /// At most so many transactions, 1 to 100; 20 by default.
+    pub fn limit(self, limit: u8) -> Self {
+        self.query("limit", limit.to_string())
+    }
+}
+
+/// The list of transactions, part by part.
+struct Parts {
+    client: Client,
+    after: Option<TransactionId>,
+    buffered: VecDeque<Transaction>,
+    is_last: bool,
+}
+
+impl Parts {
+    async fn next(&mut self) -> Result<Option<Transaction>> {
+        while self.buffered.is_empty() && !self.is_last {
+            let request = self.client.account().transactions().limit(100);
+            let request = if let Some(after) = &self.after { request.after(after) } else { request };
+            let TransactionPage { items, has_more, next } = request.await?;
+            self.buffered.extend(items);
+            self.is_last = !has_more || next == self.after;
+            self.after = next;
+        }
+        Ok(self.buffered.pop_front())
     }
 }

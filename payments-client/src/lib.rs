@@ -44,8 +44,9 @@ pub use payments_core::{
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
     DeveloperApp, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest,
     Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage, RawStatus, Refund, RefundId,
-    RefundStatus, Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timestamp,
-    UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
+    RefundStatus, Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline,
+    TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId,
+    TransactionKind, TransactionPage, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

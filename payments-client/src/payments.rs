@@ -1,7 +1,7 @@
 //! The payment methods.
 
 use payments_core::{
-    Amount, CreatePayment, CreateRefund, Currency, Page, Payment, PaymentId, PaymentPage, Status, Timestamp,
+    Amount, CreatePayment, CreateRefund, Currency, Page, Payment, PaymentId, PaymentPage, Status, Timeline, Timestamp,
 };
 use reqwest::Method;
 
@@ -55,6 +55,25 @@ impl<'c> Payments<'c> {
     /// ```
     pub fn retrieve(self, id: &PaymentId) -> Request<Payment> {
         Request::new(self.client, Call::new(Method::GET, "/payments/{}", Some(id.as_str())))
+    }
+
+    /// Retrieves what happened to a payment, oldest first: its moves with their causes, what the gateway said, its refunds, and
+    /// its events with their deliveries.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId};
+    /// # async fn where_is_the_money(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// for entry in client.payments().timeline(&id).await?.items {
+    ///     println!("{} {}", entry.created_at, entry.description);
+    ///     for delivery in entry.event.into_iter().flat_map(|event| event.deliveries) {
+    ///         println!("  sent to {}: {}", delivery.webhook_id, delivery.status.as_str());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn timeline(self, id: &PaymentId) -> Request<Timeline> {
+        Request::new(self.client, Call::new(Method::GET, "/payments/{}/timeline", Some(id.as_str())))
     }
 
     /// Refunds a paid live payment, or what is left of it after [parts](Self::refund_part). Test payments cannot be

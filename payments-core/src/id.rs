@@ -118,6 +118,10 @@ id!(
     EventId = "evt_"
 );
 id!(
+    /// A posting that moved the merchant's balance: `txn_…`.
+    TransactionId = "txn_"
+);
+id!(
     /// A developer app: `app_…`.
     AppId = "app_"
 );

@@ -54,7 +54,9 @@ mod refund;
 mod request_log;
 mod sandbox;
 mod status;
+mod timeline;
 mod timestamp;
+mod transaction;
 mod transition;
 mod validation;
 mod web_url;
@@ -79,7 +81,8 @@ pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{
-    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, WebhookId, WorkspaceId,
+    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, TransactionId,
+    WebhookId, WorkspaceId,
 };
 pub use ledger::{LedgerAccount, Posting};
 pub use mobile_number::{MobileNumber, MobileNumberError};
@@ -91,7 +94,9 @@ pub use refund::{CreateRefund, MAX_REFUNDS, Refund, RefundStatus, Refunds};
 pub use request_log::{LoggedRequest, RequestPage, RequestQuery};
 pub use sandbox::{AdvanceSandbox, Advanced};
 pub use status::{RawStatus, Status};
+pub use timeline::{Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind};
 pub use timestamp::{Timestamp, TimestampError};
+pub use transaction::{Transaction, TransactionKind, TransactionPage, TransactionQuery};
 pub use transition::{Cause, Refusal, transition};
 pub use validation::{Fields, Invalid, whole_number};
 pub use webhook::{

@@ -18,6 +18,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
+    /// The beginning of 1970.
+    pub const UNIX_EPOCH: Self = Self(jiff::Timestamp::UNIX_EPOCH);
+
     /// Creates a timestamp from Unix milliseconds.
     ///
     /// # Errors

@@ -10,6 +10,8 @@ mod idempotency;
 mod invariants;
 mod lookup;
 mod merchant;
+mod money_move;
+mod moves;
 mod permission;
 mod request_log;
 mod session;
@@ -24,6 +26,8 @@ pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredRespons
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
+pub(crate) use money_move::{BothBalances, MoneyMove, moves_money};
+pub(crate) use moves::{Move, kind_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use session::{

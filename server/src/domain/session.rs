@@ -6,7 +6,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{IdempotencyKey, Scope};
+use super::{IdempotencyKey, Move, Scope};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub(crate) struct Session {
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<ManualReview>,
+    /// What happened to the payment, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) moves: Vec<Move>,
 }
 
 impl Session {
@@ -46,6 +49,7 @@ impl Session {
             pending_refund: None,
             settlements: Vec::new(),
             review: None,
+            moves: Vec::new(),
         }
     }
 

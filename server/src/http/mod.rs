@@ -33,6 +33,7 @@ mod routes;
 mod sandbox;
 mod server;
 mod shared_windows;
+mod transactions;
 mod webhooks;
 mod windows;
 

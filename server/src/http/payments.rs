@@ -22,6 +22,10 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
+pub(super) async fn timeline(caller: Caller, request: Request) -> Outcome {
+    reply::json(StatusCode::OK, &request.service().timeline(&caller, request.id()).await?)
+}
+
 pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
     Ok(reply::payment(request.service().payment(&caller, request.id()).await?))
 }

@@ -17,7 +17,7 @@ use super::{
     },
     sandbox,
     server::Server,
-    webhooks,
+    transactions, webhooks,
 };
 use crate::domain::Permission::{AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, WebhooksRead, WebhooksWrite};
 
@@ -30,10 +30,13 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/payments", Keyed(PaymentsRead, |c, r| Box::pin(payments::list(c, r)))),
     route(POST, "/api/v1/payments", Keyed(PaymentsWrite, |c, r| Box::pin(payments::create(c, r)))),
     route(GET, "/api/v1/payments/{id}", Keyed(PaymentsRead, |c, r| Box::pin(payments::retrieve(c, r)))),
+    route(GET, "/api/v1/payments/{id}/timeline", Keyed(PaymentsRead, |c, r| Box::pin(payments::timeline(c, r)))),
     route(POST, "/api/v1/payments/{id}/refund", Keyed(RefundsWrite, |c, r| Box::pin(payments::refund(c, r)))),
     route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
     route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
+    route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
+    route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
     route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),
     route(GET, "/api/v1/events/{id}", Keyed(PaymentsRead, |c, r| Box::pin(events::retrieve(c, r)))),
     route(GET, requests::PATH, Keyed(AccountRead, |c, r| Box::pin(requests::list(c, r)))),

@@ -2,7 +2,7 @@
 //!
 //! Before the server sends a capture, it commits the intent. After a crash, the reconciler continues from there.
 
-use payments_core::{Cause, Payment, PaymentId, RawStatus, Timestamp};
+use payments_core::{Cause, Payment, PaymentId, RawStatus, TimelineKind, Timestamp};
 
 use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
 use crate::{
@@ -99,7 +99,7 @@ impl Service {
             match self.confirm_once(session, hint).await {
                 Ok(payment) => Ok(payment),
                 Err(Refused::Conflict) => Err(Refused::Conflict),
-                Err(refused) => self.postpone(id, WaitsFor::Gateway).await.and(Err(refused)),
+                Err(refused) => self.postpone(id, WaitsFor::Gateway, Some(&refused)).await.and(Err(refused)),
             }
         })
         .await
@@ -121,10 +121,10 @@ impl Service {
                     state = self.capture(gateway, &session, attempt).await?;
                 }
                 Step::Cancel => match twice(|| gateway.cancel(payment, attempt)).await? {
-                    AttemptState::Open => return self.postpone(&payment.id, WaitsFor::Gateway).await,
+                    AttemptState::Open => return self.postpone(&payment.id, WaitsFor::Gateway, None).await,
                     cancelled => state = cancelled,
                 },
-                Step::Wait(waits_for) => return self.postpone(&payment.id, waits_for).await,
+                Step::Wait(waits_for) => return self.postpone(&payment.id, waits_for, None).await,
                 Step::Change(cause) => return self.apply_answer(&session, &state, cause).await,
                 Step::Review(what) => return self.request_review(session, &what).await,
             }
@@ -159,13 +159,19 @@ impl Service {
         let attempt = GatewayAttempt { capture_sent_at: Some(now), ..attempt.clone() };
         // If the server stops now, the reconciler queries the gateway at this time.
         let check_at = Some(plus_millis(now, FIRST_BACKOFF_MILLIS));
-        let next = Session { attempt: Some(attempt), check_at, ..session.next() };
+        let mut next = Session { attempt: Some(attempt), check_at, ..session.next() };
+        next.record(now, TimelineKind::CaptureRequested, "The customer approved, and the server asked for the money.");
         self.commit_without_event(&session, next.clone()).await?;
         Ok(next)
     }
 
     /// Schedules the next query, unless a concurrent change has scheduled it.
-    async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor) -> Result<Payment, Refused> {
+    async fn postpone(
+        &self,
+        id: &PaymentId,
+        waits_for: WaitsFor,
+        refused: Option<&Refused>,
+    ) -> Result<Payment, Refused> {
         // Read the session again, because `record_capture` may have changed it.
         let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
         // A concurrent check has decided it.
@@ -174,7 +180,11 @@ impl Service {
         }
         let (payment, now) = (&session.payment, self.ambient.now());
         let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
-        match self.commit_without_event(&session, Session { check_at, ..session.next() }).await {
+        let mut next = Session { check_at, ..session.next() };
+        if let Some(Refused::Gateway(error)) = refused {
+            next.record(now, TimelineKind::GatewayError, error.to_string());
+        }
+        match self.commit_without_event(&session, next).await {
             Ok(()) | Err(Refused::Conflict) => Ok(session.payment),
             Err(refused) => Err(refused),
         }

@@ -30,6 +30,8 @@ mod sandbox;
 mod sandbox_reset;
 mod sandbox_time;
 mod test_event;
+mod timeline;
+mod transactions;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};

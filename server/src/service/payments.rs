@@ -110,7 +110,8 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Prepared, Refused> {
         let Decision { payment, postings, event } = decision;
-        let session = Session { payment: payment.clone(), ..next };
+        let mut session = Session { payment: payment.clone(), ..next };
+        before.into_iter().for_each(|before| session.record_change(before));
         let (change, body) = self.change(before, session, postings, event, data, request)?;
         Ok(Prepared { change, body, payment })
     }

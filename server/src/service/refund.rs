@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{Amount, Cause, CreateRefund, ErrorCode, Invalid, PaymentId, RawJson, RefundId};
+use payments_core::{Amount, Cause, CreateRefund, ErrorCode, Invalid, PaymentId, RawJson, RefundId, TimelineKind};
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
@@ -93,7 +93,9 @@ impl Service {
             let refund = pending.id.clone();
             if session.pending_refund.is_none() {
                 let check_at = Some(self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS));
-                let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
+                let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
+                let words = "The merchant asked for a refund, and the server asks the gateway for it.";
+                next.record(self.ambient.now(), TimelineKind::RefundRequested, words);
                 self.commit_without_event(&session, next).await?;
                 return self.finish_refund(id, &refund, false, request).await;
             }
@@ -144,7 +146,7 @@ impl Service {
                 let request = pending.request.clone().map(IdempotentRequest::of_parts);
                 return self.commit_refund(&session, pending.clone(), request.as_ref()).await.map(Some);
             };
-            let next = match &error {
+            let mut next = match &error {
                 GatewayError::Refused { .. } => Session { pending_refund: None, check_at: None, ..session.next() },
                 _ => {
                     let backoff = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pending.tries.min(16));
@@ -153,6 +155,11 @@ impl Service {
                     Session { pending_refund: Some(pending), check_at, ..session.next() }
                 }
             };
+            let kind = match &error {
+                GatewayError::Refused { .. } => TimelineKind::RefundRefused,
+                _ => TimelineKind::GatewayError,
+            };
+            next.record(self.ambient.now(), kind, error.to_string());
             self.commit_without_event(&session, next).await.and(Err(error.into()))
         });
         outcome.await?.ok_or(Refused::Conflict)

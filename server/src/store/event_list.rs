@@ -3,10 +3,7 @@
 use payments_core::{EventId, EventKind, PaymentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::Scope;
-
-/// How much earlier than its commit an event may have happened, by whatever server's clock.
-const COMMITTED_WITHIN_MILLIS: i64 = 60_000;
+use crate::domain::{MoneyMove, Scope};
 
 /// An entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +26,13 @@ pub(crate) enum EventsFrom {
 }
 
 impl EventsFrom {
+    /// How much earlier than its commit an event may have happened, by whatever server's clock.
+    pub(crate) const COMMITTED_WITHIN_MILLIS: u32 = 60_000;
+
     /// The earliest time in the id of an event from which a list is read that begins at a time: events stand in the order of
     /// their commits, which is nearly that of their times.
     pub(crate) fn margin(time: Timestamp) -> Timestamp {
-        Timestamp::from_millis(time.as_millis() - COMMITTED_WITHIN_MILLIS).unwrap_or(time)
+        Timestamp::from_millis(time.as_millis() - i64::from(Self::COMMITTED_WITHIN_MILLIS)).unwrap_or(time)
     }
 }
 
@@ -41,4 +41,6 @@ impl EventsFrom {
 pub(crate) struct EventRecord {
     pub(crate) scope: Scope,
     pub(crate) entry: EventEntry,
+    /// What it adds to the balance, if its change has postings.
+    pub(crate) money: Option<MoneyMove>,
 }

@@ -1,10 +1,10 @@
 //! Invariants of what engines store beside a payment's session: its events and postings, responses and claims.
 
-use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
+use payments_core::{Currency, EventKind, Payment, Posting, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::{StoredEvent, stored_event::payment_of};
-use crate::domain::{KeyClaim, StoredResponse, expected_events, expected_postings};
+use crate::domain::{KeyClaim, MoneyMove, StoredResponse, expected_events, expected_postings, moves_money};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.
 pub(super) fn event_faults(payment: &Payment, events: &[StoredEvent]) -> Vec<String> {
@@ -30,6 +30,17 @@ pub(super) fn event_faults(payment: &Payment, events: &[StoredEvent]) -> Vec<Str
 pub(super) fn posting_fault(payment: &Payment, changes: &[Vec<Posting>]) -> Option<String> {
     let is_expected = changes == expected_postings(payment);
     (!is_expected).then(|| format!("is {}, and its postings are not those of that", payment.raw_status))
+}
+
+/// What each event of a payment adds to the balance. `changes` has the postings of each change that has some, in their order.
+pub(super) fn money_of_events(
+    currency: Currency,
+    events: &[StoredEvent],
+    changes: &[Vec<Posting>],
+) -> Vec<Option<MoneyMove>> {
+    let mut changes = changes.iter();
+    let mut next = |event: &StoredEvent| if moves_money(&event.event) { changes.next() } else { None };
+    events.iter().map(|event| MoneyMove::of(currency, next(event)?)).collect()
 }
 
 /// The postings of a change sum to zero. Returns the violation.

@@ -18,7 +18,7 @@ use payments_core::{
 
 use super::{
     Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease, Leases, OutboxHead,
-    PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, Work,
+    PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, TransactionEntry, TransactionsFrom, Work,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -53,6 +53,8 @@ struct Tables {
     pending_events: BTreeMap<EventId, PendingEvent>,
     /// All events, the last one committed last.
     events: Vec<(Scope, PaymentId, EventWrite)>,
+    /// All changes with postings, the last one committed last.
+    transactions: Vec<(Scope, TransactionEntry)>,
     deliveries: BTreeMap<DeliveryId, Outgoing>,
     /// All deliveries, the last one committed last.
     delivery_log: Vec<DeliveryId>,
@@ -246,6 +248,20 @@ impl Store for MemoryStore {
     }
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         Ok(self.tables().events_of(scope, payments))
+    }
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>> {
+        Ok(self.tables().transaction_list(scope, from, at_most))
+    }
+    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
+        let tables = self.tables();
+        let of_payment =
+            tables.deliveries.values().filter(|it| it.payment.as_ref() == Some(payment) && it.scope() == *scope);
+        Ok(of_payment.take(at_most).cloned().collect())
     }
     async fn deliveries(
         &self,

@@ -40,6 +40,7 @@
 //! 24. `payments_from` lists what each payment's last change left, in the order of the pages. Whoever reads on after the last
 //!     payment of a part reads none twice, and misses none that was there at the start.
 //! 25. A payment is found by each of its values and by no other, in its own scope.
+//! 26. Every delivery of a payment's events is among the deliveries of the payment, once, whenever it was made.
 //! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
 //! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
 //!
@@ -48,6 +49,11 @@
 //! 23. Every event of a payment is in the list of its scope, once, in the order of the commits. Whoever reads on after the last
 //!     event that it has read misses none and reads none twice. An event may appear in the list later than `commit` returns,
 //!     but not much.
+//!
+//! Transactions:
+//!
+//! 27. Every change with postings is in the list of its scope's transactions, once, in the order of the commits. Whoever reads
+//!     on to older entries misses none and reads none twice. Each entry has the balance that all entries up to it add up to.
 //!
 //! Time:
 //!
@@ -95,6 +101,7 @@ mod request_counts;
 pub(crate) mod sandboxed;
 mod snapshot;
 mod stored_event;
+mod transaction_list;
 
 use std::sync::Arc;
 
@@ -126,6 +133,7 @@ pub(crate) use record::{
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 pub(crate) use stored_event::StoredEvent;
+pub(crate) use transaction_list::{TransactionEntry, TransactionsFrom};
 
 /// The records of the server, and the work that waits.
 #[async_trait]
@@ -212,6 +220,16 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>>;
     /// The events of each of these payments of a scope, oldest first. Leaves out payments that are not there.
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>>;
+    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
+    /// with.
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>>;
+    /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
+    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
 

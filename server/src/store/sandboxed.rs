@@ -12,7 +12,8 @@ use payments_core::{
 
 use super::{
     Backups, Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-    PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, Write, disposable::Disposable,
+    PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, TransactionEntry, TransactionsFrom,
+    Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -156,12 +157,23 @@ impl Store for Sandboxed {
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         self.of(scope).events_of(scope, payments).await
     }
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>> {
+        self.of(scope).transactions(scope, from, at_most).await
+    }
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
         self.of(scope).deliveries(scope, to, page).await
     }
 
     // One of both stores, by trying. An endpoint's deliveries and a payment's pending events are in its own store.
 
+    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
+        self.of(scope).deliveries_of(scope, payment, at_most).await
+    }
     async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
         of_either!(self.session(id))
     }

@@ -104,6 +104,13 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     check(browser, shop, f"payment-{width}")
     press(browser, "Simulate: completed")
     wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".badge.completed"), "the new status")
+    reads(browser, "The outcome was simulated.")
+    browser.get(f"{shop.url}/dashboard#/transactions?currency=BDT")
+    reads(browser, payment["id"])
+    assert [row.text.split()[0] for row in browser.find_elements(By.CSS_SELECTOR, "tbody tr")][:2] == ["fee", "payment"]
+    check(browser, shop, f"transactions-{width}")
+    browser.get(f"{shop.url}/dashboard#/transactions?until=2020-01-01")
+    reads(browser, "Nothing here yet")
     browser.get(f"{shop.url}/dashboard#/payments?status=completed")
     reads(browser, payment["id"])
     css(browser, "#choice-status").send_keys("expired")

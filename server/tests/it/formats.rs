@@ -66,6 +66,12 @@ async fn a_store_of_format_7_opens_with_all_its_data_and_the_list_of_each_paymen
         assert!(replayed["refund"]["id"] == payment["refund"]["id"] && replayed.get("refunds").is_none(), "{replayed}");
     }
     assert_eq!(statuses, ["pending_settlement", "succeeded"]);
+    let transactions: Value = keyed("/account/transactions").send().await.unwrap().json().await.unwrap();
+    let transactions = transactions["items"].as_array().unwrap();
+    let kinds: Vec<_> = transactions.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "refund").count(), 2, "{kinds:?}");
+    assert_eq!((kinds.len(), &transactions[0]["balance"]), (8, &json!(0)), "all is given back");
+    assert!(transactions.is_sorted_by(|later, earlier| later["createdAt"].as_str() >= earlier["createdAt"].as_str()));
     let [unsettled, settled] = [0, 1].map(|nth| page["items"][nth]["id"].as_str().unwrap());
     server.run(&["refunds", "settle", settled, "--reference", "TRX1"]);
     server.run(&["refunds", "settle", unsettled, "--reference", "TRX2"]);
@@ -122,6 +128,12 @@ async fn open_archive(archive: &str) -> Server {
         }
         let balance = server.request(Method::GET, "/account/balance").send().await.unwrap();
         assert_eq!(balance.text().await.unwrap(), r#"{"bdt_balance":1.42,"usd_balance":0}"#);
+        let transactions = server.get("/account/transactions").await;
+        let amounts = [0, 1].map(|nth| transactions["items"][nth]["amount"].to_string());
+        assert_eq!(
+            (amounts, &transactions["items"][0]["balance"]),
+            (["-0.08", "1.5"].map(str::to_owned), &json!(1.42))
+        );
         let endpoints = server.get("/webhooks").await;
         assert!(endpoints[0]["secret"].as_str().unwrap().starts_with("whsec_"));
         server.kill();

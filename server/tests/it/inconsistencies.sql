@@ -60,3 +60,8 @@ FULL JOIN (SELECT id, id AS payment, developer, environment,
     FROM payments.payment WHERE body::json -> 'session' -> 'payment' ->> 'merchantTransactionId' <> id) p
     USING (payment, developer, environment, value)
 WHERE l.payment IS NULL OR p.id IS NULL
+UNION ALL
+SELECT coalesce(l.id, m.id) || ' is not a transaction as its postings say' FROM
+    (SELECT id, currency, amount, fee FROM payments.event WHERE amount IS NOT NULL) l
+FULL JOIN payments.event_money m USING (id, currency, amount, fee)
+WHERE l.id IS NULL OR m.id IS NULL

@@ -107,6 +107,14 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let id = payment["id"].as_str().unwrap().to_owned();
     d.check("retrievePayment", 200, keyed(get.clone(), &format!("/payments/{id}"))).await;
     d.check("retrievePayment", 404, keyed(get.clone(), "/payments/pay_0")).await;
+    d.check("retrieveTimeline", 200, keyed(get.clone(), &format!("/payments/{id}/timeline"))).await;
+    d.check("retrieveTimeline", 404, keyed(get.clone(), "/payments/pay_0/timeline")).await;
+    let events = d.check("listEvents", 200, keyed(get.clone(), &format!("/events?paymentId={id}"))).await;
+    let event = format!("/events/{}", events["items"][0]["id"].as_str().unwrap());
+    d.check("listEvents", 400, keyed(get.clone(), "/events?limit=0")).await;
+    d.check("listEvents", 404, keyed(get.clone(), "/events?paymentId=pay_0")).await;
+    d.check("retrieveEvent", 200, keyed(get.clone(), &event)).await;
+    d.check("retrieveEvent", 404, keyed(get.clone(), "/events/evt_0")).await;
     d.check("listPayments", 200, keyed(get.clone(), "/payments?status=pending")).await;
     let filtered = "/payments?customerPhone=01712345678&currency=BDT&createdAfter=2020-01-01T00:00:00Z";
     d.check("listPayments", 200, keyed(get.clone(), filtered)).await;
@@ -182,6 +190,17 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
     let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
     assert_eq!(apps.as_array().unwrap().len(), 1);
+    let of_live = |path: &str| live.request(Method::GET, path);
+    let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
+    assert_eq!(transactions["items"].as_array().unwrap().len(), 3);
+    d.check("listTransactions", 400, keyed(get.clone(), "/account/transactions?limit=0")).await;
+    d.check("downloadTransactions", 400, keyed(get.clone(), "/account/transactions.csv?limit=0")).await;
+    let table = of_live("/account/transactions.csv").send().await.unwrap();
+    assert_eq!(
+        (table.status().as_u16(), table.headers()["content-type"].to_str().unwrap()),
+        (200, "text/csv; charset=utf-8")
+    );
+    d.seen.insert(("downloadTransactions".to_owned(), "200".to_owned()));
 
     // Webhooks.
     let hooks = || keyed(post.clone(), "/webhooks");

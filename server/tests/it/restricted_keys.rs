@@ -9,9 +9,10 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 20] = [
+const NEEDED: [(&str, &str, &str); 23] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
+    ("GET", "/payments/pay_0/timeline", "payments:read"),
     ("GET", "/events", "payments:read"),
     ("GET", "/events/evt_0", "payments:read"),
     ("POST", "/payments", "payments:write"),
@@ -22,6 +23,8 @@ const NEEDED: [(&str, &str, &str); 20] = [
     ("GET", "/account", "account:read"),
     ("GET", "/account/balance", "account:read"),
     ("GET", "/account/apps", "account:read"),
+    ("GET", "/account/transactions", "account:read"),
+    ("GET", "/account/transactions.csv?limit=0", "account:read"),
     ("GET", "/webhooks", "webhooks:read"),
     ("GET", "/webhooks/deliveries", "webhooks:read"),
     ("POST", "/webhooks", "webhooks:write"),

@@ -10,12 +10,12 @@ use super::{Cluster, Engine, Postgres, changes, samples::*};
 use crate::{
     domain::fan_out,
     store::{
-        Change, Checked, ClaimEnd, NewResponse, Prunable, Queue, Snapshot, Store,
+        Change, Checked, ClaimEnd, NewResponse, Prunable, Queue, Snapshot, Store, TransactionsFrom,
         postgres::{PostgresSnapshot, Target},
     },
 };
 
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "record",
     "endpoint_count",
     "payment",
@@ -30,10 +30,11 @@ const TABLES: [&str; 14] = [
     "lease",
     "payment_block",
     "payment_block_sum",
+    "balance_checkpoint",
 ];
 
 /// A damage, the beginning of a record that a finding names, and a part of what it says.
-const DAMAGES: [(&str, &str, &str); 73] = [
+const DAMAGES: [(&str, &str, &str); 77] = [
     ("UPDATE payment_block_sum SET payments = payments + 1", "payment_block/dev_1/live/1/", "records come to 1"),
     ("DELETE FROM payment_block_sum", "payment_block/dev_1/live/1/", "is missing"),
     ("UPDATE payment_block SET up_to = 'pay'", "payment_block/dev_1/live/1/", "is stored as 1"),
@@ -118,6 +119,10 @@ const DAMAGES: [(&str, &str, &str); 73] = [
     ("DELETE FROM record WHERE kind = 'endpoint'", "endpoint_count/dev_1/live", "the records come to 0"),
     ("DELETE FROM endpoint_count", "endpoint_count/dev_1/live", "is missing, and the records come to 1"),
     ("UPDATE redaction SET up_to = '/'", "redaction", "cannot be read"),
+    ("UPDATE event SET fee = 0 WHERE amount IS NOT NULL", "payment/", "and its postings say"),
+    ("UPDATE event SET amount = NULL", "payment/", "and its postings say"),
+    ("UPDATE event SET amount = NULL", "balance_checkpoint/dev_1/live/", "follows no transaction"),
+    ("UPDATE balance_checkpoint SET usd = 1", "balance_checkpoint/dev_1/live/", "the transactions come to"),
     ("UPDATE lease SET queue = 'x'", "lease/x/", "is on work that cannot be read"),
 ];
 
@@ -167,6 +172,8 @@ async fn a_sound_database_has_no_findings_and_every_damage_is_named() {
     let engine = Postgres::open(target.clone()).await;
     fill(engine.store()).await;
     engine.store.count_blocks_of(1).await.unwrap();
+    let transactions = engine.store().transactions(&scope(), &TransactionsFrom::Newest, 1).await.unwrap().unwrap();
+    engine.store.balances_after(&scope(), &transactions[0].event, 1).await.unwrap();
     engine.end().await;
     let each = |sql: fn(&str) -> String| TABLES.map(sql).concat();
     client.batch_execute(&each(|table| format!("CREATE TABLE sound_{table} AS TABLE {table};"))).await.unwrap();

@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use super::{
     Engine, Postgres,
     payment_blocks::target,
-    samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope},
+    samples::{DAY, SECOND, added, at, commit, delivery, end, endpoint, new_payment, paid, payment, ping, scope},
 };
 use crate::{
-    domain::Scope,
-    store::{EventEntry, EventWrite, EventsFrom, PaymentWrite, Store},
+    domain::{Outgoing, Scope, fan_out},
+    store::{EventEntry, EventWrite, EventsFrom, PaymentWrite, Prunable, Store},
 };
 
 /// The part of the list, once it has what was committed: an engine may show an event a little later.
@@ -91,6 +91,35 @@ pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes
     let absent = new_payment(2, at(0)).session.payment.id;
     let found = store.events_of(&scope(), &[absent, id.clone()]).await.unwrap();
     assert_eq!(found, [(id, expected.to_vec())]);
+}
+
+pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(store: Arc<dyn Store>) {
+    let hook = endpoint(1);
+    commit(&store, vec![added(hook.clone(), 9)]).await.unwrap();
+    let created = new_payment(1, at(0));
+    let (id, first) = (created.session.payment.id.clone(), event_of(&created).id);
+    let completed = paid(&created.session, at(SECOND));
+    let second = event_of(&completed).id;
+    commit(&store, vec![payment(created)]).await.unwrap();
+    commit(&store, vec![payment(completed), payment(new_payment(2, at(0)))]).await.unwrap();
+    let mut expected = Vec::new();
+    for (nth, event) in [(1, &first), (2, &second)] {
+        let (pending, endpoints) = store.pending_event(event, 9).await.unwrap().unwrap();
+        let made = fan_out(&pending, &endpoints, || [nth; RANDOM_BYTES]).remove(0);
+        commit(&store, vec![delivery(&made)]).await.unwrap();
+        expected.push(made);
+    }
+    // One ends, is redacted, and stays; a ping belongs to no payment.
+    commit(&store, vec![end(&expected[0]), delivery(&ping(3, at(0), &hook))]).await.unwrap();
+    store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap();
+    let found = store.deliveries_of(&scope(), &id, 9).await.unwrap();
+    let ids = |of: &[Outgoing]| of.iter().map(|it| it.delivery.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&found), ids(&expected));
+    assert!(!found[0].is_pending() && found[1].is_pending());
+    assert_eq!(found[1].delivery.payload, expected[1].delivery.payload, "the payload is that of its event");
+    assert_eq!(ids(&store.deliveries_of(&scope(), &id, 1).await.unwrap()), ids(&expected[..1]));
+    let other = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.deliveries_of(&other, &id, 9).await.unwrap().len(), 0);
 }
 
 #[tokio::test]

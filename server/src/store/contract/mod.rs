@@ -16,6 +16,7 @@ mod payment_blocks;
 mod pruning;
 mod samples;
 mod side_by_side;
+mod transactions;
 mod work;
 
 use std::sync::{
@@ -220,6 +221,11 @@ contract! {
         events_are_listed_in_the_order_of_their_commits_in_their_own_scope,
         whoever_reads_on_after_an_event_misses_none_and_reads_none_twice,
         an_event_keeps_its_data_in_the_list_when_its_payment_changes,
+        every_delivery_of_a_payments_events_is_among_its_deliveries,
+    }
+    transactions {
+        each_change_with_postings_is_a_transaction_with_the_balance_after_it,
+        whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice,
     }
     found {
         whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice,

@@ -9,13 +9,13 @@
 //! | 5 | pending events |
 //! | 6 | deliveries that name their event instead of holding its data |
 //! | 7 | payments as the API serves them, and the number of pending deliveries |
-//! | 8 | all refunds of a payment, the lists of events, and what payments are found by |
+//! | 8 | all refunds of a payment, lists of events and transactions, the deliveries of a payment, what payments are found by |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
 
 use journaled_tree::{Read, TreeError};
-use payments_core::{EventId, EventKind, RawJson, Timestamp};
+use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::{
@@ -28,8 +28,8 @@ use super::{
     view::View,
 };
 use crate::{
-    domain::{Session, lookups},
-    store::{StoreError, StoredEvent, stored_event::payment_of},
+    domain::{MoneyMove, Outgoing, Session, lookups},
+    store::{EventEntry, StoreError, StoredEvent, stored_event::payment_of},
 };
 
 /// How many old records a step converts.
@@ -75,7 +75,11 @@ pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
             return Ok(false);
         }
     }
+    if has_old_deliveries(&mut view)? {
+        return Ok(false);
+    }
     view.remove(keys::CONVERTED_UP_TO.to_vec());
+    view.remove(keys::DELIVERIES_CONVERTED_UP_TO.to_vec());
     let pending = view.count_prefix(keys::OUTBOX, usize::MAX)?;
     view.put(keys::pending_deliveries(), &pending)?;
     view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
@@ -131,6 +135,21 @@ fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
     Ok(true)
 }
 
+/// Names the next deliveries among those of their payments. Returns whether there were some.
+fn has_old_deliveries(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
+    let up_to = view.bytes(keys::DELIVERIES_CONVERTED_UP_TO)?;
+    let old = view.prefix_after(keys::DELIVERIES, &up_to);
+    let readable = old.filter(|entry| !matches!(entry, Err(TreeError::Damaged { .. })));
+    let old = readable.take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+    let Some((last, _)) = old.last() else { return Ok(false) };
+    view.set(keys::DELIVERIES_CONVERTED_UP_TO.to_vec(), last.clone());
+    for (key, record) in old {
+        let Ok(Outgoing { payment: Some(payment), delivery, .. }) = parse(&key, &record) else { continue };
+        view.add_line(keys::deliveries_of(&payment), delivery.id.as_str())?;
+    }
+    Ok(true)
+}
+
 #[derive(Deserialize)]
 struct OldEnvelope {
     id: EventId,
@@ -175,9 +194,27 @@ fn list_events(view: &mut View<'_, '_>, key: &[u8], lines: &[u8]) -> Result<(), 
         let scope = line.rsplit(' ').next().and_then(keys::scope_of);
         let (entry, scope) =
             events::of_line(line).zip(scope).ok_or_else(|| StoreError::corrupt(key, "it is no event"))?;
-        view.add_event(&scope, &entry)?;
+        let money = money_of(view, &entry)?;
+        view.add_event(&scope, &entry, money)?;
     }
     Ok(())
+}
+
+/// What an event adds to the balance. Before format 8 a payment is refunded once, so it has two changes with postings at most.
+fn money_of(view: &View<'_, '_>, entry: &EventEntry) -> Result<Option<MoneyMove>, StoreError> {
+    let nth = match entry.kind {
+        EventKind::PaymentCompleted => 0,
+        EventKind::PaymentRefunded => 1,
+        _ => return Ok(None),
+    };
+    let Some((key, postings)) = view.prefix(&keys::postings_of(&entry.payment)).nth(nth).transpose()? else {
+        // `check` reports an event without its postings.
+        return Ok(None);
+    };
+    let postings: Vec<Posting> = parse(&key, &postings)?;
+    let at = keys::session(&entry.payment);
+    let Some(record) = view.get(&at)? else { return Ok(None) };
+    Ok(MoneyMove::of(Stored::parse(&at, &record)?.session.payment.currency, &postings))
 }
 
 /// Packs list entries, and turns lists by status into bitmaps.

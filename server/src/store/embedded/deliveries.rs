@@ -2,11 +2,12 @@
 //! however many endpoints get it.
 
 use journaled_tree::{Entry, TreeError};
-use payments_core::DeliveryId;
+use payments_core::{DeliveryId, PaymentId};
 
 use super::{
     codec::{Records, parse},
     keys::{self, List},
+    packed,
     stored::read_event,
 };
 use crate::{domain::Outgoing, store::StoreError};
@@ -29,6 +30,20 @@ pub(super) fn read(records: &impl Records, id: &DeliveryId) -> Result<Option<Out
 pub(super) fn of_entry(records: &impl Records, entry: Result<Entry, TreeError>) -> Result<Outgoing, StoreError> {
     let (key, json) = entry?;
     whole(records, &key, parse(&key, &json)?)
+}
+
+/// At most `at_most` deliveries of a payment's events, oldest first.
+pub(super) fn of_payment(
+    records: &impl Records,
+    payment: &PaymentId,
+    at_most: usize,
+) -> Result<Vec<Outgoing>, StoreError> {
+    let named = records.bytes(&keys::deliveries_of(payment))?;
+    let mut found = Vec::new();
+    for id in packed::lines(&named).take(at_most).filter_map(|line| line.parse().ok()) {
+        found.extend(read(records, &id)?);
+    }
+    Ok(found)
 }
 
 /// The lists that name a delivery.

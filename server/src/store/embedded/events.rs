@@ -1,7 +1,7 @@
 //! The lists of events, and where in its list each event is.
 //!
 //! A line of a list is the event's id, its kind and its payment. A line of a place is the event's id, its scope and its
-//! position. The places of the events of 2 ms share a record.
+//! position, and if it moves money its position in the list of transactions. The places of the events of 2 ms share a record.
 
 use std::str::FromStr;
 
@@ -13,10 +13,11 @@ use super::{
     lists::first_leaf_from,
     packed,
     stored::{Parts, Stored},
+    transactions,
     view::View,
 };
 use crate::{
-    domain::Scope,
+    domain::{MoneyMove, Scope},
     store::{EventEntry, EventRecord, EventWrite, EventsFrom, StoreError},
 };
 
@@ -36,16 +37,30 @@ fn parts(line: &str) -> Option<[&str; 3]> {
     Some([parts.next()?, parts.next()?, parts.next()?])
 }
 
-/// An event's scope and its position in the scope's list.
-pub(super) fn place_of(records: &impl Records, id: &EventId) -> Result<Option<(Scope, u64)>, StoreError> {
+/// Where an event is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EventPlace {
+    pub(super) scope: Scope,
+    /// Its position in the list of its scope's events.
+    pub(super) position: u64,
+    /// Its position in the list of its scope's transactions, if it moves money.
+    pub(super) transaction: Option<u64>,
+}
+
+/// The place of an event.
+pub(super) fn place_of(records: &impl Records, id: &EventId) -> Result<Option<EventPlace>, StoreError> {
     let places = records.bytes(&keys::event_places(id))?;
     Ok(packed::lines(&places).filter_map(of_place).find(|(of, _)| of == id).map(|(_, place)| place))
 }
 
-/// The event of a place, with its scope and its position.
-pub(super) fn of_place(line: &str) -> Option<(EventId, (Scope, u64))> {
+/// The event of a place's line, and the place.
+pub(super) fn of_place(line: &str) -> Option<(EventId, EventPlace)> {
     let [id, scope, position] = parts(line)?;
-    Some((id.parse().ok()?, (keys::scope_of(scope)?, position.parse().ok()?)))
+    let transaction = line.split(' ').nth(3).map(str::parse).transpose().ok()?;
+    Some((
+        id.parse().ok()?,
+        EventPlace { scope: keys::scope_of(scope)?, position: position.parse().ok()?, transaction },
+    ))
 }
 
 /// The entry at a position of a list.
@@ -67,7 +82,7 @@ pub(super) fn page(
     let first = match from {
         EventsFrom::Beginning => 0,
         EventsFrom::After(id) => match place_of(records, id)? {
-            Some((of, position)) if of == *scope => position + 1,
+            Some(place) if place.scope == *scope => place.position + 1,
             _ => return Ok(None),
         },
         // No later event of an earlier leaf is missed.
@@ -124,10 +139,12 @@ pub(super) fn records_after(
         }
         let mut places: Vec<_> = packed::lines(&places).filter_map(of_place).collect();
         places.sort_by(|one, other| one.0.cmp(&other.0));
-        for (_, (scope, position)) in places.into_iter().filter(|(id, _)| after.as_ref() < Some(id)) {
+        for (_, place) in places.into_iter().filter(|(id, _)| after.as_ref() < Some(id)) {
+            let EventPlace { scope, position, transaction } = place;
             let missing = || StoreError::corrupt(&key, format_args!("no event is at position {position} of its list"));
             let entry = at(records, &List::events(&scope), position)?.ok_or_else(missing)?;
-            found.push(EventRecord { scope, entry });
+            let money = transaction.map(|position| transactions::at(records, &scope, position)).transpose()?;
+            found.push(EventRecord { scope, entry, money: money.flatten().map(|it| it.entry.money) });
         }
         if found.len() >= at_most {
             break;
@@ -143,9 +160,19 @@ pub(super) fn count(records: &impl Records) -> Result<u64, StoreError> {
 }
 
 impl View<'_, '_> {
-    /// Adds an event to the end of its scope's list.
-    pub(super) fn add_event(&mut self, scope: &Scope, entry: &EventEntry) -> Result<(), StoreError> {
+    /// Adds an event to the end of its scope's list, and to that of its transactions if it moves money.
+    pub(super) fn add_event(
+        &mut self,
+        scope: &Scope,
+        entry: &EventEntry,
+        money: Option<MoneyMove>,
+    ) -> Result<(), StoreError> {
         let position = self.append(&List::events(scope), &line(entry))?;
-        self.add_line(keys::event_places(&entry.id), &format!("{} {scope} {position}", entry.id))
+        let mut place = format!("{} {scope} {position}", entry.id);
+        if let Some(money) = money {
+            let transaction = self.add_transaction(scope, &entry.id, &entry.payment, money)?;
+            place.push_str(&format!(" {transaction}"));
+        }
+        self.add_line(keys::event_places(&entry.id), &place)
     }
 }

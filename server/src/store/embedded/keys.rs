@@ -43,6 +43,8 @@ keys! {
     endpoint(id: &WebhookId) = "endpoint/{id}";
     endpoints_of(scope: &Scope) = "endpoint-of/{scope}/";
     endpoint_of(scope: &Scope, id: &WebhookId) = "endpoint-of/{scope}/{id}";
+    /// Names the deliveries of a payment's events, one in each line.
+    deliveries_of(payment: &PaymentId) = "delivery-of/{payment}";
     delivery(id: &DeliveryId) = "delivery/{id}";
     /// The prefix of an endpoint's pending deliveries.
     outbox_of(endpoint: &WebhookId) = "outbox/{endpoint}/";
@@ -62,6 +64,9 @@ pub(super) const REDACTED_UP_TO: &[u8] = b"meta/bodies-forgotten";
 /// While a store is converted: the last payment's record that is of the present format.
 pub(super) const CONVERTED_UP_TO: &[u8] = b"meta/converted";
 
+/// While a store is converted: the last delivery that is among those of its payment.
+pub(super) const DELIVERIES_CONVERTED_UP_TO: &[u8] = b"meta/deliveries-converted";
+
 /// The last migration into this store.
 pub(super) const MIGRATION: &[u8] = b"meta/migration";
 
@@ -74,6 +79,7 @@ pub(super) const ENDPOINTS: &[u8] = b"endpoint/";
 pub(super) const ENDPOINTS_OF_SCOPES: &[u8] = b"endpoint-of/";
 pub(super) const SESSIONS: &[u8] = b"payment/";
 pub(super) const DELIVERIES: &[u8] = b"delivery/";
+pub(super) const DELIVERIES_OF_PAYMENTS: &[u8] = b"delivery-of/";
 /// All pending deliveries.
 pub(super) const OUTBOX: &[u8] = b"outbox/";
 /// The record of the number of all pending deliveries. A start reads it instead of counting them.
@@ -237,6 +243,10 @@ impl List {
 
     pub(super) fn events(scope: &Scope) -> Self {
         Self(format!("{scope}/events"))
+    }
+
+    pub(super) fn transactions(scope: &Scope) -> Self {
+        Self(format!("{scope}/transactions"))
     }
 
     pub(super) fn deliveries(scope: &Scope) -> Self {

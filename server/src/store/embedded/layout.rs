@@ -43,6 +43,7 @@ fn names_others(key: &[u8]) -> bool {
         keys::KEYS_USED,
         keys::EVENT_PLACES,
         keys::FOUND,
+        keys::DELIVERIES_OF_PAYMENTS,
     ]
     .iter()
     .any(|prefix| key.starts_with(prefix))

@@ -30,6 +30,7 @@ mod subscribed;
 mod take_in;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod view;
 mod work;
 mod write;

@@ -16,7 +16,7 @@ use super::{
     keys::{self, List, StatusBitmap},
     outbox, pending, read_many, responses,
     stored::Stored,
-    work,
+    transactions, work,
 };
 use crate::{
     domain::{
@@ -25,7 +25,8 @@ use crate::{
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease,
-        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError, Work, Write,
+        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError, TransactionEntry,
+        TransactionsFrom, Work, Write,
     },
 };
 
@@ -240,9 +241,9 @@ impl Store for EmbeddedStore {
     }
 
     async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>, StoreError> {
-        let place = events::place_of(&self.database, id)?.filter(|(of, _)| of == scope);
-        let Some((_, position)) = place else { return Ok(None) };
-        Ok(events::at(&self.database, &List::events(scope), position)?.map(|entry| entry.payment))
+        let place = events::place_of(&self.database, id)?.filter(|place| place.scope == *scope);
+        let Some(place) = place else { return Ok(None) };
+        Ok(events::at(&self.database, &List::events(scope), place.position)?.map(|entry| entry.payment))
     }
 
     async fn events_of(
@@ -255,6 +256,26 @@ impl Store for EmbeddedStore {
             let events = events::of_payment(&self.database, scope, payment)?;
             found.extend(events.map(|events| (payment.clone(), events)));
         }
+        Ok(found)
+    }
+
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>, StoreError> {
+        transactions::page(&self.database, scope, from, at_most)
+    }
+
+    async fn deliveries_of(
+        &self,
+        scope: &Scope,
+        payment: &PaymentId,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>, StoreError> {
+        let mut found = deliveries::of_payment(&self.database, payment, at_most)?;
+        found.retain(|it| it.scope() == *scope);
         Ok(found)
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, keys};
 use crate::{
-    domain::{GatewayAttempt, ManualReview, ManualSettlement, PendingRefund, Scope, Session, one_or_many},
+    domain::{GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session, one_or_many},
     store::{StoreError, StoredEvent},
 };
 
@@ -42,6 +42,8 @@ pub(super) struct Rest {
     settlements: Vec<ManualSettlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     review: Option<ManualReview>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<Move>,
     pub(super) events: Vec<StoredEvent>,
 }
 
@@ -100,9 +102,20 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn of(parts: &Parts<'_>) -> Result<Self, StoreError> {
         let payment: Payment = parts.parse(parts.payment)?;
-        let Rest { position, version, expires_at, attempt, check_at, pending_refund, settlements, review, events } =
-            parts.rest()?;
-        let session = Session { version, expires_at, payment, attempt, check_at, pending_refund, settlements, review };
+        let Rest {
+            position,
+            version,
+            expires_at,
+            attempt,
+            check_at,
+            pending_refund,
+            settlements,
+            review,
+            moves,
+            events,
+        } = parts.rest()?;
+        let session =
+            Session { version, expires_at, payment, attempt, check_at, pending_refund, settlements, review, moves };
         Ok(Self { position, session, events })
     }
 
@@ -119,10 +132,20 @@ impl Stored {
     pub(super) fn into_record(self, json: &RawJson) -> Result<Vec<u8>, serde_json::Error> {
         let Self { position, session, events } = self;
         let scope = session.scope();
-        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlements, review } =
+        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlements, review, moves } =
             session;
-        let rest =
-            Rest { position, version, expires_at, attempt, check_at, pending_refund, settlements, review, events };
+        let rest = Rest {
+            position,
+            version,
+            expires_at,
+            attempt,
+            check_at,
+            pending_refund,
+            settlements,
+            review,
+            moves,
+            events,
+        };
         // Room for the rest of a new payment.
         let mut record = Vec::with_capacity(json.as_str().len() + 512);
         for part in [&*scope.to_string(), json.as_str()] {

@@ -24,7 +24,7 @@ impl View<'_, '_> {
             Taking::PendingEvent(PendingEventRecord { id, payment, after }) => {
                 Ok(self.put(keys::pending_event(&id), &PendingRecord { payment, after })?)
             }
-            Taking::Event(it) => Ok(self.add_event(&it.scope, &it.entry)?),
+            Taking::Event(it) => Ok(self.add_event(&it.scope, &it.entry, it.money)?),
             Taking::RedactedUpTo(id) => Ok(self.put(keys::REDACTED_UP_TO.to_vec(), &id)?),
         }
     }

@@ -13,7 +13,7 @@ use super::{
     view::View,
 };
 use crate::{
-    domain::{Outgoing, Session},
+    domain::{MoneyMove, Outgoing, Session},
     store::{
         CHANGED, Change, CommitError, Committed, Conflict, EventEntry, Follows, PaymentWrite, StoreError, StoredEvent,
         Write,
@@ -132,7 +132,7 @@ impl View<'_, '_> {
                 self.put(keys::pending_event(&event.id), &PendingRecord { payment: id.clone(), after: None })?;
             }
             let entry = EventEntry { id: event.id.clone(), kind: event.kind.clone(), payment: id.clone() };
-            self.add_event(&effects.scope, &entry)?;
+            self.add_event(&effects.scope, &entry, MoneyMove::of(effects.currency, &postings))?;
             events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {
@@ -198,6 +198,9 @@ impl View<'_, '_> {
         self.check_follows(&keys::delivery(&delivery.id), follows(outgoing.version))?;
         for list in deliveries::lists_of(&outgoing) {
             self.append(&list, delivery.id.as_str())?;
+        }
+        if let Some(payment) = &outgoing.payment {
+            self.add_line(keys::deliveries_of(payment), delivery.id.as_str())?;
         }
         if outgoing.is_pending() {
             self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());

@@ -1,11 +1,11 @@
-//! The lists of events.
+//! The lists of events and of transactions.
 
 use payments_core::{EventId, PaymentId};
 
 use super::Tables;
 use crate::{
-    domain::Scope,
-    store::{EventEntry, EventWrite, EventsFrom},
+    domain::{MoneyMove, Scope},
+    store::{EventEntry, EventWrite, EventsFrom, TransactionEntry, TransactionsFrom},
 };
 
 impl Tables {
@@ -37,5 +37,30 @@ impl Tables {
             self.events_in(scope).filter(|(id, _)| *id == payment).map(|(_, it)| it.clone()).collect()
         };
         payments.iter().filter(is_there).map(|payment| (payment.clone(), of(payment))).collect()
+    }
+
+    /// The transactions of a scope, newest first.
+    fn transactions_in(&self, scope: &Scope) -> impl Iterator<Item = &TransactionEntry> {
+        self.transactions.iter().rev().filter(move |(of, _)| of == scope).map(|(_, entry)| entry)
+    }
+
+    pub(super) fn add_transaction(&mut self, scope: &Scope, payment: &PaymentId, event: &EventId, money: MoneyMove) {
+        let before = self.transactions_in(scope).find(|it| it.money.currency == money.currency);
+        let balance_minor = before.map_or(0, |it| it.balance_minor) + money.net();
+        let entry = TransactionEntry { event: event.clone(), payment: payment.clone(), money, balance_minor };
+        self.transactions.push((scope.clone(), entry));
+    }
+
+    pub(super) fn transaction_list(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Option<Vec<TransactionEntry>> {
+        let first = match from {
+            TransactionsFrom::Newest | TransactionsFrom::Before(_) => 0,
+            TransactionsFrom::Event(id) => self.transactions_in(scope).position(|it| it.event == *id)?,
+        };
+        Some(self.transactions_in(scope).skip(first).take(at_most).cloned().collect())
     }
 }

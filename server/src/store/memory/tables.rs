@@ -6,7 +6,7 @@ use payments_core::{DeliveryId, PaymentId, Timestamp, WebhookId};
 
 use super::Tables;
 use crate::{
-    domain::{Effects, Endpoint, IdempotencyKey, Outgoing, PendingEvent, Scope, StoredResponse},
+    domain::{Effects, Endpoint, IdempotencyKey, MoneyMove, Outgoing, PendingEvent, Scope, StoredResponse},
     store::{
         ClaimEnd, CommitError, Conflict, Due, EventWrite, NewResponse, PaymentWrite, Queue, Result, StoreError, Work,
         Write,
@@ -89,7 +89,7 @@ impl Tables {
     }
 
     fn payment(&mut self, write: PaymentWrite) -> Result<(), CommitError> {
-        let PaymentWrite { session, effects, event, unique, .. } = write;
+        let PaymentWrite { session, effects, event, postings, unique, .. } = write;
         let id = &session.payment.id;
         if unique.is_some_and(|unique| self.found_by(&effects.scope, &unique).next().is_some()) {
             return Err(Conflict::LookupUsed.into());
@@ -97,6 +97,9 @@ impl Tables {
         self.payments.extend((session.version == 0).then(|| (effects.scope.clone(), id.clone())));
         self.apply_effects(id, &effects);
         self.events.extend(event.clone().map(|event| (effects.scope.clone(), id.clone(), event)));
+        if let (Some(event), Some(money)) = (&event, MoneyMove::of(effects.currency, &postings)) {
+            self.add_transaction(&effects.scope, id, &event.id, money);
+        }
         let has_endpoint = self.endpoints(&effects.scope, None).next().is_some();
         if let Some(EventWrite { id, kind, created_at, data }) = event.filter(|_| has_endpoint) {
             let pending = PendingEvent::new(&session, id.clone(), kind, created_at, &data);

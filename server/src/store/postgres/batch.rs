@@ -11,7 +11,9 @@ use super::{
     rows::Rows,
 };
 use crate::{
-    domain::{ClaimToken, Effects, IdempotencyKey, KeyClaim, Lookup, Outgoing, Session, StoredResponse, Transition},
+    domain::{
+        ClaimToken, Effects, IdempotencyKey, KeyClaim, Lookup, MoneyMove, Outgoing, Session, StoredResponse, Transition,
+    },
     store::{
         CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, EventEntry, EventRecord, Follows,
         NewResponse, PaymentWrite, StoreError, StoredEvent, Write,
@@ -234,7 +236,8 @@ impl Batch {
                 self.pending.put(event.id.clone(), PendingRow::Added(id.clone(), None));
             }
             let entry = EventEntry { id: event.id.clone(), kind: event.kind.clone(), payment: id.clone() };
-            self.change.events.push(EventRecord { scope: effects.scope.clone(), entry });
+            let money = MoneyMove::of(effects.currency, &postings);
+            self.change.events.push(EventRecord { scope: effects.scope.clone(), entry, money });
             events.push(StoredEvent::new(event, &json));
         }
         if !postings.is_empty() {

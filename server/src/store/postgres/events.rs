@@ -3,7 +3,7 @@
 use payments_core::{EventId, EventKind, IdError, PaymentId, RANDOM_BYTES, RawJson};
 use tokio_postgres::Row;
 
-use super::{PostgresStore, load::payment_body, names, read::field};
+use super::{PostgresStore, load::payment_body, names, read::field, transactions::money};
 use crate::{
     domain::Scope,
     store::{EventEntry, EventRecord, EventWrite, EventsFrom, Result, StoreError},
@@ -27,8 +27,8 @@ const FROM_TIME: &str =
     part!(" AND e.added_by >= (SELECT f.added_by FROM event f WHERE f.id >= $4 ORDER BY f.id LIMIT 1)");
 const PAYMENT_OF: &str = "SELECT payment FROM event WHERE id = $3 AND developer = $1 AND environment = $2";
 const BODIES: &str = "SELECT id, body FROM payment WHERE id = ANY($3) AND developer = $1 AND environment = $2";
-pub(super) const AFTER_ID: &str =
-    "SELECT id, kind, payment, developer, environment FROM event WHERE id > $1 ORDER BY id LIMIT $2";
+pub(super) const AFTER_ID: &str = "SELECT id, kind, payment, developer, environment, currency, amount, fee FROM event \
+    WHERE id > $1 ORDER BY id LIMIT $2";
 
 /// The columns id, kind and payment.
 fn entry(row: &Row) -> Result<EventEntry> {
@@ -38,14 +38,15 @@ fn entry(row: &Row) -> Result<EventEntry> {
     Ok(EventEntry { id: id.parse().map_err(corrupt)?, kind: EventKind::from(kind), payment })
 }
 
-/// The columns id, kind, payment, developer and environment.
+/// The columns id, kind, payment, developer, environment, currency, amount and fee.
 pub(super) fn record(row: &Row) -> Result<EventRecord> {
     let entry = entry(row)?;
     let (developer, environment): (&str, &str) = (field(row, 3)?, field(row, 4)?);
     let unreadable = || StoreError::corrupt(entry.id.as_str().as_bytes(), "its scope cannot be read");
     let developer_id = developer.parse().map_err(|_| unreadable())?;
     let environment = names::environment(environment).ok_or_else(unreadable)?;
-    Ok(EventRecord { scope: Scope { developer_id, environment }, entry })
+    let money = money(row, 5)?;
+    Ok(EventRecord { scope: Scope { developer_id, environment }, entry, money })
 }
 
 impl PostgresStore {

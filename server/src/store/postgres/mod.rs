@@ -33,6 +33,7 @@ mod snapshot;
 mod statements;
 mod take_in;
 mod target;
+mod transactions;
 mod verbs;
 mod writer;
 

@@ -58,6 +58,8 @@ macro_rules! deliveries {
 }
 const DELIVERIES: &str = deliveries!("");
 const DELIVERIES_TO: &str = deliveries!(" AND d.endpoint = $6");
+const DELIVERIES_OF: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
+    WHERE d.payment = $3 AND d.developer = $1 AND d.environment = $2 ORDER BY d.id LIMIT $4";
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
 const OLDEST_PENDING: &str = "SELECT min(id), count(*) FROM delivery WHERE is_pending";
 
@@ -214,6 +216,18 @@ impl PostgresStore {
 
     pub(super) async fn delivery_of(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
         self.readers.one(DELIVERY, &[&id.as_str()]).await?.map(|row| delivery(&row)).transpose()
+    }
+
+    pub(super) async fn deliveries_of_payment(
+        &self,
+        scope: &Scope,
+        payment: &PaymentId,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        let (developer, environment) = names::scope(scope);
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let rows = self.readers.query(DELIVERIES_OF, &[&developer, &environment, &payment.as_str(), &limit]).await?;
+        rows.iter().map(delivery).collect()
     }
 
     pub(super) async fn delivery_page(

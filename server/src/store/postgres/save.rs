@@ -89,7 +89,11 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
         let kinds = column(&events, |it| it.entry.kind.to_string());
         let payments = column(&events, |it| it.entry.payment.to_string());
         let developers = column(&events, |it| it.scope.developer_id.to_string());
-        Ok(vec![ids, developers, column(&events, |it| it.scope.environment.as_str()), kinds, payments])
+        let environments = column(&events, |it| it.scope.environment.as_str());
+        let currencies = column(&events, |it| it.money.map(|money| money.currency.code()));
+        let amounts = column(&events, |it| it.money.map(|money| money.amount));
+        let fees = column(&events, |it| it.money.map(|money| money.fee));
+        Ok(vec![ids, developers, environments, kinds, payments, currencies, amounts, fees])
     })?;
     add(&mut steps, &with.insert_lookups, lookups.len(), || {
         let developers = column(&lookups, |(((developer, _), _), ..)| developer.clone());

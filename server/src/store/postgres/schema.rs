@@ -8,16 +8,19 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
 ];
 /// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
-/// that will be added, in the order of its numbers.
-const NUMBER_ANEW: &str = "UPDATE event SET added_by = '0' WHERE pg_snapshot_xmax(pg_current_snapshot()) <= \
+/// that will be added, in the order of its numbers. Balances in another order are added up anew.
+const NUMBER_ANEW: &str = "DELETE FROM balance_checkpoint WHERE pg_snapshot_xmax(pg_current_snapshot()) <= \
+    (SELECT added_by FROM event ORDER BY id DESC LIMIT 1); \
+    UPDATE event SET added_by = '0' WHERE pg_snapshot_xmax(pg_current_snapshot()) <= \
     (SELECT added_by FROM event ORDER BY id DESC LIMIT 1)";
 /// How often servers that start together may get in each other's way.
 const TRIES: u32 = 20;

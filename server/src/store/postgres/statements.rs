@@ -81,8 +81,9 @@ statements! {
     insert_postings = "INSERT INTO posting (payment, version, body) \
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 
-    insert_events = "INSERT INTO event (id, developer, environment, kind, payment) \
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])";
+    insert_events = "INSERT INTO event (id, developer, environment, kind, payment, currency, amount, fee) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], \
+        $8::bigint[])";
 
     insert_lookups = "INSERT INTO payment_lookup (developer, environment, kind, value, payment, is_unique) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])";

@@ -17,7 +17,8 @@ use crate::{
     },
     store::{
         Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-        PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError, Write,
+        PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError, TransactionEntry,
+        TransactionsFrom, Write,
     },
 };
 
@@ -172,6 +173,19 @@ impl Store for PostgresStore {
 
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         self.events_of_payments(scope, payments).await
+    }
+
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>> {
+        self.transaction_list(scope, from, at_most).await
+    }
+
+    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
+        self.deliveries_of_payment(scope, payment, at_most).await
     }
 
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {

@@ -1,7 +1,7 @@
 //! Deliveries, the outbox and pending events.
 
 use super::{
-    super::{deliveries::lists_of, keys, pending::PendingRecord},
+    super::{deliveries::lists_of, keys, packed, pending::PendingRecord},
     Check, part,
 };
 use crate::{domain::Outgoing, store::StoreError};
@@ -18,8 +18,24 @@ impl Check<'_> {
         let is_listed = self.get(&keys::outbox(&delivery.webhook_id, &delivery.id))?.is_some();
         let is_pending = outgoing.is_pending();
         self.expect(is_listed || !is_pending, key, "is pending and not in the outbox: it will never be sent");
+        if let Some(payment) = &outgoing.payment {
+            let named = self.get(&keys::deliveries_of(payment))?.unwrap_or_default();
+            let is_named = packed::has_line(&named, delivery.id.as_str());
+            self.expect(is_named, key, "is not among the deliveries of its payment");
+        }
         for list in lists_of(&outgoing) {
             *self.sums.deliveries.entry(list.count()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Each delivery that is named among those of a payment is one of the payment.
+    pub(super) fn deliveries_of(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        for id in packed::lines(value) {
+            let outgoing: Option<Outgoing> = self.named(Some(id), keys::delivery)?;
+            let payment = outgoing.and_then(|outgoing| outgoing.payment);
+            let is_its = payment.is_some_and(|payment| key == keys::deliveries_of(&payment));
+            self.expect(is_its, key, format_args!("names {id}, which is no delivery of this payment"));
         }
         Ok(())
     }

@@ -24,6 +24,8 @@ impl Check<'_> {
             *self.sums.counts.entry(keys::count(name)).or_default() += 1;
             let belongs = if name.ends_with("/events") {
                 self.event_belongs(key, id, position)?
+            } else if name.ends_with("/transactions") {
+                self.transaction_belongs(key, id, position)?
             } else if name.ends_with("/payments") {
                 self.stored(Some(id))?.is_some_and(|stored| {
                     stored.position == position && key == List::payments(&stored.session.scope()).leaf(position)
@@ -57,9 +59,7 @@ impl Check<'_> {
 
     /// The payment at a position of the list.
     pub(super) fn payment_at(&self, scope: &Scope, position: u64) -> Result<Option<String>, StoreError> {
-        let leaf = self.get(&List::payments(scope).leaf(position))?.unwrap_or_default();
-        let nth = usize::try_from(position % keys::LEAF).unwrap_or(usize::MAX);
-        Ok(packed::lines(&leaf).nth(nth).map(str::to_owned))
+        self.line(&List::payments(scope), position)
     }
 
     /// Each session in the time index is open and expires then.

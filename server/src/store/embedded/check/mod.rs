@@ -75,6 +75,7 @@ impl Check<'_> {
             b"found" => self.found(key, value)?,
             b"event-at" => self.event_places(key, value)?,
             b"delivery" => self.delivery(key, value)?,
+            b"delivery-of" => self.deliveries_of(key, value)?,
             b"outbox" => self.outbox(key)?,
             b"untold" => self.pending_event(key, value)?,
             b"used" => self.used(key, value)?,

@@ -1,11 +1,9 @@
 //! Payments: their state, their indexes, their events and their postings.
 
-use journaled_tree::Read;
 use payments_core::Posting;
 
 use super::{
     super::{
-        codec,
         keys::{self, StatusBitmap},
         packed,
         stored::{Parts, Stored},
@@ -16,7 +14,7 @@ use crate::{
     domain::{faults, owner_of, volume_of},
     store::{
         StoreError,
-        invariants::{event_faults, posting_fault, sum_fault},
+        invariants::{event_faults, money_of_events, posting_fault, sum_fault},
     },
 };
 
@@ -65,14 +63,13 @@ impl Check<'_> {
         for fault in event_faults(payment, &events) {
             self.find(key, fault);
         }
-        for event in &events {
-            let is_listed = self.place_of(&event.id)?.is_some_and(|(of, _)| of == scope);
+        let postings = self.postings(&payment.id)?;
+        for (event, money) in events.iter().zip(money_of_events(payment.currency, &events, &postings)) {
+            let place = self.place_of(&event.id)?.filter(|place| place.scope == scope);
+            let (is_listed, moves_money) = (place.is_some(), place.is_some_and(|place| place.transaction.is_some()));
             self.expect(is_listed, key, format_args!("has the event {}, which is not in the list of events", event.id));
-        }
-        let mut postings = Vec::new();
-        for entry in self.database.prefix(&keys::postings_of(&payment.id)) {
-            let (at, json) = entry?;
-            postings.push(codec::parse(&at, &json).unwrap_or_default());
+            let what = format_args!("has the event {}, which is not a transaction as its postings say", event.id);
+            self.expect(moves_money == money.is_some(), key, what);
         }
         if let Some(fault) = posting_fault(payment, &postings) {
             self.find(key, fault);

@@ -1,17 +1,23 @@
 //! Each stored sum equals the derived one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use journaled_tree::Read;
+use payments_core::{Currency, LedgerAccount};
 use serde::de::DeserializeOwned;
 
-use super::Check;
-use crate::store::StoreError;
+use super::{super::keys, Check};
+use crate::{
+    domain::{BothBalances, Scope},
+    store::StoreError,
+};
 
 /// Sums derived from the records, by the keys of the stored sums.
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) balances: BTreeMap<Vec<u8>, i128>,
+    /// What the lists of transactions add up to.
+    pub(super) running: HashMap<Scope, BothBalances>,
     pub(super) volumes: BTreeMap<Vec<u8>, (i128, u64)>,
     /// Counts of lists, of bitmaps and of the outbox.
     pub(super) counts: BTreeMap<Vec<u8>, u64>,
@@ -22,7 +28,7 @@ pub(super) struct Sums {
 impl Check<'_> {
     /// Compares the stored sums with the derived ones.
     pub(super) fn compare_sums(&mut self) -> Result<(), StoreError> {
-        let Sums { balances, volumes, counts, deliveries } = std::mem::take(&mut self.sums);
+        let Sums { balances, running, volumes, counts, deliveries } = std::mem::take(&mut self.sums);
         for (list, made) in deliveries {
             let is_complete = counts.get(&list) == Some(&made);
             self.expect(
@@ -30,6 +36,14 @@ impl Check<'_> {
                 &list,
                 format_args!("there are {made} deliveries, and the list does not name as many"),
             );
+        }
+        for (scope, running) in running {
+            for currency in Currency::ALL {
+                let account = keys::balance(&scope, currency, LedgerAccount::Merchant);
+                let (listed, posted) = (running.of(currency), balances.get(&account).copied().unwrap_or_default());
+                let what = format_args!("comes to {posted}, and the list of transactions to {listed}");
+                self.expect(listed == posted, &account, what);
+            }
         }
         self.compare(b"count/", counts)?;
         self.compare(b"balance/", balances)?;

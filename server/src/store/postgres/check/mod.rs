@@ -35,13 +35,14 @@ type Table = (&'static str, fn(&mut Check<'_>, &Row) -> Result<()>);
 
 /// Checks every row. Calls `progress` with the number of rows read.
 pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
-    const TABLES: [Table; 13] = [
+    const TABLES: [Table; 14] = [
         (records::RECORDS, |check, row| check.record(row)),
         (records::ENDPOINT_COUNTS, |check, row| check.endpoint_count(row)),
         (payments::PAYMENTS, |check, row| check.payment(row)),
         (payments::POSTINGS_OF_NONE, |check, row| check.posting_of_none(row)),
         (payments::EVENTS, |check, row| check.listed_event(row)),
         (found::LOOKUPS, |check, row| check.lookup(row)),
+        (payments::CHECKPOINTS, |check, row| check.checkpoint(row)),
         (idempotency::RESPONSES_AND_CLAIMS, |check, row| check.idempotency(row)),
         (deliveries::PENDING_EVENTS, |check, row| check.pending_event(row)),
         (deliveries::DELIVERIES, |check, row| check.delivery(row)),

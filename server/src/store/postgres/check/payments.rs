@@ -9,6 +9,7 @@ use super::{
         load::{parse, payment_body, payment_row},
         names,
         read::field,
+        transactions::money,
     },
     Check,
 };
@@ -16,7 +17,7 @@ use crate::{
     domain::{Session, effects, faults},
     store::{
         Result,
-        invariants::{event_faults, posting_fault, sum_fault},
+        invariants::{event_faults, money_of_events, posting_fault, sum_fault},
     },
 };
 
@@ -29,7 +30,14 @@ pub(super) const PAYMENTS: &str = "SELECT p.id, p.body, p.status, p.expires_at, 
     ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
 pub(super) const EVENTS: &str = "SELECT e.id, e.kind, e.payment, e.developer, e.environment, p.body FROM event e \
     LEFT JOIN payment p ON p.id = e.payment AND p.developer = e.developer AND p.environment = e.environment ORDER BY e.id";
-const IS_LISTED: &str = "SELECT FROM event WHERE id = $1";
+const LISTED: &str = "SELECT currency, amount, fee FROM event WHERE id = $1";
+/// Balances that differ from what the transactions up to theirs add up to.
+pub(super) const CHECKPOINTS: &str = "SELECT c.developer, c.environment, c.number, c.bdt::text, c.usd::text, \
+    coalesce(s.bdt, 0)::text, coalesce(s.usd, 0)::text, s.number IS NOT NULL FROM balance_checkpoint c LEFT JOIN (\
+    SELECT developer, environment, added_by, number, sum(amount + fee) FILTER (WHERE currency = 'BDT') OVER o AS bdt, \
+    sum(amount + fee) FILTER (WHERE currency = 'USD') OVER o AS usd FROM event WHERE amount IS NOT NULL \
+    WINDOW o AS (PARTITION BY developer, environment ORDER BY added_by, number)) s \
+    USING (developer, environment, added_by, number) ORDER BY 1, 2, c.added_by, 3";
 pub(super) const POSTINGS_OF_NONE: &str = "SELECT o.payment, o.version FROM posting o \
     WHERE NOT EXISTS (SELECT FROM payment p WHERE p.id = o.payment) ORDER BY o.payment, o.version";
 
@@ -64,17 +72,19 @@ impl Check<'_> {
             self.find(&key, fault);
         }
         self.is_found(&key, &session)?;
-        for event in &events {
-            let is_listed = self.is_there(IS_LISTED, &event.id.as_str())?;
-            self.expect(
-                is_listed,
-                &key,
-                format_args!("has the event {}, which is not in the list of events", event.id),
-            );
-        }
         let mut changes = Vec::new();
         for (version, body) in versions.into_iter().zip(bodies) {
             changes.push(self.posting(&format!("posting/{id}/{version}"), body, &session)?);
+        }
+        for (event, expected) in events.iter().zip(money_of_events(payment.currency, &events, &changes)) {
+            let listed = self.snapshot.query(LISTED, &[&event.id.as_str()])?;
+            let what = format_args!("has the event {}, which is not in the list of events", event.id);
+            self.expect(!listed.is_empty(), &key, what);
+            for row in &listed {
+                let found = money(row, 0)?;
+                let what = format_args!("has the event {} with {found:?}, and its postings say {expected:?}", event.id);
+                self.expect(found == expected, &key, what);
+            }
         }
         if let Some(fault) = posting_fault(payment, &changes) {
             self.find(&key, fault);
@@ -92,6 +102,18 @@ impl Check<'_> {
             events.iter().any(|event| event.id.as_str() == id && event.event.as_str() == kind)
         });
         self.expect(has_it, &format!("event/{id}"), "is in the list of events, and its payment does not have it");
+        Ok(())
+    }
+
+    pub(super) fn checkpoint(&mut self, row: &Row) -> Result<()> {
+        self.read(1);
+        let (developer, environment, number): (&str, &str, i64) = (field(row, 0)?, field(row, 1)?, field(row, 2)?);
+        let stored: (&str, &str) = (field(row, 3)?, field(row, 4)?);
+        let summed: (&str, &str) = (field(row, 5)?, field(row, 6)?);
+        let is_there: bool = field(row, 7)?;
+        let key = format!("balance_checkpoint/{developer}/{environment}/{number}");
+        self.expect(is_there, &key, "follows no transaction");
+        self.expect(stored == summed, &key, format_args!("is {stored:?}, and the transactions come to {summed:?}"));
         Ok(())
     }
 

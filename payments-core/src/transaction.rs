@@ -1,0 +1,197 @@
+//! The account's transactions: what has moved the merchant's balance.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, open_enum::open_enum, validation::Invalid,
+};
+
+open_enum! {
+    /// Why a transaction moved the balance.
+    pub enum TransactionKind {
+        /// A customer paid: the gross amount.
+        Payment = "payment",
+        /// The platform's fee on a payment, as a negative amount.
+        Fee = "fee",
+        /// Money given back to a customer, as a negative amount.
+        Refund = "refund",
+        /// The part of the fee that a refund gives back.
+        FeeReturned = "fee_returned",
+    }
+}
+
+/// A posting to the ledger that moved the merchant's balance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transaction {
+    /// The transaction's id. It never changes.
+    pub id: TransactionId,
+    /// When it was posted.
+    pub created_at: Timestamp,
+    /// The payment that it belongs to.
+    pub payment_id: PaymentId,
+    /// Why the balance moved.
+    pub kind: TransactionKind,
+    /// By how much: negative for fees and refunds.
+    pub amount: Balance,
+    /// The currency of `amount` and `balance`.
+    pub currency: Currency,
+    /// The balance in this currency right after this transaction.
+    pub balance: Balance,
+}
+
+/// A part of the list of transactions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionPage {
+    /// The transactions, the last one posted first.
+    pub items: Vec<Transaction>,
+    /// Whether the list goes on.
+    pub has_more: bool,
+    /// Where the next part begins: pass it as `after`. With filters it may be a transaction that they exclude, and a part may
+    /// have no items although the list goes on.
+    pub next: Option<TransactionId>,
+}
+
+/// The part of the list of transactions that a request asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransactionQuery {
+    /// Only transactions that stand strictly after this one in the list, so were posted before it.
+    pub after: Option<TransactionId>,
+    /// Only transactions in this currency.
+    pub currency: Option<Currency>,
+    /// Only transactions posted at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Only transactions posted before this time.
+    pub created_before: Option<Timestamp>,
+    limit: Option<u16>,
+}
+
+impl TransactionQuery {
+    /// The default number of items.
+    pub const DEFAULT_LIMIT: u16 = 20;
+    /// The maximum number of items.
+    pub const MAX_LIMIT: u16 = 100;
+    /// The maximum, and the default, number of rows of a CSV table.
+    pub const MAX_ROWS: u16 = 10_000;
+
+    /// Parses the query parameters `after`, `currency`, `createdAfter`, `createdBefore` and `limit` (1 to 100, default 20).
+    /// `parameter` returns the value of one.
+    ///
+    /// # Errors
+    /// One sentence per invalid parameter.
+    pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
+        Self::parse(parameter, Self::MAX_LIMIT)
+    }
+
+    /// As [`from_query`](Self::from_query) for a CSV table: `limit` is 1 to 10,000, default 10,000.
+    ///
+    /// # Errors
+    /// One sentence per invalid parameter.
+    pub fn of_table(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
+        let query = Self::parse(parameter, Self::MAX_ROWS)?;
+        Ok(Self { limit: query.limit.or(Some(Self::MAX_ROWS)), ..query })
+    }
+
+    fn parse(parameter: impl Fn(&str) -> Option<String>, max_limit: u16) -> Result<Self, Invalid> {
+        let mut invalid = Invalid::default();
+        let after = parameter("after").and_then(|text| match text.parse() {
+            Ok(id) => Some(id),
+            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of a transaction", None),
+        });
+        let currency = parameter("currency").and_then(|text| match text.parse() {
+            Ok(currency) => Some(currency),
+            Err(_) => invalid.add("currency", ErrorCode::CurrencyInvalid, "must be BDT or USD", None),
+        });
+        let mut time = |name: &str| {
+            let text = parameter(name)?;
+            let fault = "must be a time such as 2026-03-01T00:00:00Z";
+            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
+        };
+        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
+        let limit = parameter("limit").and_then(|text| match text.parse() {
+            Ok(limit) if (1..=max_limit).contains(&limit) => Some(limit),
+            _ => {
+                let fault = format!("must be a whole number from 1 to {max_limit}");
+                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
+            }
+        });
+        invalid.or(Self { after, currency, created_after, created_before, limit })
+    }
+
+    /// The maximum number of items.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
+    }
+
+    /// Whether the filters let a transaction through.
+    #[must_use]
+    pub fn includes(&self, currency: Currency, created_at: Timestamp) -> bool {
+        self.currency.is_none_or(|only| only == currency)
+            && self.created_after.is_none_or(|from| created_at >= from)
+            && self.created_before.is_none_or(|end| created_at < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters<'p>(pairs: &'p [(&'p str, &'p str)]) -> impl Fn(&str) -> Option<String> + 'p {
+        |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+    }
+
+    #[test]
+    fn a_page_has_twenty_items_and_a_table_ten_thousand_rows_unless_asked_otherwise() {
+        assert_eq!(TransactionQuery::from_query(parameters(&[])).unwrap(), TransactionQuery::default());
+        assert_eq!(TransactionQuery::default().limit(), 20);
+        assert_eq!(TransactionQuery::of_table(parameters(&[])).unwrap().limit(), 10_000);
+        let limited = [("limit", "1000")];
+        assert_eq!(TransactionQuery::of_table(parameters(&limited)).unwrap().limit(), 1000);
+        assert!(TransactionQuery::from_query(parameters(&limited)).is_err());
+    }
+
+    #[test]
+    fn filters_include_their_first_moment_and_exclude_their_last() {
+        let query = TransactionQuery::from_query(parameters(&[
+            ("currency", "USD"),
+            ("createdAfter", "2026-03-01T00:00:00Z"),
+            ("createdBefore", "2026-03-02T00:00:00Z"),
+        ]))
+        .unwrap();
+        for (currency, time, is_included) in [
+            (Currency::Usd, "2026-03-01T00:00:00Z", true),
+            (Currency::Usd, "2026-03-02T00:00:00Z", false),
+            (Currency::Usd, "2026-02-28T23:59:59.999Z", false),
+            (Currency::Bdt, "2026-03-01T12:00:00Z", false),
+        ] {
+            assert_eq!(query.includes(currency, time.parse().unwrap()), is_included, "{currency} {time}");
+        }
+    }
+
+    #[test]
+    fn each_invalid_parameter_is_named() {
+        let wrong =
+            [("after", "a b"), ("currency", "EUR"), ("createdAfter", "x"), ("createdBefore", "1"), ("limit", "0")];
+        let fields = TransactionQuery::from_query(parameters(&wrong)).unwrap_err().fields();
+        let named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(named, wrong.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn a_negative_amount_is_written_in_major_units() {
+        let transaction = Transaction {
+            id: "txn_fee_1".parse().unwrap(),
+            created_at: "2026-03-01T00:00:00Z".parse().unwrap(),
+            payment_id: "pay_1".parse().unwrap(),
+            kind: TransactionKind::Fee,
+            amount: Balance::from_minor(-3750),
+            currency: Currency::Bdt,
+            balance: Balance::from_minor(71_250),
+        };
+        let json = serde_json::to_value(&transaction).unwrap();
+        assert_eq!((&json["amount"], &json["balance"]), (&serde_json::json!(-37.5), &serde_json::json!(712.5)));
+        assert_eq!(serde_json::from_value::<Transaction>(json).unwrap(), transaction);
+    }
+}

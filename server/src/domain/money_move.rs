@@ -1,0 +1,66 @@
+//! What an event adds to the merchant's balance.
+
+use payments_core::{Currency, EventKind, LedgerAccount, Posting};
+use serde::{Deserialize, Serialize};
+
+/// What the event of a change adds to the merchant's balance, in minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MoneyMove {
+    pub(crate) currency: Currency,
+    /// What the customer paid, or as a negative number what was given back.
+    pub(crate) amount: i64,
+    /// The platform's fee as a negative number, or what a refund gives back of it.
+    pub(crate) fee: i64,
+}
+
+impl MoneyMove {
+    /// What a change's postings add; `None` if it has none.
+    pub(crate) fn of(currency: Currency, postings: &[Posting]) -> Option<Self> {
+        let of = |account| postings.iter().filter(|it| it.account == account).map(|it| it.minor).sum::<i64>();
+        let (net, fee) = (of(LedgerAccount::Merchant), of(LedgerAccount::PlatformFee));
+        (!postings.is_empty()).then(|| Self { currency, amount: net + fee, fee: -fee })
+    }
+
+    /// What is added to the balance.
+    pub(crate) fn net(&self) -> i128 {
+        i128::from(self.amount) + i128::from(self.fee)
+    }
+}
+
+/// Whether an event of this kind comes with postings. The events of these kinds and the postings of a payment are in one order.
+pub(crate) fn moves_money(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::PaymentCompleted | EventKind::PaymentPartiallyRefunded | EventKind::PaymentRefunded)
+}
+
+/// A merchant's balance in each currency, in minor units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BothBalances {
+    pub(crate) bdt: i128,
+    pub(crate) usd: i128,
+}
+
+impl BothBalances {
+    pub(crate) fn of(self, currency: Currency) -> i128 {
+        match currency {
+            Currency::Bdt => self.bdt,
+            Currency::Usd => self.usd,
+        }
+    }
+
+    /// The balances after a move.
+    pub(crate) fn after(self, money: &MoneyMove) -> Self {
+        self.add(money.currency, money.net())
+    }
+
+    /// The balances before a move.
+    pub(crate) fn before(self, money: &MoneyMove) -> Self {
+        self.add(money.currency, -money.net())
+    }
+
+    fn add(self, currency: Currency, minor: i128) -> Self {
+        match currency {
+            Currency::Bdt => Self { bdt: self.bdt + minor, ..self },
+            Currency::Usd => Self { usd: self.usd + minor, ..self },
+        }
+    }
+}

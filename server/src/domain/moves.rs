@@ -1,0 +1,132 @@
+//! The moves of a payment, for its timeline: each with its cause, and what the gateway said.
+
+use payments_core::{Payment, RawStatus, TimelineKind, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::Session;
+
+/// How many moves a session keeps. A payment has few; most are errors of a gateway that is away.
+const MAX_MOVES: usize = 40;
+/// The maximum length of the words of a move, in characters.
+const MAX_WORDS: usize = 300;
+
+/// Something that happened to a payment, and that nothing else in its session tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) at: Timestamp,
+    pub(crate) kind: TimelineKind,
+    /// What happened, and why.
+    pub(crate) words: String,
+    /// How many times it happened in a row, if more than once, and when for the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) again: Option<(u32, Timestamp)>,
+}
+
+impl Session {
+    /// Records a move. The same one again counts; if there is no room, the oldest error of a gateway leaves.
+    pub(crate) fn record(&mut self, at: Timestamp, kind: TimelineKind, words: impl Into<String>) {
+        let words: String = words.into().chars().filter(|char| !char.is_control()).take(MAX_WORDS).collect();
+        if let Some(last) = self.moves.last_mut().filter(|last| last.kind == kind && last.words == words) {
+            let times = last.again.map_or(1, |(times, _)| times);
+            last.again = Some((times.saturating_add(1), at));
+            return;
+        }
+        if self.moves.len() >= MAX_MOVES {
+            let oldest = self.moves.iter().position(|it| it.kind == TimelineKind::GatewayError).unwrap_or_default();
+            self.moves.remove(oldest);
+        }
+        self.moves.push(Move { at, kind, words, again: None });
+    }
+
+    /// Records the change of status since the session before, if there is one.
+    pub(crate) fn record_change(&mut self, before: &Self) {
+        if self.payment.raw_status == before.payment.raw_status {
+            return;
+        }
+        if let Some(kind) = kind_of(&self.payment) {
+            let words = self.cause_since(before, &kind);
+            self.record(self.payment.updated_at, kind, words);
+        }
+    }
+
+    /// Why the status changed.
+    fn cause_since(&self, before: &Self, kind: &TimelineKind) -> String {
+        let was_decided = before.needs_manual_review() && !self.needs_manual_review();
+        let Some(attempt) = &self.attempt else {
+            return match kind {
+                TimelineKind::Expired => "The session ended, and nobody had paid.".to_owned(),
+                _ => "The outcome was simulated.".to_owned(),
+            };
+        };
+        let gateway = attempt.gateway.title();
+        match (kind, &attempt.transaction) {
+            (TimelineKind::SentToGateway, _) => format!("The customer was sent to {gateway}."),
+            _ if was_decided => "The operator decided after a manual review.".to_owned(),
+            (TimelineKind::Completed, Some(transaction)) => {
+                format!("{gateway} confirmed the money: transaction {transaction}.")
+            }
+            (TimelineKind::Completed, None) => format!("{gateway} confirmed the money."),
+            (TimelineKind::Failed, _) => format!("{gateway} says that the payment failed."),
+            (TimelineKind::Cancelled, _) => format!("{gateway} says that the customer cancelled."),
+            _ => format!("The session ended, and {gateway} had no money."),
+        }
+    }
+}
+
+/// The move that leads to a payment's status; `None` if something else tells it.
+pub(crate) fn kind_of(payment: &Payment) -> Option<TimelineKind> {
+    match payment.raw_status {
+        RawStatus::Processing => Some(TimelineKind::SentToGateway),
+        RawStatus::Paid => Some(TimelineKind::Completed),
+        RawStatus::Failed => Some(TimelineKind::Failed),
+        RawStatus::Cancelled => Some(TimelineKind::Cancelled),
+        RawStatus::Expired => Some(TimelineKind::Expired),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{CreatePayment, Environment, FeeRate, NewPayment, PaymentId};
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000).unwrap()
+    }
+
+    fn session() -> Session {
+        let amount = "100".parse().unwrap();
+        let params = CreatePayment::new(amount, "https://a.example/", "https://a.example/");
+        let new = NewPayment {
+            id: PaymentId::new(at(0), [1; payments_core::RANDOM_BYTES]),
+            developer_id: "dev_1".parse().unwrap(),
+            app_id: None,
+            environment: Environment::Live,
+            fee_rate: FeeRate::from_basis_points(250).unwrap(),
+            checkout_url: String::new(),
+            now: at(0),
+        };
+        Session::new(payments_core::create(params, new).payment, at(60))
+    }
+
+    #[test]
+    fn the_same_move_again_counts_and_moves_are_bounded() {
+        let mut session = session();
+        session.record(at(0), TimelineKind::SentToGateway, "once");
+        for second in 1..=3 {
+            session.record(at(second), TimelineKind::GatewayError, "no answer");
+        }
+        assert_eq!(session.moves[1].again, Some((3, at(3))));
+        for second in 4..200 {
+            session.record(at(second), TimelineKind::GatewayError, format!("error {second}\n{}", "x".repeat(999)));
+        }
+        assert_eq!((session.moves.len(), &*session.moves[0].words), (MAX_MOVES, "once"));
+        assert!(session.moves.iter().all(|it| it.words.len() <= MAX_WORDS && !it.words.contains('\n')));
+    }
+
+    #[test]
+    fn a_session_without_moves_is_written_as_before() {
+        assert!(!serde_json::to_string(&session()).unwrap().contains("moves"));
+    }
+}

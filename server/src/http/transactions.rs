@@ -1,0 +1,75 @@
+//! `/api/v1/account/transactions`: what has moved the balance, as JSON or as a CSV table.
+
+use payments_core::{Transaction, TransactionQuery};
+use warp::http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::{
+    reply::{self, Problem},
+    request::Request,
+    route::Outcome,
+};
+use crate::service::Caller;
+
+const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "currency", "balance"];
+/// Where the next table begins, if this one is not all.
+const NEXT: HeaderName = HeaderName::from_static("x-next-after");
+
+pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
+    let query = TransactionQuery::from_query(|name| request.query(name))?;
+    reply::json(StatusCode::OK, &request.service().transactions(&caller, &query).await?)
+}
+
+/// The list as a table, with more rows at a time.
+pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
+    let query = TransactionQuery::of_table(|name| request.query(name))?;
+    let page = request.service().transactions(&caller, &query).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"transactions.csv\""),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    let mut response = reply::response(StatusCode::OK, csv(&page.items)?, headers);
+    if let Some(next) = page.next.filter(|_| page.has_more) {
+        response.headers_mut().extend(HeaderValue::from_str(next.as_str()).ok().map(|next| (NEXT, next)));
+    }
+    Ok(response)
+}
+
+/// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
+fn csv(transactions: &[Transaction]) -> Result<Vec<u8>, Problem> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(COLUMNS).map_err(Problem::internal)?;
+    for it in transactions {
+        let (created_at, amount, balance) = (it.created_at.to_string(), it.amount.to_string(), it.balance.to_string());
+        let (id, payment) = (it.id.as_str(), it.payment_id.as_str());
+        let row = [id, &created_at, payment, it.kind.as_str(), &amount, it.currency.code(), &balance];
+        table.write_record(row).map_err(Problem::internal)?;
+    }
+    table.into_inner().map_err(Problem::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Balance, Currency, TransactionKind};
+
+    use super::*;
+
+    #[test]
+    fn a_table_has_exact_amounts_below_its_columns() {
+        let fee = Transaction {
+            id: "txn_fee_1".parse().unwrap(),
+            created_at: "2026-03-01T00:00:00Z".parse().unwrap(),
+            payment_id: "pay_1".parse().unwrap(),
+            kind: TransactionKind::Fee,
+            amount: Balance::from_minor(-250),
+            currency: Currency::Bdt,
+            balance: Balance::from_minor(9_750),
+        };
+        let table = String::from_utf8(csv(&[fee]).unwrap()).unwrap();
+        assert_eq!(
+            table,
+            "id,createdAt,paymentId,kind,amount,currency,balance\n\
+             txn_fee_1,2026-03-01T00:00:00.000Z,pay_1,fee,-2.5,BDT,97.5\n"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! A payment's timeline: its moves, its refunds, its manual reviews, and its events with their deliveries.
+
+use payments_core::{
+    EventId, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp,
+};
+use serde::Deserialize;
+
+use super::{Caller, Refused, Service};
+use crate::{
+    domain::{Move, Outgoing, Session, kind_of},
+    store::EventWrite,
+};
+
+/// How many deliveries a timeline shows.
+const MAX_DELIVERIES: usize = 200;
+
+impl Service {
+    /// What happened to a payment, oldest first.
+    pub(crate) async fn timeline(&self, caller: &Caller, id: &str) -> Result<Timeline, Refused> {
+        let session = self.own_session(caller, id).await?;
+        let payment_id = session.payment.id.clone();
+        let events = self.store.events_of(&caller.scope, std::slice::from_ref(&payment_id)).await?;
+        let mut deliveries = self.store.deliveries_of(&caller.scope, &payment_id, MAX_DELIVERIES + 1).await?;
+        let has_more_deliveries = deliveries.len() > MAX_DELIVERIES;
+        deliveries.truncate(MAX_DELIVERIES);
+        let events = events.into_iter().flat_map(|(_, events)| events);
+        let mut items = entries(&session);
+        items.extend(events.map(|event| event_entry(event, &deliveries)));
+        // What happened at one time stays in this order: the move, and then its event.
+        items.sort_by_key(|entry| entry.created_at);
+        Ok(Timeline { payment_id, items, has_more_deliveries })
+    }
+}
+
+fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<String>) -> TimelineEntry {
+    TimelineEntry { created_at, kind, description: description.into(), times: 1, last_at: None, event: None }
+}
+
+/// What the session tells.
+fn entries(session: &Session) -> Vec<TimelineEntry> {
+    let Session { payment, attempt, settlements, review, moves, .. } = session;
+    let mut found = vec![entry(payment.created_at, TimelineKind::Created, "The payment was created.")];
+    found.extend(moves.iter().map(|it| {
+        let Move { at, kind, words, again } = it;
+        let (times, last_at) = again.map_or((1, None), |(times, last_at)| (times, Some(last_at)));
+        TimelineEntry { times, last_at, ..entry(*at, kind.clone(), words) }
+    }));
+    // Sessions of earlier versions have no moves, and the last status tells only of itself.
+    let is_recorded = |kind: &TimelineKind| moves.iter().any(|it| it.kind == *kind);
+    if let Some(at) = payment.paid_at.filter(|_| !is_recorded(&TimelineKind::Completed)) {
+        found.push(entry(at, TimelineKind::Completed, "The payment was paid."));
+    }
+    if let Some(at) = attempt.as_ref().and_then(|it| it.capture_sent_at).filter(|_| moves.is_empty()) {
+        found.push(entry(at, TimelineKind::CaptureRequested, "The server asked for the money."));
+    }
+    let ended = kind_of(payment).filter(|kind| payment.paid_at.is_none() && !is_recorded(kind));
+    found.extend(ended.map(|kind| {
+        let words = format!("The payment is {} since then.", payment.raw_status);
+        entry(payment.updated_at, kind, words)
+    }));
+    for refund in payment.refunds.iter() {
+        let by_hand = if refund.requires_manual_settlement { ", to be sent by hand" } else { "" };
+        let words = format!("{} {} were given back{by_hand}.", refund.amount, payment.currency);
+        found.push(entry(refund.created_at, TimelineKind::Refunded, words));
+        let is_settled = refund.status == RefundStatus::Succeeded && refund.requires_manual_settlement;
+        found.extend(refund.settled_at.filter(|_| is_settled).map(|at| {
+            let its = settlements.iter().find(|it| it.refund.as_ref().is_none_or(|id| *id == refund.id));
+            let reference = its.map_or("", |it| &it.reference);
+            let words = format!("The operator sent {} {}: reference {reference}.", refund.amount, payment.currency);
+            entry(at, TimelineKind::RefundSettled, words)
+        }));
+    }
+    if let Some(review) = review {
+        found.push(entry(review.found_at, TimelineKind::ReviewRequested, &review.what));
+        let resolved = review.resolved.as_ref();
+        found.extend(resolved.map(|it| entry(it.resolved_at, TimelineKind::ReviewResolved, "The operator decided.")));
+    }
+    found
+}
+
+/// An event with its deliveries.
+fn event_entry(event: EventWrite, deliveries: &[Outgoing]) -> TimelineEntry {
+    let EventWrite { id, kind, created_at, .. } = event;
+    let its = deliveries.iter().filter(|outgoing| event_of(outgoing).as_ref() == Some(&id));
+    let deliveries: Vec<_> = its.map(delivery).collect();
+    let words = match deliveries.len() {
+        0 => format!("The event {kind}: no endpoint was sent it."),
+        1 => format!("The event {kind}, with one delivery."),
+        several => format!("The event {kind}, with {several} deliveries."),
+    };
+    let event = Some(TimelineEvent { id, event: kind, deliveries });
+    TimelineEntry { event, ..entry(created_at, TimelineKind::Event, words) }
+}
+
+/// The event of a delivery. That of a redacted one, or of an early version, stands in the payload.
+fn event_of(outgoing: &Outgoing) -> Option<EventId> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: EventId,
+    }
+    let head = || outgoing.delivery.payload.parse::<Head>().ok().map(|head| head.id);
+    outgoing.event.clone().or_else(head)
+}
+
+fn delivery(outgoing: &Outgoing) -> TimelineDelivery {
+    let it = &outgoing.delivery;
+    TimelineDelivery {
+        id: it.id.clone(),
+        webhook_id: it.webhook_id.clone(),
+        status: it.status.clone(),
+        attempts: it.attempts,
+        response_status: it.response_status,
+        error: it.error.clone(),
+        created_at: it.created_at,
+        delivered_at: it.delivered_at,
+    }
+}

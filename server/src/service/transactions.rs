@@ -1,0 +1,180 @@
+//! The list of transactions: what has moved the merchant's balance, newest first.
+//!
+//! The store lists changes with postings. Each is two transactions: the payment or the refund, and then the fee on it.
+
+use payments_core::{
+    Balance, ErrorCode, EventId, Invalid, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
+    TransactionQuery,
+};
+
+use super::{Caller, Refused, Service};
+use crate::store::{EventsFrom, TransactionEntry, TransactionsFrom};
+
+/// How many changes a request looks at, so that a filter which lets few through costs no more.
+const MAX_EXAMINED: usize = 1000;
+/// What the id of a fee begins with.
+const FEE: &str = "txn_fee_";
+
+impl Service {
+    /// A part of the list, newest first.
+    pub(crate) async fn transactions(
+        &self,
+        caller: &Caller,
+        query: &TransactionQuery,
+    ) -> Result<TransactionPage, Refused> {
+        let from = match (&query.after, query.created_before) {
+            (Some(after), _) => TransactionsFrom::Event(event_of(after).ok_or_else(no_such_transaction)?),
+            (None, Some(time)) => TransactionsFrom::Before(time),
+            (None, None) => TransactionsFrom::Newest,
+        };
+        let has_filter = query.currency.is_some() || query.created_after.is_some() || query.created_before.is_some();
+        // The change of `after` itself, and one that tells whether the list goes on.
+        let examined = if has_filter { query.limit().max(MAX_EXAMINED) } else { query.limit() } + 1;
+        let entries = self.store.transactions(&caller.scope, &from, examined + 1).await?;
+        Ok(choose(&entries.ok_or_else(no_such_transaction)?, query, examined))
+    }
+}
+
+/// The first transactions after the cursor that the filters let through, of at most so many changes that are looked at.
+fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usize) -> TransactionPage {
+    let mut page = TransactionPage { items: Vec::new(), has_more: false, next: query.after.clone() };
+    let is_over =
+        |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < EventsFrom::margin(from));
+    // What `after` names stands at the very beginning.
+    let mut is_passed = query.after.is_none();
+    for (nth, entry) in entries.iter().enumerate() {
+        // No older change can be as late as the filter asks for.
+        if is_over(entry) {
+            break;
+        }
+        if nth == examined {
+            page.has_more = true;
+            break;
+        }
+        for transaction in of_entry(entry) {
+            if !is_passed {
+                is_passed = query.after.as_ref() == Some(&transaction.id);
+                continue;
+            }
+            if page.items.len() == query.limit() {
+                page.has_more = true;
+                return page;
+            }
+            page.next = Some(transaction.id.clone());
+            if query.includes(transaction.currency, transaction.created_at) {
+                page.items.push(transaction);
+            }
+        }
+        // A fee of nothing is no transaction, and its change was the cursor's.
+        is_passed = true;
+    }
+    page
+}
+
+fn at(entry: &TransactionEntry) -> Timestamp {
+    entry.event.created_at().or_else(|| entry.payment.created_at()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The transactions of a change, the last one posted first: the fee, unless it is nothing, follows the payment or refund.
+fn of_entry(entry: &TransactionEntry) -> impl Iterator<Item = Transaction> {
+    let TransactionEntry { event, payment, money, balance_minor } = entry;
+    let name = event.as_str().strip_prefix(EventId::PREFIX).unwrap_or(event.as_str());
+    let (kind, fee_kind) = match money.amount < 0 {
+        false => (TransactionKind::Payment, TransactionKind::Fee),
+        true => (TransactionKind::Refund, TransactionKind::FeeReturned),
+    };
+    let of = |prefix: &str, kind, minor: i64, balance: i128| {
+        let transaction = |id| Transaction {
+            id,
+            created_at: at(entry),
+            payment_id: payment.clone(),
+            kind,
+            amount: Balance::from_minor(minor.into()),
+            currency: money.currency,
+            balance: Balance::from_minor(balance),
+        };
+        format!("{prefix}{name}").parse().ok().map(transaction)
+    };
+    let fee = (money.fee != 0).then(|| of(FEE, fee_kind, money.fee, *balance_minor)).flatten();
+    let amount = of(TransactionId::PREFIX, kind, money.amount, balance_minor - i128::from(money.fee));
+    fee.into_iter().chain(amount)
+}
+
+/// The event of the change that a transaction belongs to.
+fn event_of(id: &TransactionId) -> Option<EventId> {
+    let name = id.as_str().strip_prefix(FEE).or_else(|| id.as_str().strip_prefix(TransactionId::PREFIX))?;
+    format!("{}{name}", EventId::PREFIX).parse().ok()
+}
+
+fn no_such_transaction() -> Refused {
+    let fault = "is the id of no transaction of yours; without it the list begins with the newest";
+    Invalid::field("after", ErrorCode::FieldInvalid, fault).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Currency, PaymentId, RANDOM_BYTES};
+
+    use super::*;
+    use crate::domain::MoneyMove;
+
+    /// Three payments of 100.00 with a fee of 2.50, except that the second has none, newest first.
+    fn entries() -> Vec<TransactionEntry> {
+        let entry = |nth: u8, fee: i64, balance_minor: i128| {
+            let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth) * 3_600_000).unwrap();
+            TransactionEntry {
+                event: EventId::new(at, [nth; RANDOM_BYTES]),
+                payment: PaymentId::new(at, [nth; RANDOM_BYTES]),
+                money: MoneyMove { currency: Currency::Bdt, amount: 10_000, fee },
+                balance_minor,
+            }
+        };
+        vec![entry(3, -250, 29_500), entry(2, 0, 19_750), entry(1, -250, 9_750)]
+    }
+
+    fn query(pairs: &[(&str, &str)]) -> TransactionQuery {
+        TransactionQuery::from_query(|name| pairs.iter().find(|it| it.0 == name).map(|it| it.1.to_owned())).unwrap()
+    }
+
+    fn read(page: &TransactionPage) -> Vec<(i128, i128)> {
+        page.items.iter().map(|it| (it.amount.as_minor(), it.balance.as_minor())).collect()
+    }
+
+    #[test]
+    fn each_change_is_a_payment_and_its_fee_with_the_balance_after_each() {
+        let all = choose(&entries(), &query(&[]), 9);
+        let expected = [(-250, 29_500), (10_000, 29_750), (10_000, 19_750), (-250, 9_750), (10_000, 10_000)];
+        assert_eq!((read(&all).as_slice(), all.has_more), (expected.as_slice(), false));
+    }
+
+    #[test]
+    fn a_page_goes_on_between_a_payment_and_its_fee() {
+        let all = choose(&entries(), &query(&[]), 9).items;
+        for limit in ["1", "2", "3"] {
+            let (mut found, mut after) = (Vec::new(), None::<TransactionId>);
+            loop {
+                let mut asked = query(&[("limit", limit)]);
+                asked.after = after;
+                let first = asked.after.as_ref().and_then(event_of);
+                let rest = entries().into_iter().skip_while(|it| first.as_ref().is_some_and(|id| it.event != *id));
+                let page = choose(&rest.collect::<Vec<_>>(), &asked, 9);
+                found.extend(page.items);
+                after = page.next;
+                if !page.has_more {
+                    break;
+                }
+            }
+            assert_eq!(found, all, "{limit} at a time");
+        }
+    }
+
+    #[test]
+    fn a_part_says_where_the_next_begins_also_if_no_transaction_passes_the_filter() {
+        let page = choose(&entries(), &query(&[("currency", "USD")]), 2);
+        assert_eq!((page.items.len(), page.has_more), (0, true));
+        assert_eq!(page.next.as_ref().and_then(event_of), Some(entries()[1].event.clone()));
+        let from = at(&entries()[0]).to_string();
+        let page = choose(&entries(), &query(&[("createdAfter", &from)]), 9);
+        assert_eq!((page.items.len(), page.has_more), (2, false), "what is older is not looked at");
+    }
+}

@@ -1,0 +1,148 @@
+//! The list of transactions.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId};
+use tokio::time::sleep;
+
+use super::{
+    Engine, Postgres,
+    payment_blocks::target,
+    samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved},
+};
+use crate::{
+    domain::{MoneyMove, Scope},
+    store::{PaymentWrite, Store, TransactionEntry, TransactionsFrom},
+};
+
+/// The part of the list, once it has what was committed: an engine may show a transaction a little later.
+async fn listed(
+    store: &Arc<dyn Store>,
+    from: TransactionsFrom,
+    at_most: usize,
+    expected: usize,
+) -> Vec<TransactionEntry> {
+    for _ in 0..1000 {
+        let found = store.transactions(&scope(), &from, at_most).await.unwrap().unwrap();
+        if found.len() >= expected {
+            return found;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the list never had {expected} transactions from {from:?} on");
+}
+
+/// The entry of a change, after which the balance is this one.
+fn entry(write: &PaymentWrite, balance_minor: i128) -> TransactionEntry {
+    TransactionEntry {
+        event: write.event.clone().unwrap().id,
+        payment: write.session.payment.id.clone(),
+        money: MoneyMove::of(write.session.payment.currency, &write.postings).unwrap(),
+        balance_minor,
+    }
+}
+
+/// A payment of 100.00 that is made and paid, of which the merchant gets 97.50.
+async fn pay(store: &Arc<dyn Store>, nth: u8, millis: i64) -> PaymentWrite {
+    let created = new_payment(nth, at(millis));
+    let completed = paid(&created.session, at(millis + 1));
+    for write in [created, completed.clone()] {
+        commit(store, vec![payment(write)]).await.unwrap();
+    }
+    completed
+}
+
+pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<dyn Store>) {
+    assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
+    // The second is committed later and happened earlier.
+    let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
+    let refund = Cause::Refunded { id: RefundId::new(at(DAY), [3; RANDOM_BYTES]), reason: None };
+    let refunded = try_moved(&first.session, refund, at(DAY)).unwrap();
+    commit(&store, vec![payment(refunded.clone())]).await.unwrap();
+    let expected = [entry(&refunded, 9_750), entry(&second, 19_500), entry(&first, 9_750)];
+    assert_eq!(expected[0].money, MoneyMove { amount: -10_000, fee: 250, ..expected[1].money });
+    assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 3).await, expected);
+    let from_second = TransactionsFrom::Event(expected[1].event.clone());
+    assert_eq!(listed(&store, from_second.clone(), 9, 2).await, expected[1..]);
+    let other = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.transactions(&other, &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
+    assert!(store.transactions(&other, &from_second, 9).await.unwrap().is_none());
+    // An event without postings is no transaction.
+    let created = new_payment(4, at(0));
+    let event = created.event.clone().unwrap().id;
+    commit(&store, vec![payment(created)]).await.unwrap();
+    for unknown in [event, EventId::new(at(0), [9; RANDOM_BYTES])] {
+        assert!(store.transactions(&scope(), &TransactionsFrom::Event(unknown), 9).await.unwrap().is_none());
+    }
+}
+
+pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice(store: Arc<dyn Store>) {
+    let mut expected = Vec::new();
+    for nth in 1..=70 {
+        let write = pay(&store, nth, i64::from(nth) * DAY).await;
+        expected.insert(0, entry(&write, i128::from(nth) * 9_750));
+    }
+    let mut found = listed(&store, TransactionsFrom::Newest, 70, 70).await;
+    assert_eq!(found, expected);
+    found.truncate(7);
+    while found.len() < expected.len() {
+        let from = TransactionsFrom::Event(found.pop().unwrap().event);
+        // Later ones arrive meanwhile.
+        pay(&store, 100 + u8::try_from(found.len()).unwrap(), 100 * DAY).await;
+        found.extend(listed(&store, from, 7, 1).await);
+    }
+    assert_eq!(found, expected);
+    // Before a time: nothing earlier is left out, and not everything is read.
+    let before = listed(&store, TransactionsFrom::Before(at(10 * DAY)), 200, 9).await;
+    assert!(before.ends_with(&expected[61..]));
+}
+
+#[tokio::test]
+async fn balances_are_added_up_from_checkpoints() {
+    let (target, client) = target("balances_from_checkpoints").await;
+    let engine = Postgres::open(target).await;
+    let store = engine.store();
+    let mut expected = Vec::new();
+    for nth in 1..=20 {
+        let write = pay(&store, nth, i64::from(nth) * DAY).await;
+        expected.insert(0, entry(&write, i128::from(nth) * 9_750));
+    }
+    listed(&store, TransactionsFrom::Newest, 20, 20).await;
+    for step in [6, 3] {
+        for entry in &expected {
+            let balances = engine.store.balances_after(&scope(), &entry.event, step).await.unwrap();
+            assert_eq!((balances.bdt, balances.usd), (entry.balance_minor, 0));
+        }
+    }
+    let made = client.query("SELECT bdt::bigint FROM balance_checkpoint ORDER BY added_by, number", &[]).await.unwrap();
+    // Each after six; then there are not three more.
+    let made: Vec<i64> = made.iter().map(|row| row.get(0)).collect();
+    assert_eq!(made, [6, 12, 18].map(|nth| nth * 9_750));
+    assert_eq!(engine.findings().await.iter().map(|it| &*it.what).filter(|it| it.contains("come to")).count(), 0);
+    client.batch_execute("UPDATE balance_checkpoint SET bdt = bdt + 1 WHERE bdt = 58500").await.unwrap();
+    let findings = engine.findings().await;
+    assert!(findings.iter().any(|it| it.record.starts_with("balance_checkpoint/")), "{findings:?}");
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn what_a_server_of_an_earlier_version_posts_is_listed() {
+    let (target, client) = target("posted_by_trigger").await;
+    let engine = Postgres::open(target).await;
+    let store = engine.store();
+    let first = pay(&store, 1, 0).await;
+    let expected = listed(&store, TransactionsFrom::Newest, 9, 1).await;
+    assert_eq!(expected, [entry(&first, 9_750)]);
+    // This connection says nothing of money.
+    client
+        .batch_execute(
+            "CREATE TEMP TABLE posted AS SELECT * FROM posting; DELETE FROM posting; \
+             UPDATE event SET currency = NULL, amount = NULL, fee = NULL; INSERT INTO posting SELECT * FROM posted",
+        )
+        .await
+        .unwrap();
+    assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 1).await, expected);
+    drop(store);
+    engine.end().await;
+}
