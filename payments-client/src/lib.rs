@@ -42,11 +42,12 @@ pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
-    DeveloperApp, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LoggedRequest,
-    Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage, RawStatus, Refund, RefundId,
-    RefundStatus, Refunds, RequestPage, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline,
-    TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId,
-    TransactionKind, TransactionPage, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WorkspaceProfile,
+    DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
+    LoggedAttempt, LoggedRequest, Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage,
+    RawStatus, Refund, RefundId, RefundStatus, Refunds, RequestPage, Retries, RotateSecret, SimulateOutcome,
+    Simulation, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind,
+    Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UpdateWebhook, Volume, WebhookEndpoint,
+    WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

@@ -39,6 +39,18 @@ impl Webhooks<'_> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// A delivery is one attempt. With [`Retries::Standard`](crate::Retries::Standard) the server repeats a failed attempt up to
+    /// six times within 18 hours, and disables an endpoint that is gone:
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, CreateWebhook, Retries, Subscription};
+    /// # async fn subscribe(client: Client) -> Result<(), payments_client::Error> {
+    /// let params = CreateWebhook::new("https://shop.example/webhooks", Subscription::All);
+    /// client.webhooks().create(params.retries(Retries::Standard)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn create(self, params: CreateWebhook) -> IdempotentRequest<WebhookEndpoint> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks", None).body(&params))
     }
@@ -57,8 +69,24 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks", None))
     }
 
-    /// Changes an endpoint's URL, events, state or description; what the parameters leave out stays. Deliveries that are
-    /// pending go to the new URL, or fail if the endpoint is not active any more.
+    /// Changes an endpoint's URL, events, state, retries or description; what the parameters leave out stays. Deliveries that
+    /// are pending go to the new URL, or fail if the endpoint is not active any more.
+    ///
+    /// An endpoint that the server disabled has a [`disabled_reason`](WebhookEndpoint::disabled_reason).
+    /// [`is_active(true)`](UpdateWebhook::is_active) turns it on again:
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, UpdateWebhook};
+    /// # async fn turn_on(client: Client) -> Result<(), payments_client::Error> {
+    /// for endpoint in client.webhooks().list().await? {
+    ///     if let Some(reason) = &endpoint.disabled_reason {
+    ///         println!("{} was disabled: {reason}", endpoint.url);
+    ///         client.webhooks().update(&endpoint.id, UpdateWebhook::default().is_active(true)).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// ```no_run
     /// # use payments_client::{Client, UpdateWebhook, WebhookId};
@@ -134,7 +162,8 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, call.body(&TestWebhook::with(event)))
     }
 
-    /// Lists a page of deliveries, newest first. The platform does not retry a failed delivery; [`resend`](Self::resend) does.
+    /// Lists a page of deliveries, newest first. A failed delivery has no further attempt; [`resend`](Self::resend) sends its
+    /// event again. A pending one with a [`next_attempt_at`](Delivery::next_attempt_at) waits for its next attempt.
     ///
     /// ```no_run
     /// # async fn list(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -143,7 +172,7 @@ impl Webhooks<'_> {
     ///     match (delivery.response_status, delivery.error) {
     ///         (Some(status), _) => println!("{}: the endpoint returned {status}", delivery.id),
     ///         (None, Some(error)) => println!("{}: {} ({})", delivery.id, error.message, error.code),
-    ///         (None, None) => println!("{} is pending", delivery.id),
+    ///         (None, None) => println!("{} is not attempted yet", delivery.id),
     ///     }
     /// }
     /// # Ok(())

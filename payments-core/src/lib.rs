@@ -100,6 +100,7 @@ pub use transaction::{Transaction, TransactionKind, TransactionPage, Transaction
 pub use transition::{Cause, Refusal, transition};
 pub use validation::{Fields, Invalid, whole_number};
 pub use webhook::{
-    Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, SigningSecret, Subscription, WebhookEndpoint,
+    Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DisabledReason, LoggedAttempt, Retries, SigningSecret,
+    Subscription, WebhookEndpoint,
 };
 pub use webhook_params::{CreateWebhook, RotateSecret, TestWebhook, UpdateWebhook};

@@ -32,10 +32,36 @@ aliased_resource! {
         description: Option<String> = "description" (omitted if None),
         /// Whether events are sent.
         is_active: bool = "isActive",
+        /// Whether failed attempts are repeated; `None` from a server that repeats none.
+        retries: Option<Retries> = "retries" (omitted if None),
+        /// Why the server disabled the endpoint; `None` if it did not. Setting `isActive` removes it.
+        disabled_reason: Option<DisabledReason> = "disabledReason" (omitted if None),
         /// When the endpoint was created.
         created_at: Timestamp = "createdAt",
         /// When the endpoint last changed.
         updated_at: Timestamp = "updatedAt",
+    }
+}
+
+open_enum! {
+    /// Whether failed attempts of an endpoint's deliveries are repeated.
+    pub enum Retries {
+        /// A delivery is one attempt.
+        None = "none",
+        /// Up to six more attempts, after 5 seconds, 5 and 30 minutes, 2, 5 and 10 hours, each up to a fifth later. An attempt
+        /// that the endpoint answers with a 2xx status is the last. The status 410 disables the endpoint, and so does a
+        /// delivery whose last attempt fails, if no attempt has succeeded for five days.
+        Standard = "standard",
+    }
+}
+
+open_enum! {
+    /// Why the server disabled an endpoint. It only disables endpoints with retries.
+    pub enum DisabledReason {
+        /// The endpoint responded with the status 410.
+        Gone = "gone",
+        /// A delivery failed for good, and no attempt had succeeded for five days.
+        Failing = "failing",
     }
 }
 
@@ -52,16 +78,20 @@ aliased_resource! {
         event: EventKind = "event",
         /// The request's body.
         payload: RawJson = "payload",
-        /// The HTTP status of the response; `None` without a response.
+        /// The HTTP status of the response to the last attempt; `None` without a response.
         response_status: Option<u16> = "responseStatus" | "statusCode",
         /// The first 1024 bytes of the response's body.
         response_body: Option<String> = "responseBody",
-        /// Why there is no response; `None` if there is one, or while the delivery is pending.
+        /// Why the last attempt got no response; `None` if it got one, or before the first attempt.
         error: Option<DeliveryError> = "error",
-        /// How long the delivery attempt took, in milliseconds; `None` without an attempt.
+        /// How long the last attempt took, in milliseconds; `None` without an attempt.
         duration_ms: Option<u64> = "durationMs",
-        /// The number of delivery attempts.
+        /// The number of attempts.
         attempts: u32 = "attempts" | "attemptNumber",
+        /// Each attempt, oldest first; `None` unless the endpoint has retries.
+        attempt_log: Option<Vec<LoggedAttempt>> = "attemptLog" (omitted if None),
+        /// When the next attempt is due; `None` unless the delivery waits for it.
+        next_attempt_at: Option<Timestamp> = "nextAttemptAt" (omitted if None),
         /// The delivery's status.
         status: DeliveryStatus = "status",
         /// When the response arrived.
@@ -74,12 +104,26 @@ aliased_resource! {
 open_enum! {
     /// The status of a delivery.
     pub enum DeliveryStatus {
-        /// The delivery is in the outbox or in flight.
+        /// The delivery is in the outbox, in flight, or waits for its next attempt.
         Pending = "pending",
         /// The endpoint responded with a 2xx status.
         Success = "success",
-        /// The endpoint responded with another status, or not within 8 seconds. There is no retry.
+        /// The endpoint responded with another status, or not within 8 seconds, and no further attempt follows.
         Failed = "failed",
+    }
+}
+
+aliased_resource! {
+    /// One attempt of a delivery.
+    pub struct LoggedAttempt {
+        /// When the request was sent.
+        attempted_at: Timestamp = "attemptedAt",
+        /// The HTTP status of the response; `None` without a response.
+        response_status: Option<u16> = "responseStatus",
+        /// Why there is no response; `None` if there is one.
+        error: Option<DeliveryError> = "error",
+        /// How long the attempt took, in milliseconds.
+        duration_ms: Option<u64> = "durationMs",
     }
 }
 

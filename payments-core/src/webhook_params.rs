@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    AppId, ErrorCode, EventKind, Subscription, Timestamp, WebhookEndpoint,
+    AppId, ErrorCode, EventKind, Retries, Subscription, Timestamp, WebhookEndpoint,
     validation::{Fields, Invalid, whole_number},
     web_url::{web_url, web_url_fault},
 };
@@ -26,19 +26,35 @@ pub struct CreateWebhook {
     /// A note on what the endpoint is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Whether failed attempts are repeated. Default: a delivery is one attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
 }
 
 impl CreateWebhook {
     /// Creates parameters for an endpoint with this URL and these events.
     #[must_use]
     pub fn new(url: impl Into<String>, events: Subscription) -> Self {
-        Self { url: url.into(), events, app_id: None, description: None }
+        Self { url: url.into(), events, app_id: None, description: None, retries: None }
     }
 
     /// Sets a note on what the endpoint is for, of at most 500 bytes.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
+        self
+    }
+
+    /// Sets whether failed attempts are repeated.
+    ///
+    /// ```
+    /// use payments_core::{CreateWebhook, Retries, Subscription};
+    ///
+    /// let params = CreateWebhook::new("https://shop.example/hooks", Subscription::All).retries(Retries::Standard);
+    /// ```
+    #[must_use]
+    pub fn retries(mut self, retries: Retries) -> Self {
+        self.retries = Some(retries);
         self
     }
 
@@ -67,8 +83,8 @@ impl CreateWebhook {
             Ok(id) => Some(id),
             Err(error) => fields.fault("appId", ErrorCode::FieldInvalid, format_args!("is {error}"), None),
         });
-        let description = description(&mut fields);
-        fields.finish(Self { url, events, app_id, description })
+        let (description, retries) = (description(&mut fields), retries(&mut fields));
+        fields.finish(Self { url, events, app_id, description, retries })
     }
 }
 
@@ -88,6 +104,9 @@ pub struct UpdateWebhook {
     /// A note on what the endpoint is for; empty removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Whether failed attempts are repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
 }
 
 impl UpdateWebhook {
@@ -119,6 +138,13 @@ impl UpdateWebhook {
         self
     }
 
+    /// Sets whether failed attempts are repeated. Without retries, an attempt that a delivery waits for is its last.
+    #[must_use]
+    pub fn retries(mut self, retries: Retries) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
     /// Parses and validates a request body. A misspelt field is refused, because it would change nothing. The server checks
     /// separately whether it may call the URL.
     ///
@@ -133,18 +159,22 @@ impl UpdateWebhook {
             "false" => Some(false),
             _ => fields.fault("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
         });
-        let description = description(&mut fields);
-        fields.finish(Self { url, events, is_active, description })
+        let (description, retries) = (description(&mut fields), retries(&mut fields));
+        fields.finish(Self { url, events, is_active, description, retries })
     }
 
     /// Changes an endpoint.
     pub fn apply_to(self, endpoint: &mut WebhookEndpoint, now: Timestamp) {
-        let Self { url, events, is_active, description } = self;
+        let Self { url, events, is_active, description, retries } = self;
         endpoint.url = url.unwrap_or_else(|| std::mem::take(&mut endpoint.url));
         if let Some(events) = events {
             endpoint.events = events;
         }
-        endpoint.is_active = is_active.unwrap_or(endpoint.is_active);
+        if let Some(is_active) = is_active {
+            endpoint.is_active = is_active;
+            endpoint.disabled_reason = None;
+        }
+        endpoint.retries = retries.or(endpoint.retries.take());
         if let Some(description) = description {
             endpoint.description = Some(description).filter(|text| !text.is_empty());
         }
@@ -239,6 +269,12 @@ fn description(fields: &mut Fields<'_>) -> Option<String> {
     fields.text("description", MAX_DESCRIPTION_BYTES)
 }
 
+fn retries(fields: &mut Fields<'_>) -> Option<Retries> {
+    let word = fields.text("retries", MAX_DESCRIPTION_BYTES)?;
+    Retries::known(&word)
+        .or_else(|| fields.fault("retries", ErrorCode::FieldInvalid, "must be \"none\" or \"standard\"", None))
+}
+
 /// The events of a body, if it names any.
 fn subscription(fields: &mut Fields<'_>) -> Option<Subscription> {
     let json = fields.raw("events")?;
@@ -322,12 +358,15 @@ mod tests {
         assert_eq!(all.events, Subscription::Only(vec![EventKind::PaymentCreated]));
         assert_eq!((&all.secret, &all.id), (&endpoint.secret, &endpoint.id));
         assert_eq!(updated(r#"{"description":""}"#).unwrap().description, None);
+        assert_eq!(updated(r#"{"retries":"standard"}"#).unwrap().retries, Some(Retries::Standard));
         for (body, fault) in [
             (r#"{"url":"ftp://a.example/"}"#, "url must begin with http:// or https://"),
             (r#"{"events":[]}"#, "events must name at least one event, or be \"*\""),
             (r#"{"isActive":"no"}"#, "isActive must be true or false"),
             (r#"{"isactive":false}"#, "isactive is not a field; did you mean isActive?"),
             (r#"{"description":7}"#, "description must be a string"),
+            (r#"{"retries":"often"}"#, "retries must be \"none\" or \"standard\""),
+            (r#"{"retrie":"standard"}"#, "retrie is not a field; did you mean retries?"),
         ] {
             assert_eq!(updated(body).unwrap_err().into_sentences(), [fault], "{body}");
         }

@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     pub(crate) sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
+    retries_waiting: Gauge,
     store_readable: Gauge,
     reviews: Gauge,
     manual_settlements: Gauge,
@@ -162,9 +163,10 @@ impl Metrics {
         let commits = Commits {
             changes,
             seconds: add_seconds(r, "commit_sync", "Time to make a group commit durable", seconds()),
-            outbox: add(r, "outbox_deliveries", "Pending deliveries"),
+            outbox: add(r, "outbox_deliveries", "Deliveries whose attempt is due or in flight"),
         };
-        let oldest_in_outbox = add_seconds(r, "outbox_oldest", "Age of the oldest pending delivery", Gauge::default());
+        let oldest_in_outbox =
+            add_seconds(r, "outbox_oldest", "Time since the oldest attempt in an outbox was due", Gauge::default());
         let deliveries = Deliveries {
             made: add(r, "deliveries", "Delivery attempts, by outcome"),
             not_sent: add(
@@ -188,6 +190,7 @@ impl Metrics {
             commits,
             deliveries,
             oldest_in_outbox,
+            retries_waiting: add(r, "deliveries_waiting", "Deliveries that wait for their next attempt"),
             store_readable,
             outside_effects: add(r, "outside_effects", "Test pings and gateway refunds in progress for requests"),
             sandbox: SandboxGauges {
@@ -227,6 +230,7 @@ impl Metrics {
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
+        self.retries_waiting.set(observed.retries_waiting);
         self.reviews.set(observed.reviews);
         self.manual_settlements.set(observed.manual_settlements);
     }
@@ -238,6 +242,7 @@ pub(crate) struct Observed {
     /// Environment, public status, number of payments.
     pub(crate) payments: Vec<(&'static str, String, u64)>,
     pub(crate) oldest_in_outbox_seconds: i64,
+    pub(crate) retries_waiting: i64,
     pub(crate) reviews: i64,
     pub(crate) manual_settlements: i64,
 }

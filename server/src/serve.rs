@@ -18,7 +18,7 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::ServeArgs,
-    delivery::{Dispatcher, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
+    delivery::{Dispatcher, DueRetries, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
     greeting::greeting,
@@ -149,6 +149,13 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
         signal: Arc::clone(&service.fan_out),
     };
     tasks.start_worker(fan_out.run());
+    let retries = DueRetries {
+        store: Arc::clone(&store),
+        ambient: Arc::clone(&ambient),
+        dispatcher: Arc::clone(dispatcher),
+        server: service.server,
+    };
+    tasks.start_worker(retries.run());
     if let Some(directory) = args.backup_dir.clone() {
         let every = Duration::from_secs(args.backup_every.into());
         let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };

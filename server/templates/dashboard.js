@@ -8,6 +8,11 @@
   const SANDBOX_KEY = document.body.dataset.sandboxKey;
   const KEY = "payments-key";
   const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded"];
+  const RETRIES = [["none", "Not repeated"], ["standard", "Repeated for up to 18 hours"]];
+  const DISABLED = {
+    gone: "it responded with 410 (gone)",
+    failing: "a delivery failed for good, and no attempt had succeeded for five days",
+  };
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const key = () => sessionStorage.getItem(KEY);
 
@@ -308,6 +313,8 @@
             ["Response", outcome(delivery)],
             ["Duration", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
             ["Attempts", String(delivery.attempts)],
+            delivery.nextAttemptAt && ["Next attempt", when(delivery.nextAttemptAt)],
+            ...(delivery.attemptLog ?? []).map((attempt, nth) => [`Attempt ${nth + 1}`, [outcome(attempt), ` after ${attempt.durationMs} ms, `, when(attempt.attemptedAt)]]),
             ["Created", when(delivery.createdAt)],
             ["Responded", when(delivery.deliveredAt)],
           ]),
@@ -340,9 +347,10 @@
         field("New URL", { name: "newUrl", type: "url", required: true, value: endpoint.url }),
         field("New events", { name: "newEvents", required: true, value: endpoint.events.join(", ") }),
         field("Description", { name: "description", maxlength: "500", value: endpoint.description ?? "" }),
+        choice("Retries", "newRetries", RETRIES, endpoint.retries),
         h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Save")),
-      ], async ({ newUrl, newEvents, description }) => {
-        const changes = { url: newUrl, events: names(newEvents), description };
+      ], async ({ newUrl, newEvents, description, newRetries }) => {
+        const changes = { url: newUrl, events: names(newEvents), description, retries: newRetries };
         await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), changes);
         say("Saved.");
         await route();
@@ -360,7 +368,9 @@
             ["Secret", secret],
             endpoint.previousSecretExpiresAt && ["The secret before signs until", when(endpoint.previousSecretExpiresAt)],
             endpoint.description && ["Description", endpoint.description],
+            endpoint.retries === "standard" && ["Failed attempts", "repeated for up to 18 hours"],
             !endpoint.isActive && ["State", "off: it receives no events"],
+            endpoint.disabledReason && ["Disabled because", DISABLED[endpoint.disabledReason] ?? endpoint.disabledReason],
             ["Created", when(endpoint.createdAt)],
           ]),
           h("div", { class: "actions" },
@@ -399,9 +409,10 @@
         h("section", { class: "card" }, h("h2", {}, "Add an endpoint"), form([
           field("URL", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address. A server on this machine also accepts http://127.0.0.1."),
           field("Events", { name: "events", value: "*", required: true }, "Comma-separated names, or * for all: payment.created, payment.completed, payment.partially_refunded, payment.refunded."),
+          choice("Failed attempts", "retries", RETRIES, "none"),
           h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Add")),
         ], async (values) => {
-          await ask("POST", "/webhooks", { url: values.url, events: names(values.events) });
+          await ask("POST", "/webhooks", { url: values.url, events: names(values.events), retries: values.retries });
           say("Added.");
           await route();
         })));

@@ -2,7 +2,7 @@
 
 use payments_client::{
     CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorCode, IdempotencyKey, KeyHeader,
-    Pay, PayResult, PaymentId, RawStatus, RotateSecret, SimulateOutcome, Status, Subscription, UpdateWebhook,
+    Pay, PayResult, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome, Status, Subscription, UpdateWebhook,
     VerifySignature,
 };
 
@@ -69,10 +69,13 @@ async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let params = CreateWebhook::new("http://127.0.0.1:9/hook", Subscription::All);
     let endpoint = client.webhooks().create(params).await.unwrap();
     assert!(endpoint.secret.reveal().starts_with("whsec_"));
+    assert_eq!(endpoint.retries, Some(Retries::None));
     let params = UpdateWebhook::default().url("http://127.0.0.1:9/moved").description("a note");
+    let params = params.retries(Retries::Standard);
     let updated = client.webhooks().update(&endpoint.id, params).await.unwrap();
     assert_eq!((&*updated.url, updated.description.as_deref()), ("http://127.0.0.1:9/moved", Some("a note")));
     assert_eq!((&updated.secret, updated.is_active), (&endpoint.secret, true));
+    assert_eq!((&updated.retries, &updated.disabled_reason), (&Some(Retries::Standard), &None));
     let rotated = client.webhooks().rotate_secret(&endpoint.id, RotateSecret::default()).await.unwrap();
     assert_ne!(rotated.secret, updated.secret);
     assert!(rotated.previous_secret_expires_at.is_some());
@@ -81,6 +84,7 @@ async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let page = client.webhooks().deliveries().webhook(&endpoint.id).limit(10).await.unwrap();
     assert_eq!(page.items[0].id, delivery.id);
     assert_eq!(page.items[0].status, DeliveryStatus::Failed);
+    assert_eq!((delivery.attempt_log.unwrap().len(), delivery.next_attempt_at), (1, None), "a test is one attempt");
     let again = client.webhooks().resend(&delivery.id).await.unwrap();
     assert_eq!((again.payload, again.status), (delivery.payload, DeliveryStatus::Pending));
     assert_eq!(client.webhooks().list().await.unwrap().len(), 1);

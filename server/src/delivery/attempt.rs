@@ -1,5 +1,5 @@
-//! Delivery attempts: each is one request for a pending delivery. One commit logs its outcome and removes the delivery from
-//! the outbox.
+//! Delivery attempts: each is one request for a delivery in the outbox. One commit logs its outcome and removes the delivery from
+//! the outbox. What follows an attempt to an endpoint with retries is in the same commit.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,9 +16,9 @@ use super::{
     slots::{Slot, Slots},
 };
 use crate::{
-    domain::Outgoing,
+    domain::{Endpoint, Outgoing, after_attempt},
     metrics::{Deliveries, DeliveryOutcome},
-    store::{Change, Claim, CommitError, Store, Write},
+    store::{Change, Claim, CommitError, Conflict, Store, Write},
 };
 
 /// How long to wait after a store error, or when this server is out of a resource.
@@ -53,6 +53,14 @@ pub(super) enum AttemptOutcome {
     ClaimLost,
 }
 
+/// An attempt that was made, or is withdrawn.
+struct Sent {
+    outcome: AttemptOutcome,
+    label: DeliveryOutcome,
+    /// The endpoint that was called.
+    endpoint: Option<Endpoint>,
+}
+
 impl Attempts {
     /// Attempts of which at most `slots` are in flight. After `closing`, a failure to log one is final.
     pub(super) fn new(
@@ -68,25 +76,27 @@ impl Attempts {
 
     /// Makes one delivery attempt and logs it. Holds the slot until then: while the log fails, no further request starts.
     pub(super) async fn make(&self, mut outgoing: Outgoing, slot: Slot, claim: Claim) -> AttemptOutcome {
-        let Some((outcome, label)) = self.send(&mut outgoing.delivery).await else {
+        let Some(Sent { outcome, label, endpoint }) = self.send(&mut outgoing.delivery).await else {
             drop(slot);
             sleep(RETRY).await;
             return AttemptOutcome::NotSent;
         };
-        outgoing.version += 1;
+        (outgoing.version, outgoing.due_since) = (outgoing.version + 1, None);
         self.metrics.made.get_or_create(&[("outcome", label)]).inc();
-        if self.log(&outgoing, &claim).await { outcome } else { AttemptOutcome::ClaimLost }
+        if self.log(&outgoing, endpoint, &claim).await { outcome } else { AttemptOutcome::ClaimLost }
     }
 
     /// Sends the request and writes its outcome into the delivery; `None` if this server could not send it.
-    async fn send(&self, delivery: &mut Delivery) -> Option<(AttemptOutcome, DeliveryOutcome)> {
+    async fn send(&self, delivery: &mut Delivery) -> Option<Sent> {
         let found = self.store.endpoint(&delivery.webhook_id).await.inspect_err(|error| {
             tracing::error!(%error, delivery = %delivery.id, "cannot read the endpoint; the delivery stays in the outbox");
         });
         let Some(found) = found.ok()?.filter(|found| found.endpoint.is_active) else {
             delivery.status = DeliveryStatus::Failed;
             delivery.error = Some(fault::endpoint_removed());
-            return Some((AttemptOutcome::Withdrawn, DeliveryOutcome::Withdrawn));
+            (delivery.response_status, delivery.response_body, delivery.delivered_at) = (None, None, None);
+            let (outcome, label) = (AttemptOutcome::Withdrawn, DeliveryOutcome::Withdrawn);
+            return Some(Sent { outcome, label, endpoint: None });
         };
         if let Err(exhausted) = self.sender.attempt(&found, delivery).await {
             self.metrics.not_sent.inc();
@@ -103,7 +113,8 @@ impl Attempts {
         // A response that did not end in time held the slot as long as no response.
         let in_time = delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT_TIMEOUT.as_millis());
         let is_answered = delivery.response_status.is_some() && in_time;
-        Some((if is_answered { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered }, label))
+        let outcome = if is_answered { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered };
+        Some(Sent { outcome, label, endpoint: Some(found) })
     }
 
     fn may_log(&self) -> bool {
@@ -115,15 +126,47 @@ impl Attempts {
         is_due
     }
 
-    /// Logs a delivery attempt, and retries until that succeeds: a full disk must not make the endpoint receive it twice.
-    /// Returns false if the claim on the lane no longer counts.
-    async fn log(&self, outgoing: &Outgoing, claim: &Claim) -> bool {
-        let id = &outgoing.delivery.id;
+    /// Logs a delivery attempt and what follows it, and retries until that succeeds: a full disk must not make the endpoint
+    /// receive it twice. `endpoint` is the endpoint as it was read, `None` if no attempt was made. Returns false if the claim on
+    /// the lane no longer counts.
+    async fn log(&self, attempted: &Outgoing, mut endpoint: Option<Endpoint>, claim: &Claim) -> bool {
+        let id = &attempted.delivery.id;
+        let ambient = &self.sender.ambient;
+        let (now, random) = (ambient.now(), ambient.random());
         loop {
-            let under = vec![claim.clone()];
-            let change = Change { under, ..Change::of(Write::DeliveryEnded(Box::new(outgoing.clone()))) };
+            let (outgoing, changed) = match &endpoint {
+                Some(endpoint) => after_attempt(attempted, endpoint, now, random),
+                None => (attempted.clone(), None),
+            };
+            let disabled = changed.as_ref().and_then(|changed| changed.endpoint.disabled_reason.clone());
+            let mut change = Change { under: vec![claim.clone()], ..Change::default() };
+            change.writes.push(Write::DeliveryChanged(Box::new(outgoing)));
+            change.writes.extend(changed.map(|changed| Write::EndpointChanged(Box::new(changed))));
+            let changes_endpoint = change.writes.len() > 1;
             match self.store.commit(change).await {
-                Ok(_) => return true,
+                Ok(_) => {
+                    if let Some(reason) = disabled {
+                        tracing::warn!(endpoint = %attempted.delivery.webhook_id, delivery = %id, %reason,
+                            "webhook endpoint disabled after a failed attempt");
+                    }
+                    return true;
+                }
+                Err(CommitError::Conflict(Conflict::Stale)) if changes_endpoint => {
+                    match self.store.endpoint(&attempted.delivery.webhook_id).await {
+                        // It was changed or removed meanwhile: decide again.
+                        Ok(read) if version(read.as_ref()) != version(endpoint.as_ref()) => {
+                            endpoint = read;
+                            continue;
+                        }
+                        Ok(_) => {
+                            tracing::warn!(delivery = %id, "delivery attempt not logged; it has been logged already");
+                            return false;
+                        }
+                        Err(error) => {
+                            tracing::error!(%error, delivery = %id, "cannot log a delivery attempt; retrying")
+                        }
+                    }
+                }
                 Err(CommitError::Conflict(conflict)) => {
                     tracing::warn!(%conflict, delivery = %id, "delivery attempt not logged; another server makes its own");
                     return false;
@@ -136,4 +179,8 @@ impl Attempts {
             sleep(RETRY).await;
         }
     }
+}
+
+fn version(endpoint: Option<&Endpoint>) -> Option<u64> {
+    endpoint.map(|endpoint| endpoint.version)
 }

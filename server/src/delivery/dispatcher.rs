@@ -1,8 +1,9 @@
 //! The dispatcher: runs the lanes of the endpoints whose outboxes are not empty.
 //!
 //! Each endpoint has its own [lane](super::lane), so a slow or dead endpoint delays no other. A server claims a lane before
-//! it works on it, and polls for unclaimed lanes. A delivery is one request of at most 8 seconds, not retried (API
-//! specification, "Delivery"). A delivery in flight at a crash is still in the outbox and is sent again.
+//! it works on it, and polls for unclaimed lanes. An attempt is one request of at most 8 seconds (API specification,
+//! "Delivery"). A delivery in flight at a crash is still in the outbox and is sent again. One that waits for its next attempt is
+//! not in the outbox; [`DueRetries`](super::DueRetries) returns it.
 
 use std::{pin::pin, slice, sync::Arc, time::Duration};
 

@@ -11,6 +11,7 @@ mod fault;
 mod lane;
 mod lanes;
 mod lookups;
+mod retries;
 mod sender;
 mod shares;
 mod slots;
@@ -19,5 +20,6 @@ mod width;
 
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use fan_out::{FanOut, FanOutSignal};
+pub(crate) use retries::DueRetries;
 pub(crate) use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

@@ -5,7 +5,7 @@ use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, StatusCode, body::Incoming};
-use payments_core::{Delivery, DeliveryStatus, Timestamp};
+use payments_core::{Delivery, DeliveryStatus, LoggedAttempt, Timestamp, aliased::UnknownFields};
 use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, SecretError, Signer};
 
@@ -32,7 +32,7 @@ const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
 /// Makes delivery attempts.
 pub(crate) struct Sender {
-    ambient: Arc<dyn Ambient>,
+    pub(super) ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
     client: HttpClient,
     /// The operator's word for `Service` in `X-Service-Signature`.
@@ -61,9 +61,12 @@ impl Sender {
         self.attempt(endpoint, delivery).await
     }
 
-    /// Makes a delivery attempt and writes its outcome into the delivery.
+    /// Makes a delivery attempt and writes its outcome into the delivery, in place of an earlier attempt's.
     pub(crate) async fn attempt(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let attempt = DeliveryAttempt::new(endpoint.endpoint.developer_id.clone());
+        let attempted_at = self.ambient.now();
+        (delivery.response_status, delivery.response_body) = (None, None);
+        (delivery.error, delivery.delivered_at) = (None, None);
         delivery.status = match ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await {
             Ok((status, body)) => {
                 delivery.response_status = Some(status.as_u16());
@@ -79,6 +82,15 @@ impl Sender {
         };
         delivery.attempts += 1;
         delivery.duration_ms = Some(u64::try_from(attempt.started_at().elapsed().as_millis()).unwrap_or(u64::MAX));
+        if endpoint.has_retries() || delivery.attempt_log.is_some() {
+            delivery.attempt_log.get_or_insert_default().push(LoggedAttempt {
+                attempted_at,
+                response_status: delivery.response_status,
+                error: delivery.error.clone(),
+                duration_ms: delivery.duration_ms,
+                unknown: UnknownFields::default(),
+            });
+        }
         tracing::info!(delivery = %delivery.id, endpoint = %delivery.webhook_id, event = %delivery.event,
             status = %delivery.status, response = delivery.response_status, took_ms = delivery.duration_ms,
             error = delivery.error.as_ref().map(|error| &*error.message), "webhook attempted");

@@ -24,6 +24,9 @@ pub(crate) struct Outgoing {
     /// The delivery that this one sends again. Fan-out makes one delivery of an event to an endpoint; all others have this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resend_of: Option<DeliveryId>,
+    /// When a further attempt was due, from then until the attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due_since: Option<Timestamp>,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) delivery: Delivery,
 }
@@ -47,6 +50,7 @@ impl Outgoing {
             payment: None,
             event: None,
             resend_of: None,
+            due_since: None,
             delivery: Delivery {
                 id,
                 webhook_id: endpoint.clone(),
@@ -58,6 +62,8 @@ impl Outgoing {
                 error: None,
                 duration_ms: None,
                 attempts: 0,
+                attempt_log: None,
+                next_attempt_at: None,
                 status: DeliveryStatus::Pending,
                 delivered_at: None,
                 created_at,
@@ -89,6 +95,29 @@ impl Outgoing {
     /// Whether no attempt has ended it.
     pub(crate) fn is_pending(&self) -> bool {
         self.delivery.status == DeliveryStatus::Pending
+    }
+
+    /// When its next attempt is due, if it waits for that.
+    pub(crate) fn waits_until(&self) -> Option<Timestamp> {
+        self.delivery.next_attempt_at.filter(|_| self.is_pending())
+    }
+
+    /// Whether its attempt is due.
+    pub(crate) fn is_in_outbox(&self) -> bool {
+        self.is_pending() && self.delivery.next_attempt_at.is_none()
+    }
+
+    /// The waiting delivery after its time has come; `None` if it does not wait.
+    pub(crate) fn due(mut self) -> Option<Self> {
+        self.due_since = Some(self.waits_until()?);
+        self.version += 1;
+        self.delivery.next_attempt_at = None;
+        Some(self)
+    }
+
+    /// When its further attempt is or was due, while it waits for it.
+    pub(crate) fn retry_at(&self) -> Option<Timestamp> {
+        self.waits_until().or(self.due_since.filter(|_| self.is_in_outbox()))
     }
 
     /// Drops the event's data and the response body. The rest of the envelope stays.

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use payments_core::{Environment, SigningSecret, Timestamp, WebhookEndpoint};
+use payments_core::{Environment, Retries, SigningSecret, Timestamp, WebhookEndpoint};
 use serde::{Deserialize, Serialize};
 
 use super::{Scope, is_first};
@@ -21,6 +21,9 @@ pub(crate) struct Endpoint {
     /// The secrets that were replaced and still sign, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) previous_secrets: Vec<PreviousSecret>,
+    /// The first failed attempt since the last successful one. Only an endpoint with retries has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failing_since: Option<Timestamp>,
 }
 
 /// A secret that was replaced.
@@ -58,7 +61,9 @@ impl Endpoint {
     pub(crate) fn served(self, now: Timestamp) -> WebhookEndpoint {
         let untils = self.previous_secrets.iter().map(|previous| previous.until);
         let previous_secret_expires_at = untils.filter(|until| *until > now).max();
-        WebhookEndpoint { previous_secret_expires_at, ..self.endpoint }
+        // Records of older servers do not say it.
+        let retries = self.endpoint.retries.or(Some(Retries::None));
+        WebhookEndpoint { previous_secret_expires_at, retries, ..self.endpoint }
     }
 }
 

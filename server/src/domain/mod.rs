@@ -14,6 +14,7 @@ mod money_move;
 mod moves;
 mod permission;
 mod request_log;
+mod retries;
 mod session;
 
 pub(crate) use app::App;
@@ -30,6 +31,7 @@ pub(crate) use money_move::{BothBalances, MoneyMove, moves_money};
 pub(crate) use moves::{Move, kind_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
+pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
 pub(crate) use session::{
     GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many,
 };

@@ -79,6 +79,7 @@ impl Service {
         Ok(Observed {
             payments: payments.into_iter().map(|((environment, status), sum)| (environment, status, sum)).collect(),
             oldest_in_outbox_seconds: oldest.map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
+            retries_waiting: i64::try_from(self.store.waiting_deliveries().await?).unwrap_or(i64::MAX),
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
         })

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use payments_core::{
     CreateWebhook, Delivery, DeliveryId, Envelope, ErrorCode, EventId, EventKind, Fields, Invalid, Page, PageRequest,
-    RawJson, RotateSecret, SigningSecret, Timestamp, UpdateWebhook, WebhookEndpoint, WebhookId, aliased::UnknownFields,
-    whole_number,
+    RawJson, Retries, RotateSecret, SigningSecret, Timestamp, UpdateWebhook, WebhookEndpoint, WebhookId,
+    aliased::UnknownFields, whole_number,
 };
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
@@ -40,6 +40,8 @@ impl Service {
             previous_secret_expires_at: None,
             description: params.description.filter(|text| !text.is_empty()),
             is_active: true,
+            retries: params.retries.or(Some(Retries::None)),
+            disabled_reason: None,
             created_at: now,
             updated_at: now,
             unknown: UnknownFields::default(),
@@ -50,6 +52,7 @@ impl Service {
             environment: caller.scope.environment,
             only_its_app: endpoint.app_id.is_some(),
             previous_secrets: Vec::new(),
+            failing_since: None,
             endpoint,
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
@@ -70,7 +73,8 @@ impl Service {
         Ok(served.collect())
     }
 
-    /// Changes an endpoint. Deliveries that are pending go to its new URL, or fail if it is not active any more.
+    /// Changes an endpoint. Deliveries that are pending go to its new URL, or fail if it is not active any more. The five days
+    /// after which failed attempts disable it begin anew.
     pub(crate) async fn update_webhook(
         &self,
         caller: &Caller,
@@ -84,6 +88,7 @@ impl Service {
             let mut endpoint = self.own_endpoint(caller, id).await?;
             endpoint.version += 1;
             params.clone().apply_to(&mut endpoint.endpoint, self.ambient.now());
+            endpoint.failing_since = None;
             let updated = endpoint.clone().served(self.ambient.now());
             self.commit(Change::of(Write::EndpointChanged(Box::new(endpoint)))).await?;
             Ok(updated)

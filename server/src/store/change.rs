@@ -67,7 +67,7 @@ pub(crate) enum Write {
     ApiKey(KeyHash, Box<ApiKey>),
     /// A payment with its effects, postings and event.
     Payment(Box<PaymentWrite>),
-    /// A new delivery: a pending one, or a ping that was already attempted.
+    /// A new delivery: one for the outbox, or a ping that was already attempted.
     Delivery(Box<Outgoing>),
     /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
     EndpointAdded {
@@ -96,8 +96,9 @@ pub(crate) enum Write {
         /// The last endpoint that was handled; `None` if the event has all its deliveries.
         after: Option<WebhookId>,
     },
-    /// Logs a delivery attempt and takes the delivery out of the outbox.
-    DeliveryEnded(Box<Outgoing>),
+    /// A changed delivery. After an attempt it leaves the outbox: it has ended, or it waits in
+    /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox.
+    DeliveryChanged(Box<Outgoing>),
     /// A part of a log of requests, new or changed.
     LogPart(Box<LogPart>),
     /// A record of another store, at whatever version. It must not exist.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use payments_core::{EventId, PaymentId, Timestamp, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
 use tokio::time::{Instant, interval_at};
 
 use super::Store;
@@ -18,8 +18,10 @@ pub(crate) enum Queue {
     /// Events whose deliveries are not all made, oldest first. Of two events of one payment the later one is not handed out
     /// while another server holds the earlier one.
     FanOut,
-    /// Endpoints with pending deliveries.
+    /// Endpoints with deliveries in their outbox.
     Lanes,
+    /// Deliveries whose next attempt is due by now, those that are due first before the others.
+    Retries,
     /// Open sessions whose life has ended, those that ended first before the others.
     Expiry,
     /// Payments whose gateway is to be asked by now, those that are due first before the others.
@@ -33,6 +35,8 @@ pub(crate) enum Work {
     FanOut(EventId),
     /// Make the requests of an endpoint's pending deliveries.
     Lane(WebhookId),
+    /// Return a delivery to its endpoint's outbox.
+    Retry(DeliveryId),
     /// Expire a session.
     Expiry(PaymentId),
     /// Ask a payment's gateway.

@@ -59,6 +59,7 @@ struct Tables {
     /// All deliveries, the last one committed last.
     delivery_log: Vec<DeliveryId>,
     outbox: BTreeSet<(WebhookId, DeliveryId)>,
+    retries: BTreeSet<(Timestamp, DeliveryId)>,
     /// The last delivery that redaction has passed.
     redacted: Option<DeliveryId>,
     log_parts: BTreeMap<String, LogPart>,
@@ -202,8 +203,16 @@ impl Store for MemoryStore {
         let tables = self.tables();
         Ok(tables.payments.iter().map(|(of, id)| (of.environment, tables.statuses[id].clone(), 1)).collect())
     }
+    async fn waiting_deliveries(&self) -> Result<u64> {
+        Ok(self.tables().retries.len() as u64)
+    }
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
-        Ok(self.tables().outbox.iter().filter_map(|(_, id)| id.created_at()).min())
+        let tables = self.tables();
+        let first = tables.outbox.iter().zip(std::iter::once(None).chain(tables.outbox.iter().map(Some)));
+        let first = first.filter(|((endpoint, _), before)| before.is_none_or(|(other, _)| other != endpoint));
+        let since =
+            |id: &DeliveryId| tables.deliveries.get(id).and_then(Outgoing::retry_at).or_else(|| id.created_at());
+        Ok(first.filter_map(|((_, id), _)| since(id)).min())
     }
     async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         Ok(self.tables().gateway_tokens.get(name).cloned())

@@ -72,6 +72,9 @@
 //! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
 //!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!
+//! 24. A pending delivery is in its endpoint's outbox, or in the queue of retries if it waits for its next attempt. One that
+//!     waits makes no lane; `waiting_deliveries` counts it.
+//!
 //! Pruning:
 //!
 //! 21. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. At 0, nothing older
@@ -143,7 +146,7 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>>;
-    /// Claims an endpoint's lane; `None` if it has no pending delivery or somebody has it.
+    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>>;
     /// Extends a claim to the end of `lease`. Returns whether it still counts.
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool>;
@@ -191,7 +194,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn manual_reviews(&self) -> Result<Vec<Session>>;
     /// How many payments there are in each environment and public status. Rows of the same two add up.
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>>;
-    /// When the oldest pending delivery was committed.
+    /// How many deliveries wait for their next attempt.
+    async fn waiting_deliveries(&self) -> Result<u64>;
+    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
+    /// delivery is made.
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
     /// A gateway's stored token.
     async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>>;
@@ -233,7 +239,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
 
-    /// At most `at_most` pending deliveries of an endpoint, oldest first.
+    /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead>;
     /// A delivery by its id.
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>>;

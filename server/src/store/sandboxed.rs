@@ -47,7 +47,7 @@ impl Sandboxed {
                     Some(first) => self.lasting.outgoing(first).await?.is_some(),
                     None => false,
                 },
-                Write::DeliveryEnded(ended) => self.lasting.outgoing(&ended.delivery.id).await?.is_some(),
+                Write::DeliveryChanged(it) => self.lasting.outgoing(&it.delivery.id).await?.is_some(),
                 Write::FannedOut { event, .. } => self.lasting.pending_event(event, 0).await?.is_some(),
                 Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
                     self.lasting.endpoint(&endpoint.endpoint.id).await?.is_some()
@@ -66,7 +66,7 @@ impl Sandboxed {
 fn scope_of(change: &Change) -> Option<Scope> {
     let of_write = |write: &Write| match write {
         Write::Payment(write) => Some(write.session.scope()),
-        Write::Delivery(outgoing) | Write::DeliveryEnded(outgoing) => Some(outgoing.scope()),
+        Write::Delivery(outgoing) | Write::DeliveryChanged(outgoing) => Some(outgoing.scope()),
         Write::EndpointAdded { endpoint, .. } | Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
             Some(endpoint.scope())
         }
@@ -202,6 +202,9 @@ impl Store for Sandboxed {
     async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
         let rows = self.lasting.payments_by_status().await?;
         Ok([rows, self.sandbox.store().payments_by_status().await?].concat())
+    }
+    async fn waiting_deliveries(&self) -> Result<u64> {
+        Ok(self.lasting.waiting_deliveries().await? + self.sandbox.store().waiting_deliveries().await?)
     }
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         let oldest = self.lasting.oldest_in_outbox().await?;

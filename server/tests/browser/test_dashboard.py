@@ -50,12 +50,21 @@ def sign_in(browser, shop, key, place=""):
 
 @pytest.fixture
 def receiver():
+    yield from endpoint(200)
+
+
+@pytest.fixture
+def gone():
+    yield from endpoint(410)
+
+
+def endpoint(status):
     got = []
 
     class Endpoint(BaseHTTPRequestHandler):
         def do_POST(self):
             got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
+            self.send_response(status)
             self.end_headers()
             self.wfile.write(b"thank you")
 
@@ -173,6 +182,37 @@ def test_the_console_adds_pings_shows_and_removes_an_endpoint(open_browser, shop
     check(browser, shop, "deliveries")
     browser.get(f"{shop.url}/dashboard#/webhooks")
     reads(browser, url)
+    press(browser, "Remove")
+    wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
+    css(browser, "dialog .danger").click()
+    reads(browser, "No endpoints yet")
+
+
+def test_the_console_offers_retries_and_says_why_an_endpoint_was_disabled(open_browser, shop, gone):
+    url, got = gone
+    browser = open_browser(width=1280, height=900)
+    sign_in(browser, shop, shop.test_key, "#/webhooks")
+    reads(browser, "Add an endpoint")
+    css(browser, "#choice-retries").send_keys("Repeated")
+    css(browser, "input[name=url]").send_keys(url + Keys.ENTER)
+    reads(browser, "repeated for up to 18 hours")
+    shop.create(key=shop.test_key)
+    wait(browser, lambda: got, "the event")
+    wait(browser, lambda: (browser.refresh(), reads(browser, url), "Disabled because" in css(browser, "main").text)[2], "the reason")
+    assert "it responded with 410 (gone)" in css(browser, "main").text
+    press(browser, "Edit")
+    check(browser, shop, "webhook-disabled")
+    css(browser, "#choice-newRetries").send_keys("Not")
+    press(browser, "Save")
+    wait(browser, lambda: "18 hours" not in css(browser, "dl").text, "no retries")
+    browser.get(f"{shop.url}/dashboard#/deliveries")
+    reads(browser, "payment.created")
+    browser.find_element(By.XPATH, "//tr[td='payment.created']//button").click()
+    reads(browser, "Attempt 1")
+    check(browser, shop, "delivery-attempts")
+    browser.get(f"{shop.url}/dashboard#/webhooks")
+    press(browser, "Turn on")
+    wait(browser, lambda: "Disabled because" not in css(browser, "main").text, "the endpoint to be on")
     press(browser, "Remove")
     wait(browser, lambda: browser.find_elements(By.TAG_NAME, "dialog"), "the dialog")
     css(browser, "dialog .danger").click()

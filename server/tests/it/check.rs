@@ -197,6 +197,7 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
     for (key, value, finding) in [
         ("surprise/1", "", "is of no kind"),
         ("outbox/wh_1/del_1", "", "names a delivery that has ended or does not exist"),
+        ("retry/01234567del_1", "", "does not wait for its next attempt then"),
         ("untold/evt_1", r#"{"payment":"pay_1"}"#, "names an event that does not exist"),
         ("unsettled/pay_1", "", "does not wait for anybody"),
         ("review/pay_1", "", "does not wait for anybody"),

@@ -58,6 +58,7 @@ mod relay;
 mod request_log;
 mod resend;
 mod restricted_keys;
+mod retries;
 mod rotation;
 mod sandbox;
 mod sandbox_store;

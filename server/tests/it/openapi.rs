@@ -215,8 +215,8 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("listWebhooks", 200, keyed(get.clone(), "/webhooks")).await;
     let wh = endpoint["id"].as_str().unwrap().to_owned();
     let update = |id: &str| keyed(Method::PATCH, &format!("/webhooks/{id}"));
-    let changes =
-        json!({"url": "http://127.0.0.1:9/moved", "events": ["*"], "isActive": true, "description": "a note"});
+    let changes = json!({"url": "http://127.0.0.1:9/moved", "events": ["*"], "isActive": true, "description": "a note",
+        "retries": "standard"});
     assert_eq!(d.check("updateWebhook", 200, update(&wh).json(&changes)).await["description"], "a note");
     d.check("updateWebhook", 400, update(&wh).json(&json!({"isActive": 1}))).await;
     d.check("updateWebhook", 404, update("wh_0").json(&changes)).await;
@@ -237,6 +237,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let ping = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/test"));
     let delivery = d.check("testWebhook", 200, ping(&wh).header("idempotency-key", "p-1")).await;
     d.fits(&json!({"$ref": "#/components/schemas/Event"}), &delivery["payload"]).unwrap();
+    assert_eq!(delivery["attemptLog"][0]["error"]["code"], "connection_refused");
     d.check("testWebhook", 422, ping(&wh).header("idempotency-key", "p-1").json(&json!({"a": 1}))).await;
     d.check("testWebhook", 404, ping("wh_0")).await;
     d.check("testWebhook", 400, ping(&wh).header("content-type", "text/plain").body("x")).await;

@@ -44,6 +44,8 @@ impl Received {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Status(StatusCode, String),
+    /// Replies to each request with the next status, and with the last one from then on.
+    InTurn(Vec<StatusCode>),
     Redirect(String),
     /// Replies 200 after this time.
     Delayed(Duration),
@@ -76,8 +78,16 @@ impl Receiver {
         let route = warp::header::headers_cloned().and(warp::body::bytes()).then(move |headers, body| {
             let (log, reply) = (Arc::clone(&log), reply.clone());
             async move {
-                log.lock().unwrap().push(Received { headers, body });
+                let nth = {
+                    let mut log = log.lock().unwrap();
+                    log.push(Received { headers, body });
+                    log.len() - 1
+                };
                 match reply {
+                    Reply::InTurn(statuses) => {
+                        let status = statuses.get(nth).or(statuses.last()).unwrap();
+                        Response::builder().status(status).body(String::new())
+                    }
                     Reply::Status(status, body) => Response::builder().status(status).body(body),
                     Reply::Redirect(to) => Response::builder().status(302).header("location", to).body(String::new()),
                     Reply::Delayed(time) => {

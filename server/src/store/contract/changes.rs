@@ -12,7 +12,7 @@ use crate::{
     store::{Change, ClaimEnd, Queue, Store, Write},
 };
 
-fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
+pub(super) fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
     let record = ApiKey {
         version,
         id: KeyId::new(at(0), [nth; RANDOM_BYTES]),

@@ -34,7 +34,7 @@ const TABLES: [&str; 15] = [
 ];
 
 /// A damage, the beginning of a record that a finding names, and a part of what it says.
-const DAMAGES: [(&str, &str, &str); 77] = [
+const DAMAGES: [(&str, &str, &str); 78] = [
     ("UPDATE payment_block_sum SET payments = payments + 1", "payment_block/dev_1/live/1/", "records come to 1"),
     ("DELETE FROM payment_block_sum", "payment_block/dev_1/live/1/", "is missing"),
     ("UPDATE payment_block SET up_to = 'pay'", "payment_block/dev_1/live/1/", "is stored as 1"),
@@ -93,6 +93,7 @@ const DAMAGES: [(&str, &str, &str); 77] = [
     ("UPDATE delivery SET version = 9", "delivery/", "has 9 in its column version"),
     ("UPDATE delivery SET is_pending = false", "delivery/", "it will never be sent"),
     ("UPDATE delivery SET is_pending = true", "delivery/", "is in the outbox, and has ended"),
+    ("UPDATE delivery SET retry_at = 1", "delivery/", "in its column retry_at"),
     ("DELETE FROM delivery", "total/dev_1/live/deliveries", "records come to 0"),
     ("UPDATE pending_event SET payment = 'pay_none'", "pending_event/", "names an event that does not exist"),
     ("UPDATE pending_event SET after = '/'", "pending_event/", "an endpoint whose id cannot be read"),

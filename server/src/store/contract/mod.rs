@@ -259,6 +259,7 @@ contract! {
         an_event_of_a_scope_without_endpoints_is_never_pending,
         an_event_is_handed_out_until_all_its_endpoints_were_looked_at,
         sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
+        a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first,
     }
     pruning {
         old_responses_are_dropped_the_oldest_first_and_no_more_than_asked,
@@ -266,5 +267,6 @@ contract! {
         a_claim_that_takes_over_while_the_old_one_is_dropped_stays,
         ended_deliveries_are_redacted_the_oldest_first_and_a_pending_one_holds_up_none,
         a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted,
+        a_delivery_that_waits_for_its_next_attempt_keeps_its_payload,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::samples::*;
 use crate::{
     domain::Outgoing,
-    store::{ClaimEnd, Prunable, Store},
+    store::{ClaimEnd, Prunable, Store, Write},
 };
 
 pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_asked(store: Arc<dyn Store>) {
@@ -117,4 +117,16 @@ pub(super) async fn a_delivery_that_ends_after_those_of_its_time_were_redacted_i
     commit(&store, vec![end(&early)]).await.unwrap();
     assert!(!is_full(&store, &early).await);
     assert_eq!(store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap(), 0);
+}
+
+pub(super) async fn a_delivery_that_waits_for_its_next_attempt_keeps_its_payload(store: Arc<dyn Store>) {
+    let ping = ping(1, at(0), &endpoint(1));
+    commit(&store, vec![delivery(&ping), wait(&ping, at(DAY))]).await.unwrap();
+    assert_eq!(store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap(), 1, "it is passed and counts");
+    assert!(is_full(&store, &ping).await);
+    let due = store.outgoing(&ping.delivery.id).await.unwrap().unwrap().due().unwrap();
+    commit(&store, vec![Write::DeliveryChanged(Box::new(due.clone()))]).await.unwrap();
+    assert!(is_full(&store, &ping).await, "it is still to be sent");
+    commit(&store, vec![end(&due)]).await.unwrap();
+    assert!(!is_full(&store, &ping).await);
 }

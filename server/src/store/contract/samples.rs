@@ -181,6 +181,7 @@ pub(super) fn endpoint(nth: u8) -> Endpoint {
         endpoint: serde_json::from_value(endpoint).unwrap(),
         only_its_app: false,
         previous_secrets: Vec::new(),
+        failing_since: None,
     }
 }
 
@@ -214,7 +215,16 @@ pub(super) fn delivery(outgoing: &Outgoing) -> Write {
 }
 
 pub(super) fn end(outgoing: &Outgoing) -> Write {
-    Write::DeliveryEnded(Box::new(ended(outgoing.clone())))
+    Write::DeliveryChanged(Box::new(ended(outgoing.clone())))
+}
+
+/// A delivery after a failed attempt, which waits for the next one.
+pub(super) fn wait(outgoing: &Outgoing, until: Timestamp) -> Write {
+    let mut outgoing = outgoing.clone();
+    outgoing.version += 1;
+    outgoing.delivery.attempts += 1;
+    outgoing.delivery.next_attempt_at = Some(until);
+    Write::DeliveryChanged(Box::new(outgoing))
 }
 
 pub(super) fn key(text: &str) -> IdempotencyKey {

@@ -6,17 +6,17 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use payments_core::{Amount, Cause, Currency, KeyId, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Amount, Cause, Currency, PaymentMethod, RANDOM_BYTES, RefundId, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use tokio_postgres::NoTls;
 
-use super::{Embedded, Engine, Memory, Postgres, check, cluster::Cluster, cluster_url, samples::*};
+use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, cluster::Cluster, cluster_url, samples::*};
 use crate::{
     cli::Location,
-    domain::{ApiKey, KeyHash, Outgoing, Place, Session, StoredToken, fan_out},
+    domain::{Outgoing, Place, Session, StoredToken, fan_out},
     operations::move_store,
     store::{
         Change, Claim, ClaimEnd, Contents, Prunable, Queue, Store, Work, Write, memory::MemoryStore, postgres::Target,
@@ -45,6 +45,8 @@ enum Step {
     RemoveEndpoint(u8),
     Ping(u8, i64),
     End(u8),
+    /// After a failed attempt.
+    Wait(u8, i64),
     Claim(u8, u8, i64),
     Release(u8),
     Renew(u8, i64),
@@ -70,7 +72,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => nth.clone().prop_map(Step::RemoveEndpoint),
         2 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Ping(nth, time)),
         2 => nth.clone().prop_map(Step::End),
-        6 => (0..4_u8, 0..2_u8, time.clone()).prop_map(|(queue, server, time)| Step::Claim(queue, server, time)),
+        2 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Wait(nth, time)),
+        6 => (0..5_u8, 0..2_u8, time.clone()).prop_map(|(queue, server, time)| Step::Claim(queue, server, time)),
         2 => nth.clone().prop_map(Step::Release),
         1 => (nth.clone(), time).prop_map(|(nth, time)| Step::Renew(nth, time)),
         6 => nth.prop_map(Step::Finish),
@@ -168,8 +171,16 @@ impl Side {
                 }
                 None => String::new(),
             },
+            Step::Wait(nth, time) => {
+                let Some(ping) = &self.pings[of(nth)] else { return String::new() };
+                match self.store.outgoing(&ping.delivery.id).await.unwrap().filter(Outgoing::is_in_outbox) {
+                    Some(stored) => self.commit(wait(&stored, at(time * 100))).await,
+                    None => String::new(),
+                }
+            }
             Step::Claim(queue, server, time) => {
-                let queue = [Queue::FanOut, Queue::Lanes, Queue::Expiry, Queue::GatewayChecks][of(queue)];
+                let queue =
+                    [Queue::FanOut, Queue::Lanes, Queue::Retries, Queue::Expiry, Queue::GatewayChecks][of(queue)];
                 self.latest = self.latest.max(time * 100);
                 let claimed = self.store.claim(queue, &lease(server, self.latest), 2).await.unwrap();
                 let works = format!("{:?}", claimed.iter().map(|claim| &claim.work).collect::<Vec<_>>());
@@ -235,6 +246,11 @@ impl Side {
                 }
                 writes
             }
+            Work::Retry(delivery) => {
+                let waiting = self.store.outgoing(delivery).await.unwrap();
+                let due = waiting.and_then(Outgoing::due);
+                due.into_iter().map(|due| Write::DeliveryChanged(Box::new(due))).collect()
+            }
             Work::Expiry(_) | Work::GatewayCheck(_) => Vec::new(),
         };
         outcome(self.store.commit(Change { under: vec![claim.clone()], writes, ..Change::default() }).await)
@@ -265,10 +281,11 @@ impl Side {
         }
         read.push(json!((store.oldest_in_outbox().await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap())));
         read.push(json!(store.log_part(&scope(), Place::Open).await.unwrap()));
+        read.push(json!(store.waiting_deliveries().await.unwrap()));
         read.push(json!((store.manual_reviews().await.unwrap(), store.manual_settlements().await.unwrap())));
         read.push(json!(store.totals(&scope(), Currency::Bdt).await.unwrap()));
         // By a server that nobody else is, when every lease has ended.
-        for queue in [Queue::FanOut, Queue::Expiry, Queue::GatewayChecks] {
+        for queue in [Queue::FanOut, Queue::Retries, Queue::Expiry, Queue::GatewayChecks] {
             let claims = store.claim(queue, &lease(9, 3 * DAY), 99).await.unwrap();
             read.push(json!(claims.iter().map(|claim| format!("{:?}", claim.work)).collect::<Vec<_>>()));
         }
@@ -301,23 +318,6 @@ fn same<E: Engine>(first: Option<Step>, steps: Vec<Step>) -> Result<(), TestCase
     })
 }
 
-fn api_key() -> ApiKey {
-    ApiKey {
-        version: 0,
-        id: KeyId::new(at(0), [1; RANDOM_BYTES]),
-        workspace_id: workspace(0).id,
-        scope: scope(),
-        last4: "1234".into(),
-        app_id: None,
-        name: None,
-        permissions: None,
-        expires_at: None,
-        last_used_at: None,
-        created_at: at(0),
-        revoked_at: None,
-    }
-}
-
 /// Does steps to an embedded store, moves it to a database, and moves that to another directory.
 fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -325,7 +325,8 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
         let engine = Embedded::new().await;
         let mut side = Side::new(engine.store());
         side.commit(Write::Workspace(workspace(0))).await;
-        side.commit(Write::ApiKey(KeyHash([7; 32]), Box::new(api_key()))).await;
+        let (hash, key) = api_key(1, 0);
+        side.commit(Write::ApiKey(hash, Box::new(key))).await;
         side.commit(Write::LogPart(Box::new(log_part(0)))).await;
         side.commit(Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..Default::default() }))
             .await;

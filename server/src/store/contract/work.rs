@@ -6,7 +6,7 @@ use std::sync::Arc;
 use payments_core::Environment;
 
 use super::samples::*;
-use crate::store::{Change, Claim, PaymentWrite, Queue, Store, Work, Write};
+use crate::store::{Change, Claim, OutboxHead, PaymentWrite, Queue, Store, Work, Write};
 
 async fn claim(store: &Arc<dyn Store>, queue: Queue, server: u8, millis: i64) -> Vec<Claim> {
     store.claim(queue, &lease(server, millis), 9).await.unwrap()
@@ -188,4 +188,46 @@ pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earl
         let left = works(&claim(&store, queue, 3, DAY).await);
         assert!(left.len() == 2 && !left.contains(&Work::Expiry(first.clone())), "{left:?}");
     }
+}
+
+pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first(
+    store: Arc<dyn Store>,
+) {
+    let to = endpoint(1);
+    let head = async || store.outbox(&to.endpoint.id, 9).await.unwrap();
+    let waiting = async || store.waiting_deliveries().await.unwrap();
+    let pings: Vec<_> = (0..3).map(|nth| ping(nth, at(0), &to)).collect();
+    commit(&store, pings.iter().map(delivery).collect()).await.unwrap();
+    let untils = [3 * SECOND, SECOND, 2 * SECOND];
+    for (ping, until) in pings.iter().zip(untils) {
+        commit(&store, vec![wait(ping, at(until))]).await.unwrap();
+    }
+    assert_eq!((head().await, waiting().await), (OutboxHead { ids: vec![], is_all: true }, 3));
+    assert_eq!(store.oldest_in_outbox().await.unwrap(), None);
+    assert_eq!(claim(&store, Queue::Lanes, 1, DAY).await, [], "who waits makes no lane");
+    assert_eq!(store.claim_lane(&to.endpoint.id, &lease(1, DAY)).await.unwrap(), None);
+    let [last, first, second] = &pings[..] else { panic!() };
+    let retry = |ping: &crate::domain::Outgoing| Work::Retry(ping.delivery.id.clone());
+    assert_eq!(claim(&store, Queue::Retries, 1, SECOND).await, [], "never early");
+    let one = store.claim(Queue::Retries, &lease(1, 4 * SECOND), 1).await.unwrap();
+    assert_eq!(works(&one), [retry(first)]);
+    assert_eq!(works(&claim(&store, Queue::Retries, 2, 4 * SECOND).await), [retry(second), retry(last)]);
+
+    let put_back = async |claim: &Claim| {
+        let due = store.outgoing(&first.delivery.id).await.unwrap().unwrap().due().unwrap();
+        let change = Change { under: vec![claim.clone()], ..Change::of(Write::DeliveryChanged(Box::new(due))) };
+        outcome(store.commit(change).await)
+    };
+    store.release(slice::from_ref(&one[0])).await.unwrap();
+    assert_eq!(put_back(&one[0]).await, WORK_LOST);
+    let one = claim(&store, Queue::Retries, 1, 4 * SECOND).await.remove(0);
+    assert_eq!(put_back(&one).await, COMMITTED);
+    store.release(slice::from_ref(&one)).await.unwrap();
+    assert_eq!(head().await, OutboxHead { ids: vec![first.delivery.id.clone()], is_all: true });
+    let due_since = Some(at(SECOND));
+    assert_eq!((waiting().await, store.oldest_in_outbox().await.unwrap()), (2, due_since), "not since it was made");
+    assert_eq!(works(&claim(&store, Queue::Retries, 3, DAY).await), [retry(second), retry(last)]);
+    let again = store.outgoing(&first.delivery.id).await.unwrap().unwrap();
+    commit(&store, vec![end(&again)]).await.unwrap();
+    assert_eq!((head().await.ids, waiting().await), (vec![], 2));
 }

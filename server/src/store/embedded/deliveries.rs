@@ -46,6 +46,29 @@ pub(super) fn of_payment(
     Ok(found)
 }
 
+/// Where a pending delivery is queued: in the outbox or among the retries.
+pub(super) struct Queued {
+    pub(super) key: Vec<u8>,
+    /// In the outbox: when a further attempt was due, in milliseconds. Empty for a first attempt, which is due at once.
+    pub(super) value: Vec<u8>,
+    /// The record of how many are queued there.
+    pub(super) count: Vec<u8>,
+}
+
+impl Queued {
+    /// `None` if the delivery has ended.
+    pub(super) fn of(outgoing: &Outgoing) -> Option<Self> {
+        let delivery = &outgoing.delivery;
+        if let Some(until) = outgoing.waits_until() {
+            let key = keys::retry(until, &delivery.id);
+            return Some(Self { key, value: Vec::new(), count: keys::waiting_deliveries() });
+        }
+        let key = keys::outbox(&delivery.webhook_id, &delivery.id);
+        let value = outgoing.retry_at().map_or_else(Vec::new, |at| at.as_millis().to_string().into_bytes());
+        outgoing.is_in_outbox().then(|| Self { key, value, count: keys::pending_deliveries() })
+    }
+}
+
 /// The lists that name a delivery.
 pub(super) fn lists_of(outgoing: &Outgoing) -> [List; 2] {
     let scope = outgoing.scope();

@@ -80,15 +80,22 @@ pub(super) const ENDPOINTS_OF_SCOPES: &[u8] = b"endpoint-of/";
 pub(super) const SESSIONS: &[u8] = b"payment/";
 pub(super) const DELIVERIES: &[u8] = b"delivery/";
 pub(super) const DELIVERIES_OF_PAYMENTS: &[u8] = b"delivery-of/";
-/// All pending deliveries.
+/// All deliveries in outboxes.
 pub(super) const OUTBOX: &[u8] = b"outbox/";
-/// The record of the number of all pending deliveries. A start reads it instead of counting them.
+/// The record of the number of all deliveries in outboxes. A start reads it instead of counting them.
 pub(super) fn pending_deliveries() -> Vec<u8> {
     count("outbox")
 }
 
 /// Logs of requests.
 pub(super) const LOGS: &[u8] = b"log/";
+
+/// Deliveries that wait for their next attempt, by its time.
+pub(super) const RETRIES: &[u8] = b"retry/";
+/// The record of the number of all deliveries that wait for their next attempt.
+pub(super) fn waiting_deliveries() -> Vec<u8> {
+    count("retries")
+}
 
 /// Where in its list each event is.
 pub(super) const EVENT_PLACES: &[u8] = b"event-at/";
@@ -186,6 +193,21 @@ pub(super) fn checks_before(time: Timestamp) -> Range<Vec<u8>> {
 /// The payment of a gateway check.
 pub(super) fn payment_to_check(key: &[u8]) -> Option<PaymentId> {
     id_after(key.get(..CHECKS.len() + size_of::<u64>())?, key)
+}
+
+/// The index entry of a delivery whose next attempt is due at a time. Keys sort by time.
+pub(super) fn retry(at: Timestamp, id: &DeliveryId) -> Vec<u8> {
+    [numbered(RETRIES, millis(at)).as_slice(), id.as_str().as_bytes()].concat()
+}
+
+/// The deliveries whose next attempt is due before a time.
+pub(super) fn retries_before(time: Timestamp) -> Range<Vec<u8>> {
+    RETRIES.to_vec()..numbered(RETRIES, millis(time))
+}
+
+/// The delivery of an entry in the index of retries.
+pub(super) fn delivery_to_retry(key: &[u8]) -> Option<DeliveryId> {
+    id_after(key.get(..RETRIES.len() + size_of::<u64>())?, key)
 }
 
 fn millis(time: Timestamp) -> u64 {

@@ -34,17 +34,17 @@ impl journaled_tree::Layout for Layout {
 
 /// Whether a record names or counts others.
 fn names_others(key: &[u8]) -> bool {
-    [
+    let indexes: [&[u8]; 10] = [
         keys::COUNTS,
         keys::BITMAPS,
         keys::OUTBOX,
+        keys::RETRIES,
         keys::PENDING_EVENTS,
         keys::LISTS,
         keys::KEYS_USED,
         keys::EVENT_PLACES,
         keys::FOUND,
         keys::DELIVERIES_OF_PAYMENTS,
-    ]
-    .iter()
-    .any(|prefix| key.starts_with(prefix))
+    ];
+    indexes.iter().any(|prefix| key.starts_with(prefix))
 }

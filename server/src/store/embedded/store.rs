@@ -35,8 +35,9 @@ impl Store for EmbeddedStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let leases = Arc::clone(&self.leases);
         let added = change.writes.iter().map(|write| match write {
-            Write::Delivery(made) => i64::from(made.is_pending()),
-            Write::DeliveryEnded(_) => -1,
+            Write::Delivery(made) => i64::from(made.is_in_outbox()),
+            Write::DeliveryChanged(changed) if changed.is_in_outbox() => 1,
+            Write::DeliveryChanged(_) => -1,
             _ => 0,
         });
         let added = added.sum();
@@ -60,6 +61,7 @@ impl Store for EmbeddedStore {
                 let lanes = work::lanes(records).map(|lane| Ok((Work::Lane(lane?.0), None)));
                 read_many(|| leases.claim_first(lanes, lease, at_most))
             }
+            Queue::Retries => leases.claim_first(work::retries(records, lease.now), lease, at_most),
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
         }
@@ -167,6 +169,10 @@ impl Store for EmbeddedStore {
             }
         }
         Ok(found)
+    }
+
+    async fn waiting_deliveries(&self) -> Result<u64, StoreError> {
+        Ok(self.get(&keys::waiting_deliveries())?.unwrap_or_default())
     }
 
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>, StoreError> {

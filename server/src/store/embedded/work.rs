@@ -5,20 +5,23 @@ use payments_core::{DeliveryId, Timestamp, WebhookId};
 use super::{codec::Records, keys, packed};
 use crate::store::{Due, StoreError, Work};
 
-/// The endpoints with pending deliveries, and when the oldest of these was committed. Takes one step for each endpoint, not for
-/// each delivery.
+/// The endpoints with deliveries in their outboxes, and since when the first of these is due. Takes one step for each endpoint,
+/// not for each delivery.
 pub(super) fn lanes(
     records: &impl Records,
 ) -> impl Iterator<Item = Result<(WebhookId, Option<Timestamp>), StoreError>> {
     let mut after = keys::OUTBOX.to_vec();
     std::iter::from_fn(move || {
-        let key = match records.prefix_after(keys::OUTBOX, &after).next()? {
-            Ok((key, _)) => key,
+        let (key, value) = match records.prefix_after(keys::OUTBOX, &after).next()? {
+            Ok(entry) => entry,
             Err(error) => return Some(Err(error.into())),
         };
         let (endpoint, oldest) = str::from_utf8(key.strip_prefix(keys::OUTBOX)?).ok()?.split_once('/')?;
         let endpoint = endpoint.parse().ok()?;
-        let oldest = oldest.parse().ok().and_then(|oldest: DeliveryId| oldest.created_at());
+        let due_since =
+            str::from_utf8(&value).ok().and_then(|millis| Timestamp::from_millis(millis.parse().ok()?).ok());
+        let made_at = || oldest.parse().ok().and_then(|oldest: DeliveryId| oldest.created_at());
+        let oldest = due_since.or_else(made_at);
         // Skips every other delivery of this endpoint.
         after = keys::outbox_of(&endpoint);
         after.push(0xff);
@@ -33,6 +36,14 @@ pub(super) fn expired(records: &impl Records, now: Timestamp) -> impl Iterator<I
             packed::lines(&names).filter_map(|id| id.parse().ok()).map(|id| Ok((Work::Expiry(id), None))).collect()
         }
         Err(error) => vec![Err(error.into())],
+    })
+}
+
+/// Deliveries whose next attempt is due before a time, oldest first.
+pub(super) fn retries(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Due, StoreError>> {
+    records.range(keys::retries_before(now)).filter_map(|entry| match entry {
+        Ok((key, _)) => keys::delivery_to_retry(&key).map(|id| Ok((Work::Retry(id), None))),
+        Err(error) => Some(Err(error.into())),
     })
 }
 

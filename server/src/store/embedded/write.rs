@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     codec::Records,
-    deliveries,
+    deliveries::{self, Queued},
     keys::{self, List},
     pending::PendingRecord,
     stored::{Parts, Rest, Stored},
@@ -74,13 +74,7 @@ impl View<'_, '_> {
             Write::KeyClaimed(write) => self.claim_key(&write.0, &write.1)?,
             Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(&event, after)?,
-            Write::DeliveryEnded(ended) => {
-                debug_assert!(!ended.is_pending(), "an ended delivery has an outcome");
-                self.check_follows(&keys::delivery(&ended.delivery.id), follows(ended.version))?;
-                self.remove(keys::outbox(&ended.delivery.webhook_id, &ended.delivery.id));
-                self.update(keys::pending_deliveries(), |count: u64| count.saturating_sub(1))?;
-                self.put_delivery(*ended)?;
-            }
+            Write::DeliveryChanged(changed) => self.delivery_changed(*changed, follows)?,
             Write::LogPart(it) => {
                 self.put_next(keys::log_part(&it.key()), follows(it.version), &it)?;
             }
@@ -192,7 +186,7 @@ impl View<'_, '_> {
         Ok(passed)
     }
 
-    /// Writes a new delivery: a pending one, or one that has ended.
+    /// Writes a new delivery, or one of another store.
     fn delivery(&mut self, outgoing: Outgoing, follows: Follows) -> Result<(), CommitError> {
         let delivery = &outgoing.delivery;
         self.check_follows(&keys::delivery(&delivery.id), follows(outgoing.version))?;
@@ -202,9 +196,26 @@ impl View<'_, '_> {
         if let Some(payment) = &outgoing.payment {
             self.add_line(keys::deliveries_of(payment), delivery.id.as_str())?;
         }
-        if outgoing.is_pending() {
-            self.set(keys::outbox(&delivery.webhook_id, &delivery.id), Vec::new());
-            self.update(keys::pending_deliveries(), |count: u64| count + 1)?;
+        if let Some(Queued { key, value, count }) = Queued::of(&outgoing) {
+            self.set(key, value);
+            self.update(count, |count: u64| count + 1)?;
+        }
+        Ok(self.put_delivery(outgoing)?)
+    }
+
+    /// Moves a delivery out of the queue in which it was, and into the one in which it is now.
+    fn delivery_changed(&mut self, outgoing: Outgoing, follows: Follows) -> Result<(), CommitError> {
+        let stored: Option<Outgoing> = self.read(&keys::delivery(&outgoing.delivery.id))?;
+        let Some(stored) = stored.filter(|stored| follows(outgoing.version) == Some(stored.version)) else {
+            return Err(Conflict::Stale.into());
+        };
+        if let Some(Queued { key, count, .. }) = Queued::of(&stored) {
+            self.remove(key);
+            self.update(count, |count: u64| count.saturating_sub(1))?;
+        }
+        if let Some(Queued { key, value, count }) = Queued::of(&outgoing) {
+            self.set(key, value);
+            self.update(count, |count: u64| count + 1)?;
         }
         Ok(self.put_delivery(outgoing)?)
     }

@@ -46,15 +46,10 @@ impl Tables {
             Write::GatewayToken(name, it) => put(&mut self.gateway_tokens, name, it, |it| it.version)?,
             Write::Payment(write) => self.payment(*write)?,
             Write::Delivery(it) => {
-                let entry = (it.delivery.webhook_id.clone(), it.delivery.id.clone());
-                self.delivery_log.push(entry.1.clone());
-                self.outbox.extend(it.is_pending().then_some(entry));
+                self.delivery_log.push(it.delivery.id.clone());
                 self.put_delivery(*it)?;
             }
-            Write::DeliveryEnded(it) => {
-                self.outbox.remove(&(it.delivery.webhook_id.clone(), it.delivery.id.clone()));
-                self.put_delivery(*it)?;
-            }
+            Write::DeliveryChanged(it) => self.put_delivery(*it)?,
             Write::EndpointAdded { endpoint, at_most } => {
                 let scope = endpoint.scope();
                 if self.endpoints.values().filter(|other| other.scope() == scope).count() >= at_most {
@@ -134,7 +129,12 @@ impl Tables {
         if !it.is_pending() && self.redacted.as_ref().is_some_and(|up_to| it.delivery.id <= *up_to) {
             it.redact().map_err(|error| StoreError::corrupt(b"delivery", error))?;
         }
-        Ok(put(&mut self.deliveries, it.delivery.id.clone(), it, |it| it.version)?)
+        let (id, endpoint) = (it.delivery.id.clone(), it.delivery.webhook_id.clone());
+        self.outbox.remove(&(endpoint.clone(), id.clone()));
+        self.outbox.extend(it.is_in_outbox().then(|| (endpoint, id.clone())));
+        self.retries.retain(|(_, other)| *other != id);
+        self.retries.extend(it.waits_until().map(|until| (until, id.clone())));
+        Ok(put(&mut self.deliveries, id, it, |it| it.version)?)
     }
 
     pub(super) fn redact(&mut self, before: Timestamp, at_most: usize) -> Result<usize> {
@@ -160,6 +160,10 @@ impl Tables {
         match queue {
             Queue::FanOut => pending.map(|it| (Work::FanOut(it.id.clone()), Some(it.payment.clone()))).collect(),
             Queue::Lanes => self.outbox.iter().map(|(endpoint, _)| (Work::Lane(endpoint.clone()), None)).collect(),
+            Queue::Retries => {
+                let due = self.retries.iter().take_while(|(time, _)| *time < now);
+                due.map(|(_, id)| (Work::Retry(id.clone()), None)).collect()
+            }
             Queue::Expiry => by_now(&self.expiry, Work::Expiry),
             Queue::GatewayChecks => by_now(&self.gateway_check, Work::GatewayCheck),
         }

@@ -51,6 +51,11 @@ const LANES: &str = claim!(
     "lane",
     "work"
 );
+const RETRIES: &str = claim!(
+    "SELECT work, at FROM (SELECT id AS work, retry_at AS at FROM delivery WHERE NOT is_pending) d WHERE at < $1",
+    "retry",
+    "at, work"
+);
 const EXPIRY: &str = claim!(
     "SELECT work, at FROM (SELECT id AS work, expires_at AS at FROM payment) d WHERE at < $1",
     "expiry",
@@ -80,6 +85,7 @@ impl PostgresStore {
         let (sql, name) = match queue {
             Queue::FanOut => (FAN_OUT, names::FAN_OUT),
             Queue::Lanes => (LANES, names::LANE),
+            Queue::Retries => (RETRIES, names::RETRY),
             Queue::Expiry => (EXPIRY, names::EXPIRY),
             Queue::GatewayChecks => (GATEWAY_CHECKS, names::GATEWAY_CHECK),
         };

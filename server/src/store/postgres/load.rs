@@ -104,7 +104,7 @@ impl Keys {
                     self.payments.insert(it.session.payment.id.clone());
                 }
             }
-            Write::Delivery(it) | Write::DeliveryEnded(it) => {
+            Write::Delivery(it) | Write::DeliveryChanged(it) => {
                 if it.version > 0 || !it.is_pending() || !is_first_try {
                     self.deliveries.insert(it.delivery.id.clone());
                 }

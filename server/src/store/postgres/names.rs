@@ -67,6 +67,7 @@ pub(super) type WorkKey = (&'static str, String);
 
 pub(super) const FAN_OUT: &str = "fan-out";
 pub(super) const LANE: &str = "lane";
+pub(super) const RETRY: &str = "retry";
 pub(super) const EXPIRY: &str = "expiry";
 pub(super) const GATEWAY_CHECK: &str = "gateway-check";
 
@@ -74,6 +75,7 @@ pub(super) fn work(work: &Work) -> WorkKey {
     match work {
         Work::FanOut(id) => (FAN_OUT, id.to_string()),
         Work::Lane(id) => (LANE, id.to_string()),
+        Work::Retry(id) => (RETRY, id.to_string()),
         Work::Expiry(id) => (EXPIRY, id.to_string()),
         Work::GatewayCheck(id) => (GATEWAY_CHECK, id.to_string()),
     }
@@ -84,6 +86,7 @@ pub(super) fn known_work(queue: &str, id: &str) -> Option<Work> {
     match queue {
         FAN_OUT => id.parse().ok().map(Work::FanOut),
         LANE => id.parse().ok().map(Work::Lane),
+        RETRY => id.parse().ok().map(Work::Retry),
         EXPIRY => id.parse().ok().map(Work::Expiry),
         GATEWAY_CHECK => id.parse().ok().map(Work::GatewayCheck),
         _ => None,

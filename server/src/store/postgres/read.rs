@@ -61,7 +61,11 @@ const DELIVERIES_TO: &str = deliveries!(" AND d.endpoint = $6");
 const DELIVERIES_OF: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
     WHERE d.payment = $3 AND d.developer = $1 AND d.environment = $2 ORDER BY d.id LIMIT $4";
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
-const OLDEST_PENDING: &str = "SELECT min(id), count(*) FROM delivery WHERE is_pending";
+const WAITING: &str = "SELECT count(*) FROM delivery WHERE retry_at IS NOT NULL AND NOT is_pending";
+/// Of the first delivery of each outbox: the oldest one that was not attempted, and since when a further attempt is due.
+const OLDEST_PENDING: &str = "SELECT min(id) FILTER (WHERE retry_at IS NULL), min(retry_at), \
+    (SELECT count(*) FROM delivery WHERE is_pending) FROM (SELECT DISTINCT ON (endpoint) id, retry_at FROM delivery \
+    WHERE is_pending ORDER BY endpoint, id) d";
 
 /// A field of a row.
 pub(super) fn field<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
@@ -266,12 +270,20 @@ impl PostgresStore {
         Ok(OutboxHead { ids: rows.iter().map(id).collect::<Result<_>>()?, is_all })
     }
 
+    pub(super) async fn waiting_count(&self) -> Result<u64> {
+        let row = self.readers.one(WAITING, &[]).await?;
+        let count: i64 = row.map_or(Ok(0), |row| field(&row, 0))?;
+        Ok(count.cast_unsigned())
+    }
+
     pub(super) async fn oldest_pending(&self) -> Result<Option<Timestamp>> {
         let row = self.readers.one(OLDEST_PENDING, &[]).await?;
         let Some(row) = row else { return Ok(None) };
-        self.outbox.set(field(&row, 1)?);
-        let id: Option<String> = field(&row, 0)?;
-        Ok(id.and_then(|id| id.parse().ok()).and_then(|id: DeliveryId| id.created_at()))
+        self.outbox.set(field(&row, 2)?);
+        let (id, retry_at): (Option<String>, Option<i64>) = (field(&row, 0)?, field(&row, 1)?);
+        let made_at = id.and_then(|id| id.parse().ok()).and_then(|id: DeliveryId| id.created_at());
+        let retry_at = retry_at.and_then(|at| Timestamp::from_millis(at).ok());
+        Ok(made_at.into_iter().chain(retry_at).min())
     }
 }
 

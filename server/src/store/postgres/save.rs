@@ -175,7 +175,8 @@ fn delivery_columns(rows: &[(DeliveryId, DeliveryRow)]) -> Result<Columns, Store
     Ok(vec![
         column(rows, |(id, _)| id.to_string()),
         column(rows, |(_, row)| row.version.cast_signed()),
-        column(rows, |(_, row)| row.written.as_ref().is_some_and(|outgoing| outgoing.is_pending())),
+        column(rows, |(_, row)| row.written.as_ref().is_some_and(|outgoing| outgoing.is_in_outbox())),
+        column(rows, |(_, row)| Some(row.written.as_ref()?.retry_at()?.as_millis())),
         Box::new(rows.iter().map(body).collect::<Result<Vec<_>, _>>()?),
     ])
 }

@@ -8,13 +8,14 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
 ];
 /// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
 /// that will be added, in the order of its numbers. Balances in another order are added up anew.

@@ -94,12 +94,12 @@ statements! {
         WHERE e.id = k.id";
     delete_pending = "DELETE FROM pending_event WHERE id = ANY($1)";
 
-    insert_deliveries = "INSERT INTO delivery (id, developer, environment, endpoint, payment, version, is_pending, body) \
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], \
-        $8::text[])";
-    update_deliveries = "UPDATE delivery d SET version = k.version, is_pending = k.is_pending, body = k.body \
-        FROM unnest($1::text[], $2::bigint[], $3::boolean[], $4::text[]) k (id, version, is_pending, body) \
-        WHERE d.id = k.id";
+    insert_deliveries = "INSERT INTO delivery (id, developer, environment, endpoint, payment, version, is_pending, \
+        retry_at, body) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], \
+        $7::boolean[], $8::bigint[], $9::text[])";
+    update_deliveries = "UPDATE delivery d SET version = k.version, is_pending = k.is_pending, retry_at = k.retry_at, \
+        body = k.body FROM unnest($1::text[], $2::bigint[], $3::boolean[], $4::bigint[], $5::text[]) \
+        k (id, version, is_pending, retry_at, body) WHERE d.id = k.id";
 
     insert_redaction = "INSERT INTO redaction (up_to) VALUES ($1)";
 

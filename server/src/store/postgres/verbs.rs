@@ -129,6 +129,10 @@ impl Store for PostgresStore {
         self.status_counts().await
     }
 
+    async fn waiting_deliveries(&self) -> Result<u64> {
+        self.waiting_count().await
+    }
+
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         self.oldest_pending().await
     }

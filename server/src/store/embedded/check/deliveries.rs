@@ -1,10 +1,17 @@
 //! Deliveries, the outbox and pending events.
 
 use super::{
-    super::{deliveries::lists_of, keys, packed, pending::PendingRecord},
+    super::{
+        deliveries::{Queued, lists_of},
+        keys, packed,
+        pending::PendingRecord,
+    },
     Check, part,
 };
-use crate::{domain::Outgoing, store::StoreError};
+use crate::{
+    domain::{Outgoing, delivery_faults},
+    store::StoreError,
+};
 
 impl Check<'_> {
     pub(super) fn delivery(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
@@ -15,9 +22,11 @@ impl Check<'_> {
             let has_it = outgoing.payment.as_ref().map_or(Ok(false), |payment| self.has_event(payment, event))?;
             self.expect(has_it, key, "sends an event that is not there");
         }
-        let is_listed = self.get(&keys::outbox(&delivery.webhook_id, &delivery.id))?.is_some();
-        let is_pending = outgoing.is_pending();
-        self.expect(is_listed || !is_pending, key, "is pending and not in the outbox: it will never be sent");
+        if let Some(queued) = Queued::of(&outgoing) {
+            let is_queued = self.get(&queued.key)?.is_some();
+            self.expect(is_queued, key, "is pending and not in the outbox: it will never be sent");
+        }
+        delivery_faults(&outgoing).into_iter().for_each(|fault| self.find(key, fault));
         if let Some(payment) = &outgoing.payment {
             let named = self.get(&keys::deliveries_of(payment))?.unwrap_or_default();
             let is_named = packed::has_line(&named, delivery.id.as_str());
@@ -40,14 +49,27 @@ impl Check<'_> {
         Ok(())
     }
 
-    pub(super) fn outbox(&mut self, key: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn outbox(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let outgoing: Option<Outgoing> = self.named(part(key, 2), keys::delivery)?;
-        let is_pending = outgoing.is_some_and(|outgoing| {
-            outgoing.is_pending() && key == keys::outbox(&outgoing.delivery.webhook_id, &outgoing.delivery.id)
-        });
-        self.expect(is_pending, key, "names a delivery that has ended or does not exist");
+        self.queued(key, value, outgoing, "names a delivery that has ended or does not exist");
         *self.sums.counts.entry(keys::pending_deliveries()).or_default() += 1;
         Ok(())
+    }
+
+    pub(super) fn retry(&mut self, key: &[u8]) -> Result<(), StoreError> {
+        let id = keys::delivery_to_retry(key);
+        let outgoing: Option<Outgoing> = id.map_or(Ok(None), |id| self.other(&keys::delivery(&id)))?;
+        self.queued(key, b"", outgoing, "names a delivery that does not wait for its next attempt then");
+        *self.sums.counts.entry(keys::waiting_deliveries()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Expects an entry of a queue to be that of its delivery.
+    fn queued(&mut self, key: &[u8], value: &[u8], outgoing: Option<Outgoing>, fault: &str) {
+        let queued = outgoing.as_ref().and_then(Queued::of).filter(|queued| queued.key == key);
+        self.expect(queued.is_some(), key, fault);
+        let is_right = queued.is_none_or(|queued| queued.value == value);
+        self.expect(is_right, key, "does not say since when its delivery is due");
     }
 
     /// A pending event exists.

@@ -2,7 +2,7 @@
 
 use super::{super::keys, Check, part};
 use crate::{
-    domain::{ApiKey, App, Endpoint, Workspace, owner_of},
+    domain::{ApiKey, App, Endpoint, Workspace, endpoint_faults, owner_of},
     store::StoreError,
 };
 
@@ -37,6 +37,7 @@ impl Check<'_> {
             }
             b"endpoint" => {
                 let Some(found) = self.parse::<Endpoint>(key, value) else { return Ok(true) };
+                endpoint_faults(&found).into_iter().for_each(|fault| self.find(key, fault));
                 let id = &found.endpoint.id;
                 key == keys::endpoint(id) && self.get(&keys::endpoint_of(&found.scope(), id))?.is_some()
             }

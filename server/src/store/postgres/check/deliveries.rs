@@ -1,16 +1,19 @@
 //! Deliveries, the outbox and pending events, and what servers note about their work.
 
-use payments_core::{DeliveryId, EventId, PaymentId, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
 use tokio_postgres::Row;
 
 use super::{
     super::{load::parse, names, read::field},
     Check, has_event,
 };
-use crate::{domain::Outgoing, store::Result};
+use crate::{
+    domain::{Outgoing, delivery_faults},
+    store::Result,
+};
 
 pub(super) const DELIVERIES: &str = "SELECT d.id, d.developer, d.environment, d.endpoint, d.payment, d.version, \
-    d.is_pending, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment ORDER BY d.id";
+    d.is_pending, d.body, p.body, d.retry_at FROM delivery d LEFT JOIN payment p ON p.id = d.payment ORDER BY d.id";
 pub(super) const PENDING_EVENTS: &str = "SELECT e.id, e.after, p.body FROM pending_event e \
     LEFT JOIN payment p ON p.id = e.payment ORDER BY e.id";
 pub(super) const REDACTION: &str = "SELECT up_to FROM redaction";
@@ -31,7 +34,10 @@ impl Check<'_> {
         self.column(&key, "payment", &field(row, 4)?, &outgoing.payment.as_ref().map(PaymentId::as_str));
         self.column(&key, "version", &field(row, 5)?, &outgoing.version.cast_signed());
         let is_listed: bool = field(row, 6)?;
-        match (is_listed, outgoing.is_pending()) {
+        let retry_at = outgoing.retry_at().map(Timestamp::as_millis);
+        self.column(&key, "retry_at", &field(row, 9)?, &retry_at);
+        delivery_faults(&outgoing).into_iter().for_each(|fault| self.find(&key, fault));
+        match (is_listed, outgoing.is_in_outbox()) {
             (false, true) => self.find(&key, "is pending and not in the outbox: it will never be sent"),
             (true, false) => self.find(&key, "is in the outbox, and has ended"),
             _ => {}

@@ -8,7 +8,7 @@ use super::{
     Check,
 };
 use crate::{
-    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace, owner_of},
+    domain::{ApiKey, App, Endpoint, LogPart, StoredToken, Workspace, endpoint_faults, owner_of},
     store::{Migration, Result},
 };
 
@@ -48,7 +48,10 @@ impl Check<'_> {
                 self.expect(workspaces > 0, &key, missing);
                 RecordColumns::of_app(&it)
             }),
-            Some(Kind::Endpoint) => self.body(&key, row)?.map(|it: Endpoint| RecordColumns::of_endpoint(&it)),
+            Some(Kind::Endpoint) => self.body(&key, row)?.map(|it: Endpoint| {
+                endpoint_faults(&it).into_iter().for_each(|fault| self.find(&key, fault));
+                RecordColumns::of_endpoint(&it)
+            }),
             Some(Kind::LogPart) => self.body(&key, row)?.map(|it: LogPart| RecordColumns::of_log_part(&it)),
             Some(Kind::Migration) => self.body(&key, row)?.map(|it: Migration| RecordColumns::of_migration(&it)),
             Some(Kind::GatewayToken) => {

@@ -1,0 +1,85 @@
+//! Returns deliveries to their endpoints' outboxes when their next attempt is due.
+//!
+//! A delivery that waits is in no outbox, so it costs nothing until then, and later events of its payment pass it by. What is
+//! claimed at a crash still waits, and is claimed again.
+
+use std::{slice, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Dispatcher;
+use crate::{
+    ambient::Ambient,
+    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
+};
+
+/// How often the worker polls.
+const POLL: Duration = Duration::from_secs(1);
+/// How many deliveries are claimed at a time.
+const AT_A_TIME: usize = 64;
+
+/// The worker.
+pub(crate) struct DueRetries {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) server: ServerId,
+}
+
+impl DueRetries {
+    /// Returns deliveries that are due. Never returns.
+    pub(crate) async fn run(self) {
+        let mut ticks = interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            while match self.round().await {
+                Ok(claimed) => claimed == AT_A_TIME,
+                Err(error) => {
+                    tracing::error!(%error, "cannot return deliveries to their outboxes; retrying");
+                    false
+                }
+            } {}
+        }
+    }
+
+    /// Returns the deliveries that have been due for longest, together, so that they share a sync. Returns how many it claimed.
+    async fn round(&self) -> Result<usize, StoreError> {
+        let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+        let claims = self.store.claim(Queue::Retries, &lease, AT_A_TIME).await?;
+        let returned = join_all(claims.iter().map(|claim| self.put_back(claim))).await;
+        let mut outcome = Ok(claims.len());
+        for (claim, returned) in claims.iter().zip(returned) {
+            match returned {
+                // Keep its claim until the lease ends, so that it does not block the others.
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    tracing::error!(%error, ?claim, "cannot read a delivery that waits for its next attempt; run check");
+                    continue;
+                }
+                Err(error) => outcome = Err(error),
+                Ok(()) => {}
+            }
+            self.store.release(slice::from_ref(claim)).await?;
+        }
+        outcome
+    }
+
+    async fn put_back(&self, claim: &Claim) -> Result<(), StoreError> {
+        let Work::Retry(id) = &claim.work else { return Ok(()) };
+        let found = self.store.outgoing(id).await?;
+        let found = found.ok_or_else(|| StoreError::corrupt(id.as_str().as_bytes(), "its record is missing"))?;
+        let Some(due) = found.due() else { return Ok(()) };
+        let endpoint = due.delivery.webhook_id.clone();
+        let change = Change { under: vec![claim.clone()], ..Change::of(Write::DeliveryChanged(Box::new(due))) };
+        match self.store.commit(change).await {
+            Ok(_) => {
+                self.dispatcher.start_lane(&endpoint).await;
+                Ok(())
+            }
+            // Another server has claimed it and returns it.
+            Err(CommitError::Conflict(_)) => Ok(()),
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+}
