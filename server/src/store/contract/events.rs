@@ -140,3 +140,18 @@ async fn what_a_server_of_an_earlier_version_writes_is_listed() {
     let found = listed(&engine.store(), EventsFrom::Beginning, 9, 1).await;
     assert_eq!(found.len(), 1, "this version lists its events itself");
 }
+
+#[tokio::test]
+async fn an_event_of_a_transaction_that_began_earlier_is_listed_from_its_time_on() {
+    let (target, client) = target("listed_from_a_time").await;
+    let engine = Postgres::open(target).await;
+    client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
+    let first = new_payment(1, at(DAY));
+    commit(&engine.store(), vec![payment(first.clone())]).await.unwrap();
+    let second = EventId::new(at(DAY + 1), [2; RANDOM_BYTES]);
+    let add = "INSERT INTO event (id, developer, environment, kind, payment) VALUES ($1, 'dev_1', 'live', $2, $3)";
+    client.execute(add, &[&second.as_str(), &"payment.created", &first.session.payment.id.as_str()]).await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    let found = listed(&engine.store(), EventsFrom::Time(at(DAY)), 9, 2).await;
+    assert_eq!(ids(&found), [second, event_of(&first).id]);
+}

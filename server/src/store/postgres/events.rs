@@ -22,9 +22,11 @@ macro_rules! part {
 }
 const FROM_BEGINNING: &str = part!();
 const AFTER: &str = part!(" AND (e.added_by, e.number) > (SELECT f.added_by, f.number FROM event f WHERE f.id = $4)");
-/// The first event of that time may be another developer's: all are in one order.
-const FROM_TIME: &str =
-    part!(" AND e.added_by >= (SELECT f.added_by FROM event f WHERE f.id >= $4 ORDER BY f.id LIMIT 1)");
+/// From the last event before that time, of any developer: all are in one order. An event of that time or later may have been added
+/// before the first event of that time, but not before one of a minute earlier.
+const FROM_TIME: &str = part!(
+    " AND e.added_by >= coalesce((SELECT f.added_by FROM event f WHERE f.id < $4 ORDER BY f.id DESC LIMIT 1), '0')"
+);
 const PAYMENT_OF: &str = "SELECT payment FROM event WHERE id = $3 AND developer = $1 AND environment = $2";
 const BODIES: &str = "SELECT id, body FROM payment WHERE id = ANY($3) AND developer = $1 AND environment = $2";
 pub(super) const AFTER_ID: &str = "SELECT id, kind, payment, developer, environment, currency, amount, fee FROM event \
