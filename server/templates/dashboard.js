@@ -7,12 +7,6 @@
   // Undefined if the sandbox is off.
   const SANDBOX_KEY = document.body.dataset.sandboxKey;
   const KEY = "payments-key";
-  const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded"];
-  const RETRIES = [["none", "Not repeated"], ["standard", "Repeated for up to 18 hours"]];
-  const DISABLED = {
-    gone: "it responded with 410 (gone)",
-    failing: "a delivery failed for good, and no attempt had succeeded for five days",
-  };
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const key = () => sessionStorage.getItem(KEY);
 
@@ -236,8 +230,17 @@
     main.replaceChildren(h("h1", {}, title), ...children.flat(Infinity).filter(Boolean));
   };
 
+  // What the views of other files use.
+  const tools = {
+    h, ask, key, say, show, field, form, choice, table, pager, facts, copy, action, confirmed, outcome, money, badge, json, when, STATUSES,
+    reload: () => route(),
+  };
   const views = {
-    payments: window.paymentsView({ h, ask, show, field, form, choice, table, pager, money, badge, when, STATUSES }),
+    payments: window.paymentsView(tools),
+    deliveries: window.deliveriesView(tools),
+    webhooks: window.webhooksView(tools),
+    transactions: window.transactionsView(tools),
+    requests: window.requestsView(tools),
 
     async payment(id) {
       const path = "/payments/" + encodeURIComponent(id);
@@ -295,129 +298,6 @@
         h("section", { class: "card" }, h("h2", {}, "API object"), json(text)));
     },
 
-    async deliveries(query) {
-      const webhook = query.get("webhookId") ?? "";
-      const number = query.get("page") ?? 1;
-      const { value: endpoints } = await ask("GET", "/webhooks");
-      const { value: page, text } = await ask("GET", `/webhooks/deliveries?limit=20&page=${number}${webhook && "&webhookId=" + encodeURIComponent(webhook)}`);
-      const to = (changes) => (location.hash = "#/deliveries?" + new URLSearchParams({ webhookId: webhook, page: "1", ...changes }));
-      const detail = h("div", { id: "detail", tabindex: "-1" });
-      const raw = items(text);
-      const open = (delivery, index) => {
-        detail.replaceChildren(h("section", { class: "card" },
-          h("h2", {}, "Delivery"),
-          facts([
-            ["Delivery", h("code", {}, delivery.id)],
-            ["Event", delivery.event],
-            ["Outcome", badge(delivery.status)],
-            ["Response", outcome(delivery)],
-            ["Duration", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
-            ["Attempts", String(delivery.attempts)],
-            delivery.nextAttemptAt && ["Next attempt", when(delivery.nextAttemptAt)],
-            ...(delivery.attemptLog ?? []).map((attempt, nth) => [`Attempt ${nth + 1}`, [outcome(attempt), ` after ${attempt.durationMs} ms, `, when(attempt.attemptedAt)]]),
-            ["Created", when(delivery.createdAt)],
-            ["Responded", when(delivery.deliveredAt)],
-          ]),
-          delivery.status !== "pending" && h("div", { class: "actions" }, action("Send again", async () => {
-            await ask("POST", `/webhooks/deliveries/${encodeURIComponent(delivery.id)}/resend`);
-            say("A new delivery of this event is pending.");
-            await route();
-          }, { class: "go" })),
-          h("h2", {}, "Response body"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
-          h("h2", {}, "API object, with the payload"), json(raw[index])));
-        detail.focus();
-        detail.scrollIntoView({ block: "start" });
-      };
-      show("Deliveries",
-        h("div", { class: "card row" },
-          choice("Endpoint", "webhook", [["", "All"], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
-        table("Deliveries", ["Event", "Outcome", "Response", "Delivery", "Created"], page.items.map((delivery, index) => h("tr", {},
-          h("td", {}, delivery.event),
-          h("td", {}, badge(delivery.status)),
-          h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? delivery.error.code : "none") : String(delivery.responseStatus)),
-          h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, index) }, delivery.id)),
-          h("td", { class: "when" }, when(delivery.createdAt))))),
-        pager(page, (next) => to({ page: String(next) })), detail);
-    },
-
-    async webhooks() {
-      const { value: endpoints } = await ask("GET", "/webhooks");
-      const names = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
-      const edit = (endpoint, place) => place.replaceChildren(h("h3", {}, "Edit"), form([
-        field("New URL", { name: "newUrl", type: "url", required: true, value: endpoint.url }),
-        field("New events", { name: "newEvents", required: true, value: endpoint.events.join(", ") }),
-        field("Description", { name: "description", maxlength: "500", value: endpoint.description ?? "" }),
-        choice("Retries", "newRetries", RETRIES, endpoint.retries),
-        h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Save")),
-      ], async ({ newUrl, newEvents, description, newRetries }) => {
-        const changes = { url: newUrl, events: names(newEvents), description, retries: newRetries };
-        await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), changes);
-        say("Saved.");
-        await route();
-      }));
-      const one = (endpoint) => {
-        const secret = h("code", {}, "•".repeat(12));
-        const result = h("div", {});
-        let kind = KINDS[0];
-        return h("section", { class: "card" },
-          h("h2", {}, endpoint.url),
-          facts([
-            ["Endpoint", h("code", {}, endpoint.id)],
-            ["Events", endpoint.events.map((name) => (name === "*" ? "every event" : name)).join(", ")],
-            endpoint.appId && ["App", h("code", {}, endpoint.appId)],
-            ["Secret", secret],
-            endpoint.previousSecretExpiresAt && ["The secret before signs until", when(endpoint.previousSecretExpiresAt)],
-            endpoint.description && ["Description", endpoint.description],
-            endpoint.retries === "standard" && ["Failed attempts", "repeated for up to 18 hours"],
-            !endpoint.isActive && ["State", "off: it receives no events"],
-            endpoint.disabledReason && ["Disabled because", DISABLED[endpoint.disabledReason] ?? endpoint.disabledReason],
-            ["Created", when(endpoint.createdAt)],
-          ]),
-          h("div", { class: "actions" },
-            choice("Test event", "event-" + endpoint.id, KINDS.map((kind) => [kind, kind]), kind, (word) => (kind = word)),
-            action("Send a test event", async () => {
-              const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`, { event: kind });
-              if (delivery === null) throw new Error("The event could not be sent or recorded.");
-              result.replaceChildren(h("p", {}, delivery.event + ": ", badge(delivery.status), " ", delivery.responseStatus === null ? outcome(delivery) : "response " + delivery.responseStatus), json(text));
-            }, { class: "go" }),
-            h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, "Show or hide the secret"),
-            copy(endpoint.secret, "Secret"),
-            h("a", { class: "button", href: "#/deliveries?webhookId=" + encodeURIComponent(endpoint.id) }, "Deliveries"),
-            action(endpoint.isActive ? "Turn off" : "Turn on", async () => {
-              await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), { isActive: !endpoint.isActive });
-              say(endpoint.isActive ? "Turned off. It receives no events." : "Turned on.");
-              await route();
-            }),
-            h("button", { onclick: () => edit(endpoint, result) }, "Edit"),
-            action("Replace the secret", async () => {
-              if (!(await confirmed(`Make a new secret for ${endpoint.url}? The present one also signs for 24 hours.`, "Replace the secret"))) return;
-              await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/rotate-secret`);
-              say("The endpoint has a new secret. Give it to the receiver within 24 hours.");
-              await route();
-            }),
-            action("Remove", async () => {
-              if (!(await confirmed(`Remove ${endpoint.url}? It will receive no more events.`, "Remove"))) return;
-              await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));
-              say("Removed.");
-              await route();
-            }, { class: "danger" })),
-          result);
-      };
-      show("Webhooks",
-        endpoints.length === 0 && h("p", { class: "card soft" }, "No endpoints yet."),
-        endpoints.map(one),
-        h("section", { class: "card" }, h("h2", {}, "Add an endpoint"), form([
-          field("URL", { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, "HTTPS with a public address. A server on this machine also accepts http://127.0.0.1."),
-          field("Events", { name: "events", value: "*", required: true }, "Comma-separated names, or * for all: payment.created, payment.completed, payment.partially_refunded, payment.refunded."),
-          choice("Failed attempts", "retries", RETRIES, "none"),
-          h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, "Add")),
-        ], async (values) => {
-          await ask("POST", "/webhooks", { url: values.url, events: names(values.events), retries: values.retries });
-          say("Added.");
-          await route();
-        })));
-    },
-
     async balances() {
       const { value: account } = await ask("GET", "/account");
       const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
@@ -429,37 +309,6 @@
           figure("Volume in taka", money(account.volume.bdt, "BDT")),
           figure("Volume in dollars", money(account.volume.usd, "USD")),
           figure("Completed payments", String(account.volume.total_payments))));
-    },
-
-    async transactions(query) {
-      const asked = { currency: query.get("currency") ?? "", from: query.get("from") ?? "", until: query.get("until") ?? "", after: query.get("after") ?? "" };
-      const time = (day) => day && new Date(day + "T00:00:00").toISOString();
-      const of = (given) => new URLSearchParams(Object.entries({ currency: given.currency, createdAfter: time(given.from), createdBefore: time(given.until), after: given.after }).filter(([, text]) => text));
-      const { value: page } = await ask("GET", "/account/transactions?limit=50&" + of(asked));
-      const to = (changes) => (location.hash = "#/transactions?" + new URLSearchParams({ ...asked, after: "", ...changes }));
-      const day = (label, name) => h("div", {}, field(label, { name, type: "date", value: asked[name], onchange: (event) => to({ [name]: event.target.value }) }));
-      const signed = (amount, currency) => (amount < 0 ? "−" : "") + money(Math.abs(amount), currency);
-      show("Transactions",
-        h("div", { class: "card row between" },
-          choice("Currency", "currency", [["", "All"], ["BDT", "BDT"], ["USD", "USD"]], asked.currency, (currency) => to({ currency })),
-          day("From", "from"), day("Until, without that day", "until"),
-          action("Download as CSV", async () => {
-            const response = await fetch("/api/v1/account/transactions.csv?" + of({ ...asked, after: "" }), { headers: { "x-api-key": key() }, cache: "no-store" });
-            if (!response.ok) throw new Error("The table could not be downloaded.");
-            const address = URL.createObjectURL(await response.blob());
-            h("a", { href: address, download: "transactions.csv" }).click();
-            URL.revokeObjectURL(address);
-            if (response.headers.get("x-next-after")) say("The table has the newest 10,000 rows. Choose days to get the others.");
-          }, { class: "go" })),
-        table("Transactions", ["Kind", "Amount", "Balance after it", "Payment", "Posted"], page.items.map((it) => h("tr", {},
-          h("td", {}, it.kind.replace("_", " ")),
-          h("td", { class: "amount" }, signed(it.amount, it.currency)),
-          h("td", { class: "amount" }, signed(it.balance, it.currency)),
-          h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId) }, it.paymentId)),
-          h("td", { class: "when" }, when(it.createdAt))))),
-        h("div", { class: "actions between" },
-          h("button", { disabled: !asked.after, onclick: () => to({}) }, "Newest"),
-          h("button", { disabled: !page.hasMore, onclick: () => to({ after: page.next }) }, "Older")));
     },
 
     async simulator() {
@@ -501,30 +350,6 @@
             made(value);
           })), result);
     },
-  };
-
-  /** Cuts the texts of a page's items out of the response text. */
-  const items = (text) => {
-    const found = [];
-    let depth = 0;
-    let begin = 0;
-    let inString = false;
-    for (let index = text.indexOf("[") + 1; index < text.length; index += 1) {
-      const char = text[index];
-      if (inString) {
-        if (char === "\\") index += 1;
-        else if (char === '"') inString = false;
-      } else if (char === '"') inString = true;
-      else if (char === "{" || char === "[") {
-        if (depth === 0) begin = index;
-        depth += 1;
-      } else if (char === "}" || char === "]") {
-        depth -= 1;
-        if (depth < 0) break;
-        if (depth === 0) found.push(text.slice(begin, index + 1));
-      }
-    }
-    return found;
   };
 
   let latest = 0;

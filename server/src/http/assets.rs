@@ -20,8 +20,15 @@ pub(super) static DASHBOARD_STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("dashboard.css", CSS, include_str!("../../templates/dashboard.css")));
 pub(super) static DASHBOARD_SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("dashboard.js", JAVASCRIPT, include_str!("../../templates/dashboard.js")));
-pub(super) static DASHBOARD_PAYMENTS_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("dashboard-payments.js", JAVASCRIPT, include_str!("../../templates/dashboard-payments.js"))
+/// One script for each view of the console that has a file of its own.
+pub(super) static DASHBOARD_VIEWS: LazyLock<[Asset; 5]> = LazyLock::new(|| {
+    [
+        Asset::new("dashboard-payments.js", JAVASCRIPT, include_str!("../../templates/dashboard-payments.js")),
+        Asset::new("dashboard-deliveries.js", JAVASCRIPT, include_str!("../../templates/dashboard-deliveries.js")),
+        Asset::new("dashboard-webhooks.js", JAVASCRIPT, include_str!("../../templates/dashboard-webhooks.js")),
+        Asset::new("dashboard-transactions.js", JAVASCRIPT, include_str!("../../templates/dashboard-transactions.js")),
+        Asset::new("dashboard-requests.js", JAVASCRIPT, include_str!("../../templates/dashboard-requests.js")),
+    ]
 });
 
 /// A static file, embedded in the server.

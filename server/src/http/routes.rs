@@ -74,7 +74,11 @@ static ROUTES: &[Route] = &[
     route(GET, "/assets/docs.css", Unlimited(|_| Box::pin(assets::REFERENCE_STYLE.serve()))),
     route(GET, "/assets/dashboard.css", Unlimited(|_| Box::pin(assets::DASHBOARD_STYLE.serve()))),
     route(GET, "/assets/dashboard.js", Unlimited(|_| Box::pin(assets::DASHBOARD_SCRIPT.serve()))),
-    route(GET, "/assets/dashboard-payments.js", Unlimited(|_| Box::pin(assets::DASHBOARD_PAYMENTS_SCRIPT.serve()))),
+    route(GET, "/assets/dashboard-payments.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[0].serve()))),
+    route(GET, "/assets/dashboard-deliveries.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[1].serve()))),
+    route(GET, "/assets/dashboard-webhooks.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[2].serve()))),
+    route(GET, "/assets/dashboard-transactions.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[3].serve()))),
+    route(GET, "/assets/dashboard-requests.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[4].serve()))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
@@ -267,15 +271,14 @@ mod tests {
 
     #[test]
     fn every_asset_has_a_route() {
-        let all: [&Asset; 6] = [
+        let all: [&Asset; 5] = [
             &assets::CHECKOUT_STYLE,
             &assets::CHECKOUT_SCRIPT,
             &assets::REFERENCE_STYLE,
             &assets::DASHBOARD_STYLE,
             &assets::DASHBOARD_SCRIPT,
-            &assets::DASHBOARD_PAYMENTS_SCRIPT,
         ];
-        for asset in all {
+        for asset in all.into_iter().chain(assets::DASHBOARD_VIEWS.iter()) {
             let (path, _) = asset.address.split_once('?').unwrap();
             assert_eq!(find(&GET, path).unwrap().route.template, path);
         }
