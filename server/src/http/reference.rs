@@ -88,12 +88,10 @@ impl<'d> DocsPage<'d> {
         lines.join(" \\\n  ")
     }
 
-    /// The schemas that the page lists: those that have fields and are neither a request of their own nor the event.
+    /// The schemas that the page lists: those that have fields and are not the body of a request alone.
     fn shapes(&self) -> impl Iterator<Item = &'d str> {
         let schemas = object(&self.document["components"]["schemas"]);
-        let shown = schemas.filter(|(name, schema)| {
-            !name.starts_with("Create") && *name != "Event" && schema["properties"].is_object()
-        });
+        let shown = schemas.filter(|(name, schema)| !name.starts_with("Create") && schema["properties"].is_object());
         shown.map(|(name, _)| name)
     }
 
