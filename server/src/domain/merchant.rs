@@ -15,11 +15,14 @@ pub(crate) struct Scope {
     pub(crate) environment: Environment,
 }
 
+/// The length of a developer's id: the prefix and 32 hexadecimal digits.
+const OWN_ID_BYTES: usize = 36;
+
 /// The developer of a workspace, from the developer id of its records. A sandbox that was emptied goes on with another developer
-/// id: that of its workspace with a number, such as `dev_…_2`.
+/// id: that of its workspace, followed by a number in eight hexadecimal digits.
 pub(crate) fn owner_of(developer: &DeveloperId) -> DeveloperId {
-    let own = developer.as_str().rsplit_once('_').map(|(own, _)| own).filter(|own| own.contains('_'));
-    own.and_then(|own| own.parse().ok()).unwrap_or_else(|| developer.clone())
+    let own = developer.as_str().get(..OWN_ID_BYTES).and_then(|own| own.parse().ok());
+    own.unwrap_or_else(|| developer.clone())
 }
 
 /// A merchant: one workspace, one developer.
@@ -44,7 +47,8 @@ impl Workspace {
     /// The scope of its keys of an environment.
     pub(crate) fn scope(&self, environment: Environment) -> Scope {
         let own = &self.developer_id;
-        let emptied = (environment == Environment::Test && self.resets > 0).then(|| format!("{own}_{}", self.resets));
+        let emptied =
+            (environment == Environment::Test && self.resets > 0).then(|| format!("{own}{:08x}", self.resets));
         // An id with a number is an id.
         let developer_id = emptied.and_then(|id| id.parse().ok()).unwrap_or_else(|| own.clone());
         Scope { developer_id, environment }
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_emptied_sandbox_has_another_developer_id_which_names_its_owner() {
-        let json = r#"{"id": "ws_1", "developer_id": "dev_0a1b", "name": "Rahim", "slug": "rahim", "website": null,
+        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb8", "name": "Rahim", "slug": "rahim", "website": null,
             "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
         let mut workspace: Workspace = serde_json::from_str(json).unwrap();
         let own = workspace.developer_id.clone();
@@ -130,6 +134,8 @@ mod tests {
             assert_eq!(test.developer_id == own, resets == 0);
             assert_eq!((owner_of(&live.developer_id), owner_of(&test.developer_id)), (own.clone(), own.clone()));
         }
-        assert_eq!(workspace.scope(Environment::Test).developer_id.as_str(), "dev_0a1b_2");
+        assert_eq!(workspace.scope(Environment::Test).developer_id.as_str(), format!("{own}00000002"));
+        let other: DeveloperId = "dev_1".parse().unwrap();
+        assert_eq!(owner_of(&other), other);
     }
 }

@@ -38,6 +38,14 @@ def fit_the_payment(path, body):
                 body[flat] = customer[nested]
 
 
+def fit_the_list(query):
+    """Removes a cursor, which only an earlier answer tells, and a page's number, which filters do not allow."""
+    for cursor in ["after", "before"]:
+        query.pop(cursor, None)
+    if set(query) - {"page", "limit", "status", "webhookId"}:
+        query.pop("page", None)
+
+
 fresh = itertools.count()
 
 
@@ -46,5 +54,7 @@ def before_call(context, case, kwargs):
     """Gives each request its own key: the server refuses a key that was used with another body."""
     if case.meta and case.meta.generation.mode.is_positive and isinstance(case.body, dict):
         fit_the_payment(case.operation.path, case.body)
+    if case.meta and case.meta.generation.mode.is_positive and case.query:
+        fit_the_list(case.query)
     if case.headers and case.headers.get("Idempotency-Key"):
         case.headers["Idempotency-Key"] = (case.headers["Idempotency-Key"] + f"-{next(fresh)}")[-255:]
