@@ -46,6 +46,12 @@ def fit_the_list(query):
         query.pop("page", None)
 
 
+def stay_here(path, body):
+    """Sends webhooks to this machine, where nothing listens. The document's examples would be looked up in the DNS."""
+    if "/webhooks" in path and str(body.get("url")).startswith("https://"):
+        body["url"] = "http://127.0.0.1:9/hook"
+
+
 fresh = itertools.count()
 
 
@@ -54,6 +60,7 @@ def before_call(context, case, kwargs):
     """Gives each request its own key: the server refuses a key that was used with another body."""
     if case.meta and case.meta.generation.mode.is_positive and isinstance(case.body, dict):
         fit_the_payment(case.operation.path, case.body)
+        stay_here(case.operation.path, case.body)
     if case.meta and case.meta.generation.mode.is_positive and case.query:
         fit_the_list(case.query)
     if case.headers and case.headers.get("Idempotency-Key"):
