@@ -44,10 +44,10 @@ pub use payments_core::{
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
     DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
     LoggedAttempt, LoggedRequest, Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage,
-    RawStatus, Refund, RefundId, RefundStatus, Refunds, RequestPage, Retries, RotateSecret, SimulateOutcome,
-    Simulation, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind,
-    Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UpdateWebhook, Volume, WebhookEndpoint,
-    WebhookId, WorkspaceProfile,
+    RawStatus, RecoverWebhook, Recovered, Refund, RefundId, RefundStatus, Refunds, RequestPage, Retries, RotateSecret,
+    SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
+    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UpdateWebhook, Volume,
+    WebhookEndpoint, WebhookId, WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

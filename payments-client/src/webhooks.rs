@@ -3,8 +3,8 @@
 use std::fmt;
 
 use payments_core::{
-    CreateWebhook, Delivery, DeliveryId, EventKind, Page, RotateSecret, TestWebhook, UpdateWebhook, WebhookEndpoint,
-    WebhookId,
+    CreateWebhook, Delivery, DeliveryId, EventKind, Page, RecoverWebhook, Recovered, RotateSecret, TestWebhook,
+    UpdateWebhook, WebhookEndpoint, WebhookId,
 };
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -160,6 +160,24 @@ impl Webhooks<'_> {
     pub fn test_event(self, id: &WebhookId, event: EventKind) -> IdempotentRequest<Option<Delivery>> {
         let call = Call::new(Method::POST, "/webhooks/{}/test", Some(id.as_str()));
         IdempotentRequest::new(self.client, call.body(&TestWebhook::with(event)))
+    }
+
+    /// Sends again each delivery to an endpoint that failed and was not sent again since. One request looks at 1,000 deliveries at
+    /// most. A repeated request sends nothing twice.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, RecoverWebhook, Timestamp, WebhookId};
+    /// # async fn recover(client: Client, id: WebhookId, since: Timestamp) -> Result<(), payments_client::Error> {
+    /// let mut params = RecoverWebhook::since(since);
+    /// while let Some(next) = client.webhooks().recover(&id, &params).await?.next {
+    ///     params = params.after(next);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recover(self, id: &WebhookId, params: &RecoverWebhook) -> Request<Recovered> {
+        let call = Call::new(Method::POST, "/webhooks/{}/recover", Some(id.as_str())).repeatable();
+        Request::new(self.client, call.body(params))
     }
 
     /// Lists a page of deliveries, newest first. A failed delivery has no further attempt; [`resend`](Self::resend) sends its

@@ -106,8 +106,13 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (AdminRequest::SettleRefund { refund, reference }, args)
         }
         AdminCommand::Deliveries(Admin { command, args }) => {
-            let DeliveriesCommand::Resend { delivery } = command;
-            (AdminRequest::ResendDelivery { delivery }, args)
+            let request = match command {
+                DeliveriesCommand::Resend { delivery } => AdminRequest::ResendDelivery { delivery },
+                DeliveriesCommand::Recover { webhook, since, until } => {
+                    AdminRequest::RecoverWebhook { webhook, since, until }
+                }
+            };
+            (request, args)
         }
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, outcome }, args }) => {
@@ -169,6 +174,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
             writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
         }
         AdminReply::Resent { delivery, .. } => writeln!(out, "{delivery}")?,
+        AdminReply::Recovered { recovered } => writeln!(out, "{recovered}")?,
         AdminReply::Reviews { reviews } => {
             for ReviewRow { payment, raw_status, amount, currency, what, found_at } in reviews {
                 writeln!(out, "{payment} {raw_status} {amount} {currency} {found_at} {what}")?;

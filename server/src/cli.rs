@@ -1,5 +1,6 @@
 //! The command line.
 
+mod deliveries;
 mod developer;
 mod serve;
 
@@ -20,6 +21,7 @@ use crate::{
     service::ManualOutcome,
     store::postgres::{Target, TargetError},
 };
+pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub(crate) use serve::{LogFormat, ServeArgs};
 
@@ -342,15 +344,6 @@ pub(crate) enum RefundsCommand {
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DeliveriesCommand {
-    /// Send a delivery's event to its endpoint once more. Prints the id of the new delivery.
-    Resend {
-        /// The delivery's id.
-        delivery: String,
     },
 }
 

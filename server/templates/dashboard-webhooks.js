@@ -63,6 +63,17 @@ window.webhooksView = ({ h, ask, say, show, field, form, choice, facts, copy, ac
             say("The endpoint has a new secret. Give it to the receiver within 24 hours.");
             await reload();
           }),
+          endpoint.isActive && action("Send failed ones again", async () => {
+            if (!(await confirmed(`Send again what failed to reach ${endpoint.url} in the last seven days?`, "Send again"))) return;
+            const asked = { since: new Date(Date.now() - 7 * 24 * 60 * 60 * 1000).toISOString() };
+            let sent = 0;
+            for (let next = undefined; next !== null; asked.after = next) {
+              const { value } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/recover`, asked);
+              sent += value.resent;
+              next = value.next;
+            }
+            say(sent === 1 ? "1 delivery is sent again." : `${sent} deliveries are sent again.`);
+          }),
           action("Remove", async () => {
             if (!(await confirmed(`Remove ${endpoint.url}? It will receive no more events.`, "Remove"))) return;
             await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));

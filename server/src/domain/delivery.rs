@@ -24,6 +24,9 @@ pub(crate) struct Outgoing {
     /// The delivery that this one sends again. Fan-out makes one delivery of an event to an endpoint; all others have this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resend_of: Option<DeliveryId>,
+    /// The last delivery that sends this one again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resent_as: Option<DeliveryId>,
     /// When a further attempt was due, from then until the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due_since: Option<Timestamp>,
@@ -50,6 +53,7 @@ impl Outgoing {
             payment: None,
             event: None,
             resend_of: None,
+            resent_as: None,
             due_since: None,
             delivery: Delivery {
                 id,

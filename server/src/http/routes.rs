@@ -56,6 +56,7 @@ static ROUTES: &[Route] = &[
         "/api/v1/webhooks/{id}/rotate-secret",
         Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::rotate_secret(c, r))),
     ),
+    route(POST, "/api/v1/webhooks/{id}/recover", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::recover(c, r)))),
     route(POST, "/api/v1/webhooks/{id}/test", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::test(c, r)))),
     route(POST, "/api/v1/sandbox/advance", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::advance(c, r)))),
     route(POST, "/api/v1/sandbox/reset", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::reset(c, r)))),

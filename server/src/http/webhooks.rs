@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{CreateWebhook, Fields, RotateSecret, TestWebhook, UpdateWebhook};
+use payments_core::{CreateWebhook, Fields, RecoverWebhook, RotateSecret, TestWebhook, UpdateWebhook};
 use serde_json::json;
 use warp::http::StatusCode;
 
@@ -66,6 +66,12 @@ pub(super) async fn resend(caller: Caller, request: Request) -> Outcome {
         service.resend_delivery(&caller, &id, identity.as_ref()).await
     })
     .await
+}
+
+pub(super) async fn recover(caller: Caller, mut request: Request) -> Outcome {
+    let params = RecoverWebhook::from_json(&request.read_json().await?)?;
+    let recovered = request.service().recover_webhook(&caller, request.id(), &params).await?;
+    reply::json(StatusCode::OK, &recovered)
 }
 
 pub(super) async fn verify(mut request: Request) -> Outcome {

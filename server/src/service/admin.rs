@@ -56,6 +56,8 @@ pub(crate) enum AdminRequest {
     SettleRefund { refund: String, reference: String },
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
+    /// Sends again what failed to reach an endpoint.
+    RecoverWebhook { webhook: String, since: Timestamp, until: Option<Timestamp> },
     /// Lists the payments that need manual review.
     ListReviews,
     /// Records how a person resolved a discrepancy, and why. An open payment needs an outcome.
@@ -89,6 +91,8 @@ pub(crate) enum AdminReply {
     Settled { payment: PaymentId, refund: Option<RefundId>, reference: String, settled_at: Timestamp },
     /// The delivery that was resent, and the new one.
     Resent { resent: String, delivery: DeliveryId },
+    /// How many deliveries were sent again.
+    Recovered { recovered: u32 },
     /// The payments that need manual review.
     Reviews { reviews: Vec<ReviewRow> },
     /// The payment whose discrepancy was resolved, and its internal status now.
@@ -149,6 +153,9 @@ impl Service {
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
                 AdminReply::Resent { resent: delivery, delivery: again }
+            }
+            AdminRequest::RecoverWebhook { webhook, since, until } => {
+                AdminReply::Recovered { recovered: self.recover_any_webhook(&webhook, since, until).await? }
             }
             AdminRequest::ListReviews => AdminReply::Reviews { reviews: self.list_reviews().await? },
             AdminRequest::ResolveReview { payment, note, outcome } => {

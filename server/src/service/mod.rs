@@ -21,6 +21,7 @@ mod payments;
 mod poll;
 mod prune;
 mod reconcile;
+mod recover;
 mod refund;
 mod refused;
 mod request_log;

@@ -2,7 +2,7 @@
 
 use payments_core::{DeliveryId, RawJson};
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, retry_on_conflict};
 use crate::{
     domain::Outgoing,
     store::{Change, Write},
@@ -16,26 +16,32 @@ impl Service {
         id: &str,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        let known = self.outgoing(id).await?;
-        let known = known.filter(|outgoing| outgoing.scope() == caller.scope).ok_or(NO_DELIVERY)?;
-        self.resend(&known, request).await
+        retry_on_conflict(|| async {
+            let known = self.outgoing(id).await?;
+            let known = known.filter(|outgoing| outgoing.scope() == caller.scope).ok_or(NO_DELIVERY)?;
+            self.resend(known, request).await
+        })
+        .await
     }
 
     /// As [`resend_delivery`](Self::resend_delivery), for an operator. Returns the id of the new delivery.
     pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId, Refused> {
-        let known = self.outgoing(id).await?.ok_or(NO_DELIVERY)?;
-        let again = self.again(&known).await?;
-        let id = again.delivery.id.clone();
-        self.commit(Change::of(Write::Delivery(Box::new(again)))).await?;
-        Ok(id)
+        retry_on_conflict(|| async {
+            let known = self.outgoing(id).await?.ok_or(NO_DELIVERY)?;
+            let again = self.again(&known).await?;
+            let id = again.delivery.id.clone();
+            self.commit(Change { writes: writes(known, again), ..Change::default() }).await?;
+            Ok(id)
+        })
+        .await
     }
 
-    async fn resend(&self, known: &Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
-        let again = self.again(known).await?;
+    pub(super) async fn resend(&self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+        let again = self.again(&known).await?;
         let body = RawJson::of(&again.delivery)?;
         let idempotency = request.map(|request| request.to_record(body.clone(), again.delivery.created_at));
         // The dispatcher finds it within a second.
-        let change = Change { idempotency, ..Change::of(Write::Delivery(Box::new(again))) };
+        let change = Change { idempotency, writes: writes(known, again), ..Change::default() };
         self.commit_once(change, body, request).await
     }
 
@@ -60,6 +66,12 @@ impl Service {
         let again = known.again(DeliveryId::new(now, self.ambient.id_bytes()), now);
         again.ok_or(Refused::NotResent("its payload has been deleted, because it is old"))
     }
+}
+
+/// The new delivery, and the old one that names it: of requests that send it again at the same time, each knows the one before.
+fn writes(known: Outgoing, again: Outgoing) -> Vec<Write> {
+    let resent = Outgoing { version: known.version + 1, resent_as: Some(again.delivery.id.clone()), ..known };
+    vec![Write::Delivery(Box::new(again)), Write::DeliveryResent(Box::new(resent))]
 }
 
 const NO_DELIVERY: Refused = Refused::NotFound { what: Record::Delivery };

@@ -181,7 +181,7 @@ impl Service {
         }
     }
 
-    async fn own_endpoint(&self, caller: &Caller, id: &str) -> Result<Endpoint, Refused> {
+    pub(super) async fn own_endpoint(&self, caller: &Caller, id: &str) -> Result<Endpoint, Refused> {
         let id = id.parse().map_err(|_| NO_WEBHOOK)?;
         let found = self.store.endpoint(&id).await?;
         found.filter(|endpoint| endpoint.scope() == caller.scope).ok_or(NO_WEBHOOK)
@@ -229,4 +229,4 @@ pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64
     Ok(verify())
 }
 
-const NO_WEBHOOK: Refused = Refused::NotFound { what: Record::WebhookEndpoint };
+pub(super) const NO_WEBHOOK: Refused = Refused::NotFound { what: Record::WebhookEndpoint };

@@ -99,6 +99,8 @@ pub(crate) enum Write {
     /// A changed delivery. After an attempt it leaves the outbox: it has ended, or it waits in
     /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox.
     DeliveryChanged(Box<Outgoing>),
+    /// An ended delivery that names the one which sends it again.
+    DeliveryResent(Box<Outgoing>),
     /// A part of a log of requests, new or changed.
     LogPart(Box<LogPart>),
     /// A record of another store, at whatever version. It must not exist.

@@ -17,8 +17,9 @@ use payments_core::{
 };
 
 use super::{
-    Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease, Leases, OutboxHead,
-    PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, TransactionEntry, TransactionsFrom, Work,
+    Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, Leases,
+    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, TransactionEntry,
+    TransactionsFrom, Work,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -271,6 +272,20 @@ impl Store for MemoryStore {
         let of_payment =
             tables.deliveries.values().filter(|it| it.payment.as_ref() == Some(payment) && it.scope() == *scope);
         Ok(of_payment.take(at_most).cloned().collect())
+    }
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        let tables = self.tables();
+        let listed = tables.delivery_log.iter().filter_map(|id| tables.deliveries.get(id));
+        let to_it = listed.filter(|it| it.delivery.webhook_id == *to && it.scope() == *scope);
+        let passed = |it: &&Outgoing| from.after.as_ref().is_some_and(|after| it.delivery.id != *after);
+        let skipped = usize::from(from.after.is_some());
+        Ok(to_it.skip_while(passed).skip(skipped).take(at_most).cloned().collect())
     }
     async fn deliveries(
         &self,

@@ -41,6 +41,7 @@
 //!     payment of a part reads none twice, and misses none that was there at the start.
 //! 25. A payment is found by each of its values and by no other, in its own scope.
 //! 26. Every delivery of a payment's events is among the deliveries of the payment, once, whenever it was made.
+//! 29. Whoever reads on through `deliveries_from` misses no delivery that was there at the start, and reads none twice.
 //! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
 //! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
 //!
@@ -72,7 +73,7 @@
 //! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
 //!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!
-//! 24. A pending delivery is in its endpoint's outbox, or in the queue of retries if it waits for its next attempt. One that
+//! 28. A pending delivery is in its endpoint's outbox, or in the queue of retries if it waits for its next attempt. One that
 //!     waits makes no lane; `waiting_deliveries` counts it.
 //!
 //! Pruning:
@@ -87,6 +88,7 @@ mod change;
 mod claim;
 #[cfg(test)]
 mod contract;
+mod delivery_list;
 pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
@@ -124,6 +126,7 @@ pub(crate) use change::{
     CHANGED, Change, ClaimEnd, Committed, Conflict, EventWrite, Follows, MOVED, NewResponse, PaymentWrite, Write,
 };
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew_until_lost};
+pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
 pub(crate) use leases::{Due, Leases};
@@ -236,6 +239,14 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Option<Vec<TransactionEntry>>>;
     /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
     async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>>;
+    /// At most `at_most` deliveries to an endpoint of a scope, oldest first.
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>>;
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
 

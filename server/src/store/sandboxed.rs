@@ -11,9 +11,9 @@ use payments_core::{
 };
 
 use super::{
-    Backups, Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-    PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, TransactionEntry, TransactionsFrom,
-    Write, disposable::Disposable,
+    Backups, Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease,
+    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store,
+    TransactionEntry, TransactionsFrom, Write, disposable::Disposable,
 };
 use crate::domain::{
     ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -47,7 +47,9 @@ impl Sandboxed {
                     Some(first) => self.lasting.outgoing(first).await?.is_some(),
                     None => false,
                 },
-                Write::DeliveryChanged(it) => self.lasting.outgoing(&it.delivery.id).await?.is_some(),
+                Write::DeliveryChanged(it) | Write::DeliveryResent(it) => {
+                    self.lasting.outgoing(&it.delivery.id).await?.is_some()
+                }
                 Write::FannedOut { event, .. } => self.lasting.pending_event(event, 0).await?.is_some(),
                 Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
                     self.lasting.endpoint(&endpoint.endpoint.id).await?.is_some()
@@ -66,7 +68,7 @@ impl Sandboxed {
 fn scope_of(change: &Change) -> Option<Scope> {
     let of_write = |write: &Write| match write {
         Write::Payment(write) => Some(write.session.scope()),
-        Write::Delivery(outgoing) | Write::DeliveryChanged(outgoing) => Some(outgoing.scope()),
+        Write::Delivery(it) | Write::DeliveryChanged(it) | Write::DeliveryResent(it) => Some(it.scope()),
         Write::EndpointAdded { endpoint, .. } | Write::EndpointChanged(endpoint) | Write::EndpointRemoved(endpoint) => {
             Some(endpoint.scope())
         }
@@ -164,6 +166,15 @@ impl Store for Sandboxed {
         at_most: usize,
     ) -> Result<Option<Vec<TransactionEntry>>> {
         self.of(scope).transactions(scope, from, at_most).await
+    }
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        self.of(scope).deliveries_from(scope, to, from, at_most).await
     }
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
         self.of(scope).deliveries(scope, to, page).await

@@ -221,6 +221,16 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("updateWebhook", 400, update(&wh).json(&json!({"isActive": 1}))).await;
     d.check("updateWebhook", 404, update("wh_0").json(&changes)).await;
     d.check("updateWebhook", 413, update(&wh).header("content-type", "application/json").body(too_large.clone())).await;
+    let recover = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/recover"));
+    let since = json!({"since": "2026-01-01T00:00:00Z"});
+    d.check("recoverWebhook", 200, recover(&wh).json(&since)).await;
+    d.check("recoverWebhook", 400, recover(&wh).json(&json!({"since": "today"}))).await;
+    d.check("recoverWebhook", 404, recover("wh_0").json(&since)).await;
+    let too_long = recover(&wh).header("content-type", "application/json").body(too_large.clone());
+    d.check("recoverWebhook", 413, too_long).await;
+    d.check("updateWebhook", 200, update(&wh).json(&json!({"isActive": false}))).await;
+    d.check("recoverWebhook", 409, recover(&wh).json(&since)).await;
+    d.check("updateWebhook", 200, update(&wh).json(&json!({"isActive": true}))).await;
     let rotate = |id: &str| keyed(Method::POST, &format!("/webhooks/{id}/rotate-secret"));
     d.check("rotateWebhookSecret", 200, rotate(&wh).header("idempotency-key", "o-1")).await;
     d.check(

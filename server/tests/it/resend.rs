@@ -1,6 +1,6 @@
 //! Deliveries that are sent once more.
 
-use payments_client::{CreateWebhook, Delivery, DeliveryStatus, Subscription};
+use payments_client::{CreateWebhook, Delivery, DeliveryStatus, RecoverWebhook, Subscription, Timestamp};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -108,4 +108,55 @@ async fn a_delivery_is_not_sent_again_while_it_is_pending_after_its_endpoint_is_
     assert_eq!(foreign.status(), StatusCode::NOT_FOUND);
     assert_eq!(resend(&server, "del_0").await.0, StatusCode::NOT_FOUND);
     assert_eq!(resend(&server, "%2f").await.0, StatusCode::NOT_FOUND);
+}
+
+async fn what_failed_is_sent_again_once(engine: Engine) {
+    let mut server = Server::start_on(engine, &[]);
+    let receiver = Receiver::start(Reply::Status(StatusCode::BAD_GATEWAY, "restarting".into())).await;
+    receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    for _ in 0..3 {
+        server.create(&payment_of(&json!(5))).await;
+    }
+    server.client().webhooks().test(&id).await.unwrap();
+    let failed = server.ended_deliveries(4).await;
+    assert!(failed.iter().all(|delivery| delivery["status"] == "failed"));
+    // One is sent again by hand; it fails too.
+    let by_hand = failed.iter().find(|delivery| delivery["event"] == "payment.created").unwrap();
+    assert_eq!(resend(&server, by_hand["id"].as_str().unwrap()).await.0, StatusCode::CREATED);
+    server.ended_deliveries(5).await;
+
+    let since: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let all = RecoverWebhook::since(since);
+    let client = server.client();
+    let (one, other) =
+        tokio::join!(client.webhooks().recover(&id, &all).send(), client.webhooks().recover(&id, &all).send());
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(
+        (one.resent + other.resent, one.has_more),
+        (3, false),
+        "of each event the last delivery, and no test event"
+    );
+    server.ended_deliveries(8).await;
+    let before = all.clone().until("2026-01-02T00:00:00Z".parse().unwrap());
+    assert_eq!(client.webhooks().recover(&id, &before).await.unwrap().resent, 0);
+
+    server.crash_and_restart();
+    let line = server.run_for_line(&["deliveries", "recover", id.as_str(), "--since", "2026-01-01T00:00:00Z"]);
+    assert_eq!(line, "3", "those that failed again");
+    server.ended_deliveries(11).await;
+    let off = json!({"isActive": false});
+    server.request(Method::PATCH, &format!("/webhooks/{id}")).json(&off).send().await.unwrap();
+    let refused = server.client().webhooks().recover(&id, &all).await.unwrap_err();
+    assert!(refused.is_conflict(), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_sent_again_once_on_a_directory() {
+    what_failed_is_sent_again_once(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_sent_again_once_on_postgresql() {
+    what_failed_is_sent_again_once(Engine::Postgres).await;
 }

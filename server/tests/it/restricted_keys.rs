@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 23] = [
+const NEEDED: [(&str, &str, &str); 24] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
     ("GET", "/payments/pay_0/timeline", "payments:read"),
@@ -31,6 +31,7 @@ const NEEDED: [(&str, &str, &str); 23] = [
     ("PATCH", "/webhooks/wh_0", "webhooks:write"),
     ("DELETE", "/webhooks/wh_0", "webhooks:write"),
     ("POST", "/webhooks/wh_0/test", "webhooks:write"),
+    ("POST", "/webhooks/wh_0/recover", "webhooks:write"),
     ("POST", "/webhooks/wh_0/rotate-secret", "webhooks:write"),
     ("POST", "/webhooks/deliveries/del_0/resend", "webhooks:write"),
 ];

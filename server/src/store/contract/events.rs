@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{Outgoing, Scope, fan_out},
-    store::{EventEntry, EventWrite, EventsFrom, PaymentWrite, Prunable, Store},
+    store::{DeliveriesFrom, EventEntry, EventWrite, EventsFrom, PaymentWrite, Prunable, Store},
 };
 
 /// The part of the list, once it has what was committed: an engine may show an event a little later.
@@ -120,6 +120,34 @@ pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(
     assert_eq!(ids(&store.deliveries_of(&scope(), &id, 1).await.unwrap()), ids(&expected[..1]));
     let other = Scope { environment: Environment::Test, ..scope() };
     assert_eq!(store.deliveries_of(&other, &id, 9).await.unwrap().len(), 0);
+}
+
+pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none(store: Arc<dyn Store>) {
+    commit(&store, vec![added(endpoint(1), 9), added(endpoint(2), 9)]).await.unwrap();
+    let mut expected = Vec::new();
+    for nth in 0..100 {
+        let made = ping(nth, at(i64::from(nth) * 10 * SECOND), &endpoint(1 + nth % 2));
+        if nth % 2 == 0 {
+            expected.push(made.delivery.id.clone());
+        }
+        commit(&store, vec![delivery(&made)]).await.unwrap();
+    }
+    let to = endpoint(1).endpoint.id;
+    for (since, of_them) in [(at(0), 50), (at(600 * SECOND), 20), (at(DAY), 0)] {
+        let (mut found, mut from) = (Vec::new(), DeliveriesFrom { since, after: None });
+        loop {
+            let part = store.deliveries_from(&scope(), &to, &from, 7).await.unwrap();
+            let Some(last) = part.last() else { break };
+            assert!(part.len() <= 7);
+            from.after = Some(last.delivery.id.clone());
+            found.extend(part.into_iter().map(|it| it.delivery.id));
+        }
+        assert!(found.ends_with(&expected[50 - of_them..]), "since {since}: {found:?}");
+        assert!(expected.ends_with(&found), "since {since}: none twice, and only of this endpoint");
+    }
+    let other = Scope { environment: Environment::Test, ..scope() };
+    let from = DeliveriesFrom { since: at(0), after: None };
+    assert!(store.deliveries_from(&other, &to, &from, 9).await.unwrap().is_empty());
 }
 
 #[tokio::test]

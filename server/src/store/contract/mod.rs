@@ -222,6 +222,7 @@ contract! {
         whoever_reads_on_after_an_event_misses_none_and_reads_none_twice,
         an_event_keeps_its_data_in_the_list_when_its_payment_changes,
         every_delivery_of_a_payments_events_is_among_its_deliveries,
+        whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none,
     }
     transactions {
         each_change_with_postings_is_a_transaction_with_the_balance_after_it,

@@ -7,10 +7,14 @@ use payments_core::{DeliveryId, PaymentId};
 use super::{
     codec::{Records, parse},
     keys::{self, List},
+    lists::first_leaf_from,
     packed,
     stored::read_event,
 };
-use crate::{domain::Outgoing, store::StoreError};
+use crate::{
+    domain::Outgoing,
+    store::{DeliveriesFrom, StoreError},
+};
 
 /// The delivery of a record, with the payload that its event has.
 fn whole(records: &impl Records, key: &[u8], mut stored: Outgoing) -> Result<Outgoing, StoreError> {
@@ -42,6 +46,31 @@ pub(super) fn of_payment(
     let mut found = Vec::new();
     for id in packed::lines(&named).take(at_most).filter_map(|line| line.parse().ok()) {
         found.extend(read(records, &id)?);
+    }
+    Ok(found)
+}
+
+/// At most `at_most` deliveries of a list from a time on, in the order of the list.
+pub(super) fn to_endpoint(
+    records: &impl Records,
+    list: &List,
+    from: &DeliveriesFrom,
+    at_most: usize,
+) -> Result<Vec<Outgoing>, StoreError> {
+    let count: u64 = records.read(&list.count())?.unwrap_or_default();
+    let first = first_leaf_from(records, list, count, from.earliest())?.saturating_sub(1);
+    let (mut found, mut is_after) = (Vec::new(), from.after.is_none());
+    for number in first..count.div_ceil(keys::LEAF) {
+        for line in packed::lines(&records.bytes(&list.leaf(number * keys::LEAF))?) {
+            let Some(id) = line.parse().ok() else { continue };
+            if !is_after {
+                is_after = from.after.as_ref() == Some(&id);
+            } else if found.len() < at_most {
+                found.extend(read(records, &id)?);
+            } else {
+                return Ok(found);
+            }
+        }
     }
     Ok(found)
 }

@@ -24,9 +24,9 @@ use crate::{
         StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
-        Backups, Change, Claim, CommitError, Committed, Conflict, EventEntry, EventWrite, EventsFrom, Lease,
-        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError, TransactionEntry,
-        TransactionsFrom, Work, Write,
+        Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
+        Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError,
+        TransactionEntry, TransactionsFrom, Work, Write,
     },
 };
 
@@ -285,6 +285,15 @@ impl Store for EmbeddedStore {
         Ok(found)
     }
 
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>, StoreError> {
+        deliveries::to_endpoint(&self.database, &List::deliveries_to(scope, to), from, at_most)
+    }
     async fn deliveries(
         &self,
         scope: &Scope,

@@ -75,6 +75,10 @@ impl View<'_, '_> {
             Write::KeyReleased(key, token) => self.release_key(&key, &token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(&event, after)?,
             Write::DeliveryChanged(changed) => self.delivery_changed(*changed, follows)?,
+            Write::DeliveryResent(it) => {
+                self.check_follows(&keys::delivery(&it.delivery.id), follows(it.version))?;
+                self.put_delivery(*it)?;
+            }
             Write::LogPart(it) => {
                 self.put_next(keys::log_part(&it.key()), follows(it.version), &it)?;
             }

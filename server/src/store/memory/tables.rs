@@ -49,7 +49,7 @@ impl Tables {
                 self.delivery_log.push(it.delivery.id.clone());
                 self.put_delivery(*it)?;
             }
-            Write::DeliveryChanged(it) => self.put_delivery(*it)?,
+            Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.put_delivery(*it)?,
             Write::EndpointAdded { endpoint, at_most } => {
                 let scope = endpoint.scope();
                 if self.endpoints.values().filter(|other| other.scope() == scope).count() >= at_most {

@@ -193,7 +193,7 @@ impl Batch {
                 }
                 self.delivery(it, follows)?;
             }
-            Write::DeliveryChanged(it) => self.delivery(it, follows)?,
+            Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery(it, follows)?,
             Write::KeyClaimed(it) => self.claim_key(&it.0, it.1)?,
             Write::KeyReleased(key, token) => self.release_key(&key, &token),
             Write::FannedOut { event, after: None, .. } => self.pending.remove(event),

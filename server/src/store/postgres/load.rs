@@ -104,7 +104,7 @@ impl Keys {
                     self.payments.insert(it.session.payment.id.clone());
                 }
             }
-            Write::Delivery(it) | Write::DeliveryChanged(it) => {
+            Write::Delivery(it) | Write::DeliveryChanged(it) | Write::DeliveryResent(it) => {
                 if it.version > 0 || !it.is_pending() || !is_first_try {
                     self.deliveries.insert(it.delivery.id.clone());
                 }

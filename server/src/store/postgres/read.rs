@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, RawJson, Status, Timestamp, WebhookId,
+    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -21,7 +21,7 @@ use crate::{
         ApiKey, App, Endpoint, IdempotencyKey, KeyHash, Outgoing, PendingEvent, Scope, Session, StoredResponse,
         StoredToken, Totals, Workspace,
     },
-    store::{OutboxHead, Result, StoreError, StoredEvent},
+    store::{DeliveriesFrom, OutboxHead, Result, StoreError, StoredEvent},
 };
 
 const RECORD: &str = "SELECT body FROM record WHERE kind = $1 AND id = $2";
@@ -60,6 +60,8 @@ const DELIVERIES: &str = deliveries!("");
 const DELIVERIES_TO: &str = deliveries!(" AND d.endpoint = $6");
 const DELIVERIES_OF: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
     WHERE d.payment = $3 AND d.developer = $1 AND d.environment = $2 ORDER BY d.id LIMIT $4";
+const DELIVERIES_FROM: &str = "SELECT d.id, d.body, p.body FROM delivery d LEFT JOIN payment p ON p.id = d.payment \
+    WHERE d.endpoint = $3 AND d.developer = $1 AND d.environment = $2 AND d.id > $4 ORDER BY d.id LIMIT $5";
 const OUTBOX: &str = "SELECT id FROM delivery WHERE endpoint = $1 AND is_pending ORDER BY id LIMIT $2";
 const WAITING: &str = "SELECT count(*) FROM delivery WHERE retry_at IS NOT NULL AND NOT is_pending";
 /// Of the first delivery of each outbox: the oldest one that was not attempted, and since when a further attempt is due.
@@ -232,6 +234,21 @@ impl PostgresStore {
         let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
         let rows = self.readers.query(DELIVERIES_OF, &[&developer, &environment, &payment.as_str(), &limit]).await?;
         rows.iter().map(delivery).collect()
+    }
+
+    pub(super) async fn deliveries_after(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        let (developer, environment) = names::scope(scope);
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let earliest = DeliveryId::new(from.earliest(), [0; RANDOM_BYTES]);
+        let after = from.after.as_ref().unwrap_or(&earliest);
+        let parameters: [&(dyn ToSql + Sync); 5] = [&developer, &environment, &to.as_str(), &after.as_str(), &limit];
+        self.readers.query(DELIVERIES_FROM, &parameters).await?.iter().map(delivery).collect()
     }
 
     pub(super) async fn delivery_page(

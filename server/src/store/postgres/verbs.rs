@@ -16,9 +16,9 @@ use crate::{
         StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead, PaymentJson,
-        PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError, TransactionEntry,
-        TransactionsFrom, Write,
+        Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
+        PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError,
+        TransactionEntry, TransactionsFrom, Write,
     },
 };
 
@@ -192,6 +192,15 @@ impl Store for PostgresStore {
         self.deliveries_of_payment(scope, payment, at_most).await
     }
 
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        self.deliveries_after(scope, to, from, at_most).await
+    }
     async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
         self.delivery_page(scope, to, page).await
     }

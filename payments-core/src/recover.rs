@@ -1,0 +1,107 @@
+//! Sending again what an endpoint missed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    DeliveryId, ErrorCode, Timestamp,
+    validation::{Fields, Invalid},
+};
+
+/// The parameters of sending again what failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RecoverWebhook {
+    /// Only deliveries made at this time or later.
+    pub since: Timestamp,
+    /// Only deliveries made before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Only deliveries after this one: the `next` of the part before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<DeliveryId>,
+}
+
+impl RecoverWebhook {
+    /// Sends again what failed since a time.
+    #[must_use]
+    pub const fn since(since: Timestamp) -> Self {
+        Self { since, until: None, after: None }
+    }
+
+    /// Sends again only what failed before this time.
+    #[must_use]
+    pub fn until(self, until: Timestamp) -> Self {
+        Self { until: Some(until), ..self }
+    }
+
+    /// Goes on after the part before.
+    #[must_use]
+    pub fn after(self, delivery: DeliveryId) -> Self {
+        Self { after: Some(delivery), ..self }
+    }
+
+    /// Parses and validates a request body.
+    ///
+    /// # Errors
+    /// One sentence per invalid field.
+    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::of_body(body)?.refusing_near_misses();
+        let since = match fields.raw("since") {
+            Some(_) => time(&mut fields, "since"),
+            None => fields.fault("since", ErrorCode::FieldMissing, "must be given", None),
+        };
+        let until = time(&mut fields, "until");
+        let after = fields.text("after", 128).and_then(|text| match text.parse() {
+            Ok(id) => Some(id),
+            Err(_) => fields.fault("after", ErrorCode::FieldInvalid, "must be the next of the part before", None),
+        });
+        fields.finish(Self { since: since.unwrap_or(Timestamp::UNIX_EPOCH), until, after })
+    }
+}
+
+fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
+    let text = fields.text(name, 64)?;
+    let fault = "must be a time such as 2026-03-01T00:00:00Z";
+    text.parse().map_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, fault, None), Some)
+}
+
+/// What was sent again of a part of an endpoint's deliveries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Recovered {
+    /// How many deliveries are pending again.
+    pub resent: u32,
+    /// Whether there are more deliveries to look at.
+    pub has_more: bool,
+    /// Where the next part begins: pass it as `after`. `null` at the end.
+    pub next: Option<DeliveryId>,
+}
+
+impl Recovered {
+    /// A part of which this many were sent again, and the delivery after which there are more.
+    #[must_use]
+    pub const fn part(resent: u32, next: Option<DeliveryId>) -> Self {
+        Self { resent, has_more: next.is_some(), next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_from_which_on_to_send_again_must_be_given() {
+        let params = |json: &str| RecoverWebhook::from_json(json.as_bytes());
+        let since: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+        assert_eq!(params(r#"{"since": "2026-03-01T00:00:00Z"}"#).unwrap(), RecoverWebhook::since(since));
+        for (json, named) in [
+            ("{}", "since"),
+            (r#"{"since": "today"}"#, "since"),
+            (r#"{"since": "2026-03-01T00:00:00Z", "until": 5}"#, "until"),
+        ] {
+            let sentences = params(json).unwrap_err().into_sentences();
+            assert!(sentences.len() == 1 && sentences[0].starts_with(named), "{json}: {sentences:?}");
+        }
+    }
+}

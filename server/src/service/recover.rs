@@ -1,0 +1,91 @@
+//! Sends again what an endpoint missed.
+
+use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp};
+
+use super::{Caller, Refused, Service, webhooks::NO_WEBHOOK};
+use crate::{
+    domain::{Endpoint, Outgoing},
+    store::DeliveriesFrom,
+};
+
+/// How many deliveries a request looks at, and how many of them are in memory at a time.
+const MAX_EXAMINED: usize = 1000;
+const AT_A_TIME: usize = 50;
+
+impl Service {
+    /// Sends again each delivery to an endpoint that failed within a time and was not sent again since. Test events are not sent
+    /// again. Looks at a part of the deliveries.
+    pub(crate) async fn recover_webhook(
+        &self,
+        caller: &Caller,
+        id: &str,
+        params: &RecoverWebhook,
+    ) -> Result<Recovered, Refused> {
+        let endpoint = self.own_endpoint(caller, id).await?;
+        self.recover_part(&endpoint, params).await
+    }
+
+    /// As [`recover_webhook`](Self::recover_webhook), for an operator and all parts. Returns how many were sent again.
+    pub(super) async fn recover_any_webhook(
+        &self,
+        id: &str,
+        since: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Result<u32, Refused> {
+        let endpoint = self.store.endpoint(&id.parse().map_err(|_| NO_WEBHOOK)?).await?.ok_or(NO_WEBHOOK)?;
+        let mut params = RecoverWebhook::since(since);
+        // What fails while this goes on is left to another time.
+        params.until = Some(until.unwrap_or_else(|| self.ambient.now()));
+        let mut resent = 0;
+        loop {
+            let part = self.recover_part(&endpoint, &params).await?;
+            resent += part.resent;
+            match part.next {
+                Some(next) => params = params.after(next),
+                None => return Ok(resent),
+            }
+        }
+    }
+
+    async fn recover_part(&self, endpoint: &Endpoint, params: &RecoverWebhook) -> Result<Recovered, Refused> {
+        let (scope, endpoint) = (endpoint.scope(), &endpoint.endpoint);
+        if !endpoint.is_active {
+            return Err(Refused::NotResent("its webhook endpoint is not active"));
+        }
+        let now = self.ambient.now();
+        // What is sent again now and fails at once is not sent a third time.
+        let until = params.until.map_or(now, |until| until.min(now));
+        let mut from = DeliveriesFrom { since: params.since, after: params.after.clone() };
+        let mut resent = 0;
+        for _ in 0..MAX_EXAMINED / AT_A_TIME {
+            let found = self.store.deliveries_from(&scope, &endpoint.id, &from, AT_A_TIME).await?;
+            let is_last = found.len() < AT_A_TIME;
+            for outgoing in found {
+                from.after = Some(outgoing.delivery.id.clone());
+                let created_at = outgoing.delivery.created_at;
+                if created_at >= params.since && created_at < until && self.recover(outgoing).await? {
+                    resent += 1;
+                }
+            }
+            // Later entries of the list may be some seconds earlier.
+            if is_last || from.earliest() > until {
+                return Ok(Recovered::part(resent, None));
+            }
+        }
+        Ok(Recovered::part(resent, from.after))
+    }
+
+    /// Sends a delivery again, if it failed and was not sent again. Returns whether it did.
+    async fn recover(&self, outgoing: Outgoing) -> Result<bool, Refused> {
+        let has_failed = outgoing.delivery.status == DeliveryStatus::Failed;
+        if !has_failed || outgoing.resent_as.is_some() || outgoing.payment.is_none() {
+            return Ok(false);
+        }
+        match self.resend(outgoing, None).await {
+            Ok(_) => Ok(true),
+            // Another request sent it again, or its payload was deleted.
+            Err(Refused::Conflict | Refused::NotResent(_)) => Ok(false),
+            Err(refused) => Err(refused),
+        }
+    }
+}
