@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCode, EventId, EventKind, PaymentId, Timestamp, validation::Invalid};
+use crate::{ErrorCode, EventId, EventKind, PaymentId, Timestamp, query::Query, validation::Invalid};
 
 /// A part of the list of events, oldest first. The list has everything that was sent to webhook endpoints about payments, and
 /// what would have been sent if there had been any.
@@ -46,38 +46,22 @@ impl EventQuery {
     /// # Errors
     /// One sentence per invalid parameter.
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        let mut invalid = Invalid::default();
-        let after = parameter("after").and_then(|text| match text.parse() {
-            Ok(id) => Some(id),
-            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of an event", None),
-        });
-        let payment = parameter("paymentId").and_then(|text| match text.parse() {
-            Ok(id) => Some(id),
-            Err(_) => invalid.add("paymentId", ErrorCode::FieldInvalid, "must be the id of a payment", None),
-        });
+        let mut query = Query::of(parameter);
+        let after = query.parsed("after", ErrorCode::FieldInvalid, "must be the id of an event");
+        let payment = query.parsed("paymentId", ErrorCode::FieldInvalid, "must be the id of a payment");
         let mut events = Vec::new();
-        for kind in parameter("events").iter().flat_map(|kinds| kinds.split(',')) {
+        for kind in query.text("events").iter().flat_map(|kinds| kinds.split(',')) {
             match EventKind::known(kind) {
                 Some(kind) => events.push(kind),
                 None => {
-                    invalid.add("events", ErrorCode::FieldInvalid, "must be kinds of events, with commas between", ())
+                    let fault = "must be kinds of events, with commas between";
+                    query.invalid.add("events", ErrorCode::FieldInvalid, fault, ());
                 }
             }
         }
-        let mut time = |name: &str| {
-            let text = parameter(name)?;
-            let fault = "must be a time such as 2026-03-01T00:00:00Z";
-            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
-        };
-        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
-        let limit = parameter("limit").and_then(|text| match text.parse() {
-            Ok(limit) if (1..=Self::MAX_LIMIT).contains(&limit) => Some(limit),
-            _ => {
-                let fault = format!("must be a whole number from 1 to {}", Self::MAX_LIMIT);
-                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
-            }
-        });
-        invalid.or(Self { after, events, payment, created_after, created_before, limit })
+        let (created_after, created_before) = (query.time("createdAfter"), query.time("createdBefore"));
+        let limit = query.limit(Self::MAX_LIMIT);
+        query.invalid.or(Self { after, events, payment, created_after, created_before, limit })
     }
 
     /// The maximum number of items.

@@ -49,6 +49,7 @@ mod open_enum;
 mod page;
 mod payment;
 mod payment_page;
+mod query;
 mod raw_json;
 mod recover;
 mod refund;

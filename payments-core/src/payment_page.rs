@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
-use crate::{Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency, validation::Invalid};
+use crate::{
+    Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency, query::Query, validation::Invalid,
+};
 
 /// A part of the list of payments, newest first: a page that a number leads to, or a part that filters or a cursor lead to.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -94,42 +96,31 @@ impl PaymentQuery {
     /// # Errors
     /// One sentence per invalid parameter.
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        let mut invalid = Invalid::default();
-        let page = PageRequest::from_query(parameter("page").as_deref(), parameter("limit").as_deref());
+        let mut query = Query::of(parameter);
+        let page = PageRequest::from_query(query.text("page").as_deref(), query.text("limit").as_deref());
         let page = page.unwrap_or_else(|faults| {
-            invalid.append(faults);
+            query.invalid.append(faults);
             PageRequest::default()
         });
-        let status = parameter("status").and_then(|word| match Status::known(&word) {
+        let status = query.text("status").and_then(|word| match Status::known(&word) {
             Some(status) => Some(status),
             None => {
                 let words = Status::KNOWN.iter().map(Status::as_str).collect::<Vec<_>>().join(", ");
-                invalid.add("status", ErrorCode::FieldInvalid, format_args!("must be one of {words}"), None)
+                query.invalid.add("status", ErrorCode::FieldInvalid, format_args!("must be one of {words}"), None)
             }
         });
-        let after = parameter("after").and_then(|text| match text.parse() {
-            Ok(id) => Some(id),
-            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of a payment", None),
-        });
-        let currency = parameter("currency").and_then(|code| match code.parse() {
-            Ok(currency) => Some(currency),
-            Err(UnknownCurrency) => invalid.add("currency", ErrorCode::CurrencyInvalid, UnknownCurrency, None),
-        });
-        let mut time = |name: &str| {
-            let text = parameter(name)?;
-            let fault = "must be a time such as 2026-03-01T00:00:00Z";
-            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
-        };
-        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
-        let mut text = |name: &str| match parameter(name)? {
+        let after = query.parsed("after", ErrorCode::FieldInvalid, "must be the id of a payment");
+        let currency = query.parsed("currency", ErrorCode::CurrencyInvalid, UnknownCurrency);
+        let (created_after, created_before) = (query.time("createdAfter"), query.time("createdBefore"));
+        let mut text = |name: &str| match query.text(name)? {
             text if text.trim().is_empty() => {
-                invalid.add(name, ErrorCode::FieldInvalid, "must not be empty; leave it out to find all", None)
+                query.invalid.add(name, ErrorCode::FieldInvalid, "must not be empty; leave it out to find all", None)
             }
             text => Some(text),
         };
         let (merchant_transaction_id, customer_email, customer_phone) =
             (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
-        let query = Self {
+        let asked = Self {
             page,
             after,
             status,
@@ -140,11 +131,11 @@ impl PaymentQuery {
             customer_email,
             customer_phone,
         };
-        if page.page() > 1 && !query.is_page() {
+        if page.page() > 1 && !asked.is_page() {
             let fault = "cannot be combined with after or with filters other than status; go on with after";
-            invalid.add("page", ErrorCode::FieldInvalid, fault, ());
+            query.invalid.add("page", ErrorCode::FieldInvalid, fault, ());
         }
-        invalid.or(query)
+        query.invalid.or(asked)
     }
 
     /// Whether it asks for a numbered page: of all payments, or of those of a status.

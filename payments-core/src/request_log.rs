@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCode, Timestamp, validation::Invalid};
+use crate::{ErrorCode, Timestamp, query::Query, validation::Invalid};
 
 /// A request that was made with one of the developer's keys in the key's environment. Bodies and queries are not logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,24 +60,15 @@ impl RequestQuery {
     /// # Errors
     /// One sentence per invalid parameter.
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        let mut invalid = Invalid::default();
-        let before = parameter("before").and_then(|text| match text.parse() {
-            Ok(place) => Some(place),
-            Err(_) => invalid.add("before", ErrorCode::FieldInvalid, "must be the next of a part of this log", None),
-        });
-        let failed = match parameter("failed").as_deref() {
+        let mut query = Query::of(parameter);
+        let before = query.parsed("before", ErrorCode::FieldInvalid, "must be the next of a part of this log");
+        let failed = match query.text("failed").as_deref() {
             None | Some("false") => false,
             Some("true") => true,
-            Some(_) => invalid.add("failed", ErrorCode::FieldInvalid, "must be true or false", false),
+            Some(_) => query.invalid.add("failed", ErrorCode::FieldInvalid, "must be true or false", false),
         };
-        let limit = parameter("limit").and_then(|text| match text.parse() {
-            Ok(limit) if (1..=Self::MAX_LIMIT).contains(&limit) => Some(limit),
-            _ => {
-                let fault = format!("must be a whole number from 1 to {}", Self::MAX_LIMIT);
-                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
-            }
-        });
-        invalid.or(Self { before, failed, limit })
+        let limit = query.limit(Self::MAX_LIMIT);
+        query.invalid.or(Self { before, failed, limit })
     }
 
     /// The maximum number of items that the part has.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, open_enum::open_enum, validation::Invalid,
+    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, open_enum::open_enum, query::Query,
+    validation::Invalid,
 };
 
 open_enum! {
@@ -94,29 +95,12 @@ impl TransactionQuery {
     }
 
     fn parse(parameter: impl Fn(&str) -> Option<String>, max_limit: u16) -> Result<Self, Invalid> {
-        let mut invalid = Invalid::default();
-        let after = parameter("after").and_then(|text| match text.parse() {
-            Ok(id) => Some(id),
-            Err(_) => invalid.add("after", ErrorCode::FieldInvalid, "must be the id of a transaction", None),
-        });
-        let currency = parameter("currency").and_then(|text| match text.parse() {
-            Ok(currency) => Some(currency),
-            Err(_) => invalid.add("currency", ErrorCode::CurrencyInvalid, "must be BDT or USD", None),
-        });
-        let mut time = |name: &str| {
-            let text = parameter(name)?;
-            let fault = "must be a time such as 2026-03-01T00:00:00Z";
-            text.parse().map_or_else(|_| invalid.add(name, ErrorCode::FieldInvalid, fault, None), Some)
-        };
-        let (created_after, created_before) = (time("createdAfter"), time("createdBefore"));
-        let limit = parameter("limit").and_then(|text| match text.parse() {
-            Ok(limit) if (1..=max_limit).contains(&limit) => Some(limit),
-            _ => {
-                let fault = format!("must be a whole number from 1 to {max_limit}");
-                invalid.add("limit", ErrorCode::FieldInvalid, fault, None)
-            }
-        });
-        invalid.or(Self { after, currency, created_after, created_before, limit })
+        let mut query = Query::of(parameter);
+        let after = query.parsed("after", ErrorCode::FieldInvalid, "must be the id of a transaction");
+        let currency = query.parsed("currency", ErrorCode::CurrencyInvalid, "must be BDT or USD");
+        let (created_after, created_before) = (query.time("createdAfter"), query.time("createdBefore"));
+        let limit = query.limit(max_limit);
+        query.invalid.or(Self { after, currency, created_after, created_before, limit })
     }
 
     /// The maximum number of items.

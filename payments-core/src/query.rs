@@ -1,0 +1,40 @@
+//! Reads the parameters of a query.
+
+use std::{fmt, str::FromStr};
+
+use crate::{ErrorCode, Timestamp, validation::Invalid};
+
+/// The parameters of a query, and what is wrong with those read so far.
+pub(crate) struct Query<P> {
+    parameter: P,
+    pub(crate) invalid: Invalid,
+}
+
+impl<P: Fn(&str) -> Option<String>> Query<P> {
+    /// `parameter` returns the value of one.
+    pub(crate) fn of(parameter: P) -> Self {
+        Self { parameter, invalid: Invalid::default() }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        (self.parameter)(name)
+    }
+
+    /// Reads a parameter of any type that is read from text, and adds `fault` if it cannot be.
+    pub(crate) fn parsed<T: FromStr>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display) -> Option<T> {
+        self.text(name)?.parse().map_or_else(|_| self.invalid.add(name, code, fault, None), Some)
+    }
+
+    /// Reads a moment.
+    pub(crate) fn time(&mut self, name: &str) -> Option<Timestamp> {
+        self.parsed(name, ErrorCode::FieldInvalid, "must be a time such as 2026-03-01T00:00:00Z")
+    }
+
+    /// Reads `limit`, the number of items, from 1 to `max`.
+    pub(crate) fn limit<N: FromStr + PartialOrd + From<u8> + fmt::Display>(&mut self, max: N) -> Option<N> {
+        let given = self.text("limit")?.parse().ok();
+        given.filter(|limit| *limit >= N::from(1) && *limit <= max).or_else(|| {
+            self.invalid.add("limit", ErrorCode::FieldInvalid, format!("must be a whole number from 1 to {max}"), None)
+        })
+    }
+}
