@@ -1,14 +1,17 @@
 //! The account methods.
 
-use std::collections::VecDeque;
-
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::BoxStream;
 use payments_core::{
     Account, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
 };
 use reqwest::Method;
 
-use crate::{Client, Result, call::Call, request::Request};
+use crate::{
+    Client, Result,
+    call::Call,
+    parts::{Part, stream_parts},
+    request::Request,
+};
 
 /// The account of the key's developer. Its totals are those of the key's environment.
 #[derive(Debug, Clone, Copy)]
@@ -86,15 +89,15 @@ impl AccountResource<'_> {
     /// ```
     #[must_use]
     pub fn stream_transactions(self, after: Option<TransactionId>) -> BoxStream<'static, Result<Transaction>> {
-        let parts = Parts { client: self.client.clone(), after, buffered: VecDeque::new(), is_last: false };
-        Box::pin(stream::unfold(Some(parts), |parts| async move {
-            let mut parts = parts?;
-            match parts.next().await {
-                Ok(Some(transaction)) => Some((Ok(transaction), Some(parts))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        }))
+        let client = self.client.clone();
+        stream_parts(after, move |after| {
+            let request = client.account().transactions().limit(100);
+            let request = if let Some(after) = after { request.after(after) } else { request };
+            Box::pin(async move {
+                let TransactionPage { items, has_more, next } = request.await?;
+                Ok(Part { items, has_more, next })
+            })
+        })
     }
 
     /// Lists all developer apps.
@@ -136,27 +139,5 @@ impl Request<TransactionPage> {
     /// At most so many transactions, 1 to 100; 20 by default.
     pub fn limit(self, limit: u8) -> Self {
         self.query("limit", limit.to_string())
-    }
-}
-
-/// The list of transactions, part by part.
-struct Parts {
-    client: Client,
-    after: Option<TransactionId>,
-    buffered: VecDeque<Transaction>,
-    is_last: bool,
-}
-
-impl Parts {
-    async fn next(&mut self) -> Result<Option<Transaction>> {
-        while self.buffered.is_empty() && !self.is_last {
-            let request = self.client.account().transactions().limit(100);
-            let request = if let Some(after) = &self.after { request.after(after) } else { request };
-            let TransactionPage { items, has_more, next } = request.await?;
-            self.buffered.extend(items);
-            self.is_last = !has_more || next == self.after;
-            self.after = next;
-        }
-        Ok(self.buffered.pop_front())
     }
 }

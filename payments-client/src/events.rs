@@ -1,13 +1,18 @@
 //! The event methods.
 
-use std::{collections::VecDeque, fmt, ops::Deref};
+use std::{fmt, ops::Deref};
 
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::BoxStream;
 use payments_core::{Event, EventId, EventKind, EventPage, PaymentId, RawJson, Timestamp};
 use reqwest::Method;
 use serde::{Deserialize, Deserializer, de};
 
-use crate::{Client, Result, call::Call, request::Request};
+use crate::{
+    Client, Result,
+    call::Call,
+    parts::{Part, stream_parts},
+    request::Request,
+};
 
 /// The event methods, for the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -70,15 +75,15 @@ impl Events<'_> {
     /// ```
     #[must_use]
     pub fn stream_since(self, cursor: Option<EventId>) -> BoxStream<'static, Result<ListedEvent>> {
-        let parts = Parts { client: self.client.clone(), cursor, buffered: VecDeque::new(), is_last: false };
-        Box::pin(stream::unfold(Some(parts), |parts| async move {
-            let mut parts = parts?;
-            match parts.next().await {
-                Ok(Some(event)) => Some((Ok(event), Some(parts))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        }))
+        let client = self.client.clone();
+        stream_parts(cursor, move |cursor| {
+            let request = client.events().list().limit(100);
+            let request = if let Some(cursor) = cursor { request.after(cursor) } else { request };
+            Box::pin(async move {
+                let EventPage { items, has_more, next } = request.await?;
+                Ok(Part { items, has_more, next })
+            })
+        })
     }
 }
 
@@ -112,28 +117,6 @@ impl Request<EventPage<ListedEvent>> {
     /// At most so many events, 1 to 100; 20 by default.
     pub fn limit(self, limit: u8) -> Self {
         self.query("limit", limit.to_string())
-    }
-}
-
-/// The list of events, part by part.
-struct Parts {
-    client: Client,
-    cursor: Option<EventId>,
-    buffered: VecDeque<ListedEvent>,
-    is_last: bool,
-}
-
-impl Parts {
-    async fn next(&mut self) -> Result<Option<ListedEvent>> {
-        while self.buffered.is_empty() && !self.is_last {
-            let request = self.client.events().list().limit(100);
-            let request = if let Some(cursor) = &self.cursor { request.after(cursor) } else { request };
-            let EventPage { items, has_more, next } = request.await?;
-            self.buffered.extend(items);
-            self.is_last = !has_more || next == self.cursor;
-            self.cursor = next;
-        }
-        Ok(self.buffered.pop_front())
     }
 }
 

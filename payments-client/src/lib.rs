@@ -16,6 +16,7 @@ mod events;
 mod idempotency_key;
 mod jitter;
 mod limiter;
+mod parts;
 mod payments;
 mod raw_response;
 mod reconcile;
