@@ -1,6 +1,9 @@
 //! `listen`: prints each event as it comes, and forwards it to a program under development.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, Write as _},
+    time::{Duration, Instant},
+};
 
 use payments_client::{Client, Error, EventId, EventPage, ListedEvent};
 use payments_core::{Envelope, EventKind, RawJson, Timestamp};
@@ -28,7 +31,9 @@ pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
     let client = super::client(&args.api)?;
     let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref())).transpose()?;
     let mut list = List::at_its_end(client, &args.api.api, args.events).await?;
-    println!("listening to the events of {}", args.api.api);
+    // Whoever reads may stop reading: that ends this command with an error.
+    let mut out = io::stdout();
+    writeln!(out, "listening to the events of {}", args.api.api)?;
     loop {
         let events = match list.next().await {
             Ok(events) => events,
@@ -42,8 +47,8 @@ pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
         for event in events {
             let line = format!("{} {} {}", event.created_at(), event.kind(), event.id());
             match &forward {
-                Some(forward) => println!("{line} {}", forward.send(&event).await?),
-                None => println!("{line}"),
+                Some(forward) => writeln!(out, "{line} {}", forward.send(&event).await?)?,
+                None => writeln!(out, "{line}")?,
             }
         }
         sleep(POLL).await;
@@ -101,7 +106,7 @@ impl Forward {
             None => {
                 let ambient: &dyn Ambient = &OperatingSystem;
                 let secret = SecretString::from(format!("whsec_{}", hex::encode(ambient.random::<32>())));
-                println!("forwarded events are signed with {}", secret.expose_secret());
+                writeln!(io::stdout(), "forwarded events are signed with {}", secret.expose_secret())?;
                 secret
             }
         };

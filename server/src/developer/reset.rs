@@ -17,13 +17,15 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
         );
     }
     let workspace = client.account().retrieve().await.map_err(said_by(server))?.workspace;
+    let mut out = io::stdout();
     if !args.yes {
-        print!(
+        write!(
+            out,
             "This removes all payments, events and webhook endpoints of the test keys of {:?} at {server}.\n\
              Type yes to go on: ",
             workspace.name
-        );
-        io::stdout().flush()?;
+        )?;
+        out.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         if answer.trim() != "yes" {
@@ -31,6 +33,6 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
         }
     }
     client.sandbox().reset().await.map_err(said_by(server))?;
-    println!("the sandbox of {:?} is empty", workspace.name);
+    writeln!(out, "the sandbox of {:?} is empty", workspace.name)?;
     Ok(())
 }

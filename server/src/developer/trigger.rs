@@ -1,5 +1,7 @@
 //! `trigger`: makes an event happen with a test key.
 
+use std::io::{self, Write as _};
+
 use payments_client::{Client, CreatePayment, Environment, SimulateOutcome};
 use payments_core::{EventKind, Metadata};
 use url::Url;
@@ -31,7 +33,7 @@ async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), Failure> {
     if args.event == EventKind::PaymentCompleted {
         client.checkout().simulate(&payment.id, SimulateOutcome::Completed).await.map_err(said_by(server))?;
     }
-    println!("{}", payment.id);
+    writeln!(io::stdout(), "{}", payment.id)?;
     Ok(())
 }
 
@@ -43,11 +45,12 @@ async fn test_every_endpoint(client: &Client, server: &Url, kind: EventKind) -> 
             format!("{kind} is sent as a test event, and this key has no webhook endpoint to send it to").into()
         );
     }
+    let mut out = io::stdout();
     for endpoint in endpoints.into_iter().filter(|endpoint| endpoint.is_active) {
         let delivery = client.webhooks().test_event(&endpoint.id, kind.clone()).await;
         match delivery.map_err(said_by(server))? {
-            Some(delivery) => println!("{} {} {}", delivery.id, delivery.status, endpoint.url),
-            None => println!("- not sent {}", endpoint.url),
+            Some(delivery) => writeln!(out, "{} {} {}", delivery.id, delivery.status, endpoint.url)?,
+            None => writeln!(out, "- not sent {}", endpoint.url)?,
         }
     }
     Ok(())

@@ -19,21 +19,22 @@ const LONGEST_TEXT: usize = 160;
 pub(super) fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
     let (status, error) = match outcome {
         Ok(response) => (response.status(), None),
-        Err(problem) => (problem.status(), Some(problem.code().clone())),
+        Err(problem) => (problem.status(), Some(problem.code())),
     };
-    let ended_at = service.ambient.now();
-    let took = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
-    let request = LoggedRequest {
-        id: beginning(head.id.to_str().unwrap_or_default(), LONGEST_TEXT),
-        method: beginning(head.parts.method.as_str(), LONGEST_METHOD),
-        path: beginning(head.parts.uri.path(), LONGEST_TEXT),
-        status: status.as_u16(),
-        error,
-        key_last4: caller.last4.clone(),
-        duration_ms: took,
-        created_at: Timestamp::from_millis(ended_at.as_millis() - i64::from(took)).unwrap_or(ended_at),
-    };
-    service.request_log.note(&caller.scope, request);
+    service.request_log.note(&caller.scope, status.as_u16(), || {
+        let ended_at = service.ambient.now();
+        let took = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
+        LoggedRequest {
+            id: beginning(head.id.to_str().unwrap_or_default(), LONGEST_TEXT),
+            method: beginning(head.parts.method.as_str(), LONGEST_METHOD),
+            path: beginning(head.parts.uri.path(), LONGEST_TEXT),
+            status: status.as_u16(),
+            error: error.cloned(),
+            key_last4: caller.last4.clone(),
+            duration_ms: took,
+            created_at: Timestamp::from_millis(ended_at.as_millis() - i64::from(took)).unwrap_or(ended_at),
+        }
+    });
 }
 
 /// The beginning of a text, which is ASCII.

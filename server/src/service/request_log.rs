@@ -48,8 +48,9 @@ impl RequestLog {
         Self { noted: Mutex::default(), not_logged }
     }
 
-    /// Notes a request. If there is no room, a request that failed takes the place of the scope's last that did not.
-    pub(crate) fn note(&self, scope: &Scope, request: LoggedRequest) {
+    /// Notes a request, which is described only if there is room for it. If there is none, a request that failed takes the place of
+    /// the scope's last that did not.
+    pub(crate) fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {
         let mut noted = self.noted();
         let Noted { scopes, count } = &mut *noted;
         let has_room = *count < MAX_NOTED;
@@ -62,16 +63,16 @@ impl RequestLog {
             }
         };
         if has_room && of_scope.len() < MAX_OF_SCOPE {
-            of_scope.push(request);
+            of_scope.push(request());
             *count += 1;
             return;
         }
         self.not_logged.inc();
-        if request.status >= 400
+        if status >= 400
             && let Some(last) = of_scope.iter().rposition(|noted| noted.status < 400)
         {
             of_scope.remove(last);
-            of_scope.push(request);
+            of_scope.push(request());
         }
     }
 
@@ -192,6 +193,10 @@ mod tests {
         }
     }
 
+    fn note(service: &Service, developer: &str, request: LoggedRequest) {
+        service.request_log.note(&scope(developer), request.status, || request);
+    }
+
     fn scope(developer: &str) -> Scope {
         Scope { developer_id: developer.parse().unwrap(), environment: Environment::Test }
     }
@@ -233,7 +238,7 @@ mod tests {
         let service = service();
         let mut expected = Vec::new();
         for nth in 0..150 {
-            service.request_log.note(&scope("dev_1"), request(nth, if nth % 50 == 0 { 404 } else { 200 }));
+            note(&service, "dev_1", request(nth, if nth % 50 == 0 { 404 } else { 200 }));
             expected.insert(0, format!("req_{nth}"));
             if nth % 40 == 0 {
                 service.store_logged_requests().await;
@@ -251,17 +256,17 @@ mod tests {
     async fn a_scope_notes_a_bounded_number_and_rather_what_failed() {
         let service = service();
         for nth in 0..MAX_OF_SCOPE as u64 + 5 {
-            service.request_log.note(&scope("dev_1"), request(nth, 200));
+            note(&service, "dev_1", request(nth, 200));
         }
-        service.request_log.note(&scope("dev_1"), request(999, 500));
-        service.request_log.note(&scope("dev_2"), request(7, 200));
+        note(&service, "dev_1", request(999, 500));
+        note(&service, "dev_2", request(7, 200));
         assert_eq!(service.request_log.not_logged.get(), 6);
         service.store_logged_requests().await;
         let log = read(&service, &caller(scope("dev_1")), false).await;
         assert_eq!((log.len(), log.first().map(String::as_str)), (MAX_OF_SCOPE, Some("req_999")));
         assert_eq!(read(&service, &caller(scope("dev_2")), false).await, ["req_7"]);
         for nth in 0..=MAX_NOTED as u64 {
-            service.request_log.note(&scope(&format!("dev_{nth}")), request(nth, 200));
+            note(&service, &format!("dev_{nth}"), request(nth, 200));
         }
         assert_eq!(service.request_log.not_logged.get(), 7);
     }
@@ -271,7 +276,7 @@ mod tests {
         let service = service();
         let (owner, parts) = (caller(scope("dev_1")), 1000 + 3);
         for nth in 0..parts * PART as u64 / 100 + 1 {
-            (0..100).for_each(|of| service.request_log.note(&scope("dev_1"), request(nth * 100 + of, 200)));
+            (0..100).for_each(|of| note(&service, "dev_1", request(nth * 100 + of, 200)));
             service.store_logged_requests().await;
         }
         let log = read(&service, &owner, false).await;
@@ -280,7 +285,7 @@ mod tests {
         assert_eq!(log.len(), 1000 * PART + usize::try_from(newest + 1).unwrap() % PART);
         let mut old = request(0, 200);
         old.created_at = Timestamp::from_millis(1_600_000_000_000).unwrap();
-        service.request_log.note(&scope("dev_3"), old);
+        note(&service, "dev_3", old);
         service.store_logged_requests().await;
         assert!(read(&service, &caller(scope("dev_3")), false).await.is_empty());
     }
