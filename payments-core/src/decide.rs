@@ -107,9 +107,12 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
             moved.payment_method = Some(method);
             (Vec::new(), None)
         }
-        Cause::GatewayFailed | Cause::GatewayCancelled | Cause::Simulated(_) | Cause::SessionEnded => {
-            (Vec::new(), None)
-        }
+        Cause::GatewayFailed
+        | Cause::AttemptFailed
+        | Cause::GatewayCancelled
+        | Cause::CustomerLeft
+        | Cause::Simulated(_)
+        | Cause::SessionEnded => (Vec::new(), None),
     };
     Ok(Decision { payment: moved, postings, event })
 }

@@ -25,7 +25,7 @@ open_enum! {
     pub enum RawStatus {
         /// The customer has not acted yet.
         Created = "created",
-        /// The same as `created`, in older records.
+        /// An attempt at the gateway failed, and the customer may try again. In older records the same as `created`.
         Pending = "pending",
         /// The customer was sent to the gateway.
         Processing = "processing",

@@ -16,6 +16,8 @@ open_enum! {
         SentToGateway = "sent_to_gateway",
         /// The server asked the gateway to capture the money.
         CaptureRequested = "capture_requested",
+        /// An attempt at the gateway failed. The customer may try again until the session ends.
+        AttemptFailed = "attempt_failed",
         /// The payment is paid.
         Completed = "completed",
         /// The payment failed.

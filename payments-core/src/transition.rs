@@ -3,15 +3,17 @@
 //! | from | to | cause |
 //! |---|---|---|
 //! | created | processing | the customer was sent to the gateway (live) |
+//! | processing | pending | the attempt at the gateway failed, and the customer may try again (live) |
 //! | created, processing | paid | the gateway reports the payment as paid (live) |
 //! | created, processing | failed, cancelled | the gateway reports it (live), or the simulator (test) |
 //! | created | paid | the simulator (test) |
+//! | created | cancelled | the customer went back to the shop (live) |
 //! | created, processing | expired | the session expires |
 //! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
 //! | paid | paid | a refund of a part (live) |
 //! | paid | refunded | a refund of the rest (live) |
 //!
-//! `pending` behaves as `created`. Any other transition is a [`Refusal`].
+//! `pending` behaves as `created`, and any number of attempts may fail. Any other transition is a [`Refusal`].
 
 use crate::{Amount, Environment, ErrorCode, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
 
@@ -22,10 +24,14 @@ pub enum Cause {
     SentToGateway(PaymentMethod),
     /// The server queried the gateway, and its id, amount and currency match the payment.
     GatewayConfirmed,
-    /// The gateway reports that the payment failed.
+    /// The gateway reports that the payment failed, or its session ended after a failed attempt.
     GatewayFailed,
+    /// The gateway reports that an attempt failed, and the customer may make another one.
+    AttemptFailed,
     /// The gateway reports that the customer cancelled.
     GatewayCancelled,
+    /// The customer went back to the shop, while no attempt at the gateway could be paid.
+    CustomerLeft,
     /// The simulator of a test session was called.
     Simulated(SimulateOutcome),
     /// The session expired. If the customer had been sent to the gateway, a last query found the payment unpaid.
@@ -57,7 +63,10 @@ impl Cause {
                 RawStatus::Paid
             }
             Self::GatewayFailed | Self::Simulated(SimulateOutcome::Failed) => RawStatus::Failed,
-            Self::GatewayCancelled | Self::Simulated(SimulateOutcome::Cancelled) => RawStatus::Cancelled,
+            Self::AttemptFailed => RawStatus::Pending,
+            Self::GatewayCancelled | Self::CustomerLeft | Self::Simulated(SimulateOutcome::Cancelled) => {
+                RawStatus::Cancelled
+            }
             Self::SessionEnded => RawStatus::Expired,
             Self::Refunded { .. } => RawStatus::Refunded,
         }
@@ -146,6 +155,8 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
     }
     let allowed = match cause {
         Cause::SentToGateway(_) | Cause::Simulated(SimulateOutcome::Completed) => matches!(from, Created | Pending),
+        Cause::AttemptFailed => *from == Processing,
+        Cause::CustomerLeft => matches!(from, Created | Pending),
         Cause::GatewayConfirmed => matches!(from, Created | Pending | Processing | Expired | Failed | Cancelled),
         Cause::GatewayFailed
         | Cause::GatewayCancelled
@@ -178,6 +189,8 @@ pub(crate) mod tests {
             Cause::SessionEnded,
             Cause::Refunded { id: refund_id(), reason: None },
             Cause::PartRefunded { id: refund_id(), amount: Amount::from_minor(1), reason: None },
+            Cause::AttemptFailed,
+            Cause::CustomerLeft,
         ]
     }
 
@@ -191,6 +204,7 @@ pub(crate) mod tests {
                 (open, Live, 1, "paid"),
                 (open, Live, 2, "failed"),
                 (open, Live, 3, "cancelled"),
+                (open, Live, 11, "cancelled"),
                 (open, Test, 4, "paid"),
                 (open, Test, 5, "failed"),
                 (open, Test, 6, "cancelled"),
@@ -202,6 +216,7 @@ pub(crate) mod tests {
             ("processing", Live, 1, "paid"),
             ("processing", Live, 2, "failed"),
             ("processing", Live, 3, "cancelled"),
+            ("processing", Live, 10, "pending"),
             ("processing", Test, 5, "failed"),
             ("processing", Test, 6, "cancelled"),
             ("processing", Live, 7, "expired"),

@@ -83,6 +83,13 @@ impl Stripe {
         }
     }
 
+    /// Takes the money of a session after all, whatever was said about it before.
+    pub fn take_late(&self, session: &str) {
+        if let Some(session) = lock(&self.state).sessions.get_mut(session) {
+            session.take();
+        }
+    }
+
     /// Sets the initial status of the next refund: `pending`, `requires_action`, `succeeded`, `failed` or `canceled`. A
     /// failed or canceled refund moves no money.
     pub fn next_refund_is(&self, status: &'static str) {

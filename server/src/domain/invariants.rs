@@ -2,7 +2,7 @@
 
 use payments_core::{Amount, Environment, EventKind, MAX_REFUNDS, Payment, Posting, RawStatus, ledger};
 
-use super::Session;
+use super::{MAX_ATTEMPTS, Session};
 
 /// The invariants that a session violates, checked without any other record.
 pub(crate) fn faults(session: &Session) -> Vec<&'static str> {
@@ -40,6 +40,20 @@ pub(crate) fn faults(session: &Session) -> Vec<&'static str> {
         (!is_test || !is_refunded, "is a refunded test payment"),
         (!is_test || session.attempt.is_none(), "is a test payment with a gateway attempt"),
         (payment.raw_status != RawStatus::Processing || session.attempt.is_some(), "is processing without an attempt"),
+        (!is_test || session.ended_attempts.is_empty(), "is a test payment with an ended gateway attempt"),
+        (session.ended_attempts.len() < MAX_ATTEMPTS, "has more gateway attempts than a payment may have"),
+        (
+            payment.raw_status != RawStatus::Pending || session.attempt.is_none() || session.needs_manual_review(),
+            "has a gateway attempt that can be paid after it failed",
+        ),
+        (
+            session.ended_attempts.iter().all(|it| session.attempt.as_ref() != Some(&it.attempt)),
+            "has a gateway attempt that ended and can be paid",
+        ),
+        (
+            session.check_at.is_some() || session.needs_manual_review() || session.next_late_check().is_none(),
+            "does not ask again about an ended gateway attempt",
+        ),
         (session.version > 0 || payment.raw_status == RawStatus::Created, "changed its state at version 0"),
         (payment.updated_at >= payment.created_at, "updated_at is before created_at"),
     ];

@@ -1,6 +1,7 @@
 //! The server's own records and rules. Pure: no clock, no randomness, no store.
 
 mod app;
+mod attempts;
 mod delivery;
 mod effects;
 mod endpoint;
@@ -18,6 +19,7 @@ mod retries;
 mod session;
 
 pub(crate) use app::App;
+pub(crate) use attempts::{EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, MAX_ATTEMPTS};
 pub(crate) use delivery::Outgoing;
 pub(crate) use effects::{Effects, Transition, effects, volume_of};
 pub(crate) use endpoint::Endpoint;
@@ -32,9 +34,7 @@ pub(crate) use moves::{Move, kind_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
-pub(crate) use session::{
-    GatewayAttempt, GatewayName, ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many,
-};
+pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many};
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

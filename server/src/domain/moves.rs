@@ -1,6 +1,6 @@
 //! The moves of a payment, for its timeline: each with its cause, and what the gateway said.
 
-use payments_core::{Payment, RawStatus, TimelineKind, Timestamp};
+use payments_core::{RawStatus, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
@@ -43,7 +43,7 @@ impl Session {
         if self.payment.raw_status == before.payment.raw_status {
             return;
         }
-        if let Some(kind) = kind_of(&self.payment) {
+        if let Some(kind) = kind_of(self) {
             let words = self.cause_since(before, &kind);
             self.record(self.payment.updated_at, kind, words);
         }
@@ -52,31 +52,41 @@ impl Session {
     /// Why the status changed.
     fn cause_since(&self, before: &Self, kind: &TimelineKind) -> String {
         let was_decided = before.needs_manual_review() && !self.needs_manual_review();
-        let Some(attempt) = &self.attempt else {
+        let last_ended = self.ended_attempts.last().map(|ended| &ended.attempt);
+        let Some(attempt) = self.attempt.as_ref().or(last_ended) else {
             return match kind {
                 TimelineKind::Expired => "The session ended, and nobody had paid.".to_owned(),
-                _ => "The outcome was simulated.".to_owned(),
+                _ if self.payment.is_simulated => "The outcome was simulated.".to_owned(),
+                _ => "The customer went back to the shop.".to_owned(),
             };
         };
         let gateway = attempt.gateway.title();
+        let why = attempt.failure.as_ref().map_or_else(|| ".".to_owned(), |words| format!(": {words}"));
         match (kind, &attempt.transaction) {
+            (TimelineKind::AttemptFailed, _) => format!("{gateway} says that this attempt failed{why}"),
+            (TimelineKind::Failed, _) if self.attempt.is_none() => {
+                format!("The session ended, and the last attempt at {gateway} had failed.")
+            }
+            (TimelineKind::Cancelled, _) if self.attempt.is_none() => "The customer went back to the shop.".to_owned(),
             (TimelineKind::SentToGateway, _) => format!("The customer was sent to {gateway}."),
             _ if was_decided => "The operator decided after a manual review.".to_owned(),
             (TimelineKind::Completed, Some(transaction)) => {
                 format!("{gateway} confirmed the money: transaction {transaction}.")
             }
             (TimelineKind::Completed, None) => format!("{gateway} confirmed the money."),
-            (TimelineKind::Failed, _) => format!("{gateway} says that the payment failed."),
+            (TimelineKind::Failed, _) => format!("{gateway} says that the payment failed{why}"),
             (TimelineKind::Cancelled, _) => format!("{gateway} says that the customer cancelled."),
             _ => format!("The session ended, and {gateway} had no money."),
         }
     }
 }
 
-/// The move that leads to a payment's status; `None` if something else tells it.
-pub(crate) fn kind_of(payment: &Payment) -> Option<TimelineKind> {
-    match payment.raw_status {
+/// The move that leads to a session's status; `None` if something else tells it.
+pub(crate) fn kind_of(session: &Session) -> Option<TimelineKind> {
+    match session.payment.raw_status {
         RawStatus::Processing => Some(TimelineKind::SentToGateway),
+        // In records of early versions the same as `created`.
+        RawStatus::Pending if !session.ended_attempts.is_empty() => Some(TimelineKind::AttemptFailed),
         RawStatus::Paid => Some(TimelineKind::Completed),
         RawStatus::Failed => Some(TimelineKind::Failed),
         RawStatus::Cancelled => Some(TimelineKind::Cancelled),
@@ -86,16 +96,16 @@ pub(crate) fn kind_of(payment: &Payment) -> Option<TimelineKind> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use payments_core::{CreatePayment, Environment, FeeRate, NewPayment, PaymentId};
 
     use super::*;
 
-    fn at(seconds: i64) -> Timestamp {
+    pub(in crate::domain) fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000).unwrap()
     }
 
-    fn session() -> Session {
+    pub(in crate::domain) fn session() -> Session {
         let amount = "100".parse().unwrap();
         let params = CreatePayment::new(amount, "https://a.example/", "https://a.example/");
         let new = NewPayment {

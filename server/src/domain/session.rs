@@ -1,12 +1,12 @@
 //! A payment's session: the payment and the server's own state about it.
 
 use payments_core::{
-    Amount, Payment, RawStatus, Refund, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target,
+    Amount, Cause, Payment, RawStatus, Refund, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target,
     redirect_url,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{IdempotencyKey, Move, Scope};
+use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, Scope};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,9 +17,12 @@ pub(crate) struct Session {
     pub(crate) expires_at: Timestamp,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) payment: Payment,
-    /// The gateway attempt of a live payment.
+    /// The gateway attempt of a live payment: the only one that can be paid, or the one that decided the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<GatewayAttempt>,
+    /// The gateway attempts before it, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ended_attempts: Vec<EndedAttempt>,
     /// When the server next queries the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_at: Option<Timestamp>,
@@ -45,6 +48,7 @@ impl Session {
             expires_at,
             payment,
             attempt: None,
+            ended_attempts: Vec::new(),
             check_at: None,
             pending_refund: None,
             settlements: Vec::new(),
@@ -77,6 +81,11 @@ impl Session {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 
+    /// Why an open session ends when it expires without a gateway attempt: the last one failed, or nobody tried.
+    pub(crate) fn cause_of_end(&self) -> Cause {
+        if self.ended_attempts.is_empty() { Cause::SessionEnded } else { Cause::GatewayFailed }
+    }
+
     /// The refunds that need manual settlement, oldest first.
     pub(crate) fn unsettled_refunds(&self) -> impl Iterator<Item = &Refund> {
         self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::PendingSettlement)
@@ -91,55 +100,6 @@ impl Session {
     pub(crate) fn needs_manual_review(&self) -> bool {
         self.attempt.is_some() && self.review.as_ref().is_some_and(|review| review.resolved.is_none())
     }
-}
-
-/// A gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum GatewayName {
-    Sandbox,
-    Bkash,
-    Stripe,
-}
-
-impl GatewayName {
-    /// The name in URLs, logs and metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Sandbox => "sandbox",
-            Self::Bkash => "bkash",
-            Self::Stripe => "stripe",
-        }
-    }
-
-    /// The name in messages to people.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Sandbox => "the simulator",
-            Self::Bkash => "bKash",
-            Self::Stripe => "Stripe",
-        }
-    }
-}
-
-/// The gateway attempt of a live payment. A payment has at most one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GatewayAttempt {
-    pub(crate) gateway: GatewayName,
-    /// Our reference for the attempt at the gateway, unique among all attempts.
-    pub(crate) invoice: String,
-    /// The gateway's id of the attempt.
-    pub(crate) external_id: String,
-    /// The gateway's page where the customer pays.
-    pub(crate) customer_url: String,
-    /// When the server last sent a capture. The server stores this time before it sends the capture.
-    #[serde(rename = "taken_at")]
-    pub(crate) capture_sent_at: Option<Timestamp>,
-    /// The gateway's id of the transaction, once the payment is paid.
-    pub(crate) transaction: Option<String>,
-    /// Where the customer goes after paying, instead of the payment's success URL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) paid_url: Option<String>,
 }
 
 /// A refund that the server requests from a gateway. The server stores it first, so a crash does not lose it.

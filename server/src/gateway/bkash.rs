@@ -162,7 +162,7 @@ impl Gateway for Bkash {
                 Ok(CaptureOutcome::Refused(if code == CANCELLED {
                     AttemptState::Cancelled
                 } else {
-                    AttemptState::Failed
+                    AttemptState::Failed { why: Some(format!("{message} ({code})")) }
                 }))
             }
             Err(error) => Err(error),
@@ -184,7 +184,7 @@ fn state(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptS
         Some("Completed") => completed(reply, payment, attempt),
         Some("Initiated") if reply.verification_status.as_deref() == Some("Complete") => AttemptState::Approved,
         Some("Initiated") => AttemptState::Open,
-        Some("Failed" | "Declined") => AttemptState::Failed,
+        Some("Failed" | "Declined") => AttemptState::Failed { why: None },
         Some("Cancelled" | "Expired") => AttemptState::Cancelled,
         _ => AttemptState::Pending,
     }

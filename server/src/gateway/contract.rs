@@ -45,7 +45,10 @@ pub(crate) enum AttemptState {
     /// The money is taken, in the payment's amount and currency.
     Paid { transaction: String },
     /// The gateway attempt failed.
-    Failed,
+    Failed {
+        /// The gateway's words for it.
+        why: Option<String>,
+    },
     /// The customer or this server cancelled it unpaid.
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.

@@ -58,6 +58,7 @@ struct Session {
 #[derive(Debug, Deserialize)]
 struct PaymentIntent {
     status: String,
+    last_payment_error: Option<ErrorDetail>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,7 +138,9 @@ impl Stripe {
                 let Some(intent) = &session.payment_intent else { return Ok(AttemptState::Pending) };
                 let intent: PaymentIntent = self.retrieve("retrieve payment intent", "payment_intents", intent).await?;
                 Ok(match intent.status.as_str() {
-                    "requires_payment_method" | "canceled" => AttemptState::Failed,
+                    "requires_payment_method" | "canceled" => {
+                        AttemptState::Failed { why: intent.last_payment_error.and_then(|error| error.message) }
+                    }
                     _ => AttemptState::Pending,
                 })
             }
@@ -254,8 +257,8 @@ impl Gateway for Stripe {
             ("line_items[0][price_data][currency]", &payment.currency.code().to_ascii_lowercase()),
             ("line_items[0][price_data][unit_amount]", &payment.amount.as_minor().to_string()),
             ("line_items[0][price_data][product_data][name]", &name),
-            ("success_url", &format!("{}?outcome=success", request.return_url)),
-            ("cancel_url", &format!("{}?outcome=cancel", request.return_url)),
+            ("success_url", &format!("{}?outcome=success&attempt={}", request.return_url, request.invoice)),
+            ("cancel_url", &format!("{}?outcome=cancel&attempt={}", request.return_url, request.invoice)),
         ];
         let create = || self.call::<Session>("create session", self.post("checkout/sessions", request.invoice, &form));
         let session = match create().await {

@@ -13,25 +13,27 @@ use super::{
     request::Request,
     route::Outcome,
 };
-use crate::service::{Hint, Refused};
+use crate::service::{Hint, Refused, Return};
 
 /// How long a returning customer waits for the gateway before the checkout page shows that the payment is processing.
 const WAIT: Duration = Duration::from_secs(8);
 
 /// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The
-/// gateway's word for what the customer did is in the query parameter `word`.
-pub(super) async fn customer_returned(request: Request, word: &str) -> Outcome {
+/// gateway's word for what the customer did is in the query parameter `word`, and that for the attempt in `attempt`.
+pub(super) async fn customer_returned(request: Request, word: &str, attempt: &str) -> Outcome {
     let hint = match request.query(word).as_deref() {
         Some("success") => Hint::Approved,
-        Some("failure" | "cancel") => Hint::Cancelled,
+        Some("failure") => Hint::CouldNotPay,
+        Some("cancel") => Hint::Cancelled,
         _ => Hint::None,
     };
+    let back = Return { hint, attempt: request.query(attempt) };
     let id = request.id();
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
     // A separate task, so that the query completes even if the customer disconnects.
     let service = Arc::clone(request.service());
-    let confirming = service.tasks.clone().spawn(async move { service.confirm_return(&payment, hint).await });
+    let confirming = service.tasks.clone().spawn(async move { service.confirm_return(&payment, &back).await });
     match timeout(WAIT, confirming).await {
         Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
         // The page explains every other outcome, including an unknown payment.

@@ -97,6 +97,10 @@ impl<'p> Page<'p> {
             RawStatus::Cancelled => View::Unpaid(words::CANCELLED),
             RawStatus::Refunded => View::Refunded,
             RawStatus::Processing => View::Processing,
+            RawStatus::Pending if !session.is_simulated && !session.is_expired => {
+                let fault = shown.fault.or(Some(words::TRY_AGAIN));
+                return self.render(&checkout, View::Choice, Shown { fault, ..shown });
+            }
             _ if session.is_expired => View::Unpaid(words::EXPIRED),
             _ if session.is_simulated => View::Simulator,
             _ => View::Choice,
@@ -113,6 +117,7 @@ impl<'p> Page<'p> {
             Some("success") => self.simulate(SimulateOutcome::Completed).await,
             Some("fail") => self.simulate(SimulateOutcome::Failed).await,
             Some("cancel") => self.simulate(SimulateOutcome::Cancelled).await,
+            Some("leave") => self.service.leave(self.id).await,
             Some("pay") => {
                 let typed = field("phoneNumber").filter(|text| !text.trim().is_empty());
                 let number = typed.as_deref().map(str::parse::<MobileNumber>).transpose();

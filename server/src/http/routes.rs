@@ -67,8 +67,16 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/openapi.json", Keyless(|r| Box::pin(docs::description(r)))),
     route(GET, "/checkout/{id}", Page(|r| Box::pin(page::visit(r)))),
     route(POST, "/checkout/{id}", Page(|r| Box::pin(page::submit(r)))),
-    route(GET, "/gateways/bkash/return/{id}", Keyless(|r| Box::pin(gateways::customer_returned(r, "status")))),
-    route(GET, "/gateways/stripe/return/{id}", Keyless(|r| Box::pin(gateways::customer_returned(r, "outcome")))),
+    route(
+        GET,
+        "/gateways/bkash/return/{id}",
+        Keyless(|r| Box::pin(gateways::customer_returned(r, "status", "paymentID"))),
+    ),
+    route(
+        GET,
+        "/gateways/stripe/return/{id}",
+        Keyless(|r| Box::pin(gateways::customer_returned(r, "outcome", "attempt"))),
+    ),
     route(POST, "/gateways/stripe/webhook", Unlimited(|r| Box::pin(gateways::stripe_event(r)))),
     route(GET, "/assets/checkout.css", Unlimited(|_| Box::pin(assets::CHECKOUT_STYLE.serve()))),
     route(GET, "/assets/checkout.js", Unlimited(|_| Box::pin(assets::CHECKOUT_SCRIPT.serve()))),

@@ -112,6 +112,19 @@ impl Service {
         })
     }
 
+    /// Cancels a live payment whose customer goes back to the shop. Refuses while an attempt can be paid.
+    pub(crate) async fn leave(&self, id: &str) -> Result<(), Refused> {
+        retry_on_conflict(|| async {
+            let session = self.session(id).await?;
+            let now = self.ambient.now();
+            let expired = self.expired(&session, now);
+            let payment = expired.as_ref().unwrap_or(&session.payment);
+            let decision = payments_core::decide(payment, Cause::CustomerLeft, now)?;
+            self.commit_decision(&session, session.next(), decision).await.map(drop)
+        })
+        .await
+    }
+
     /// Simulates the outcome of a test session.
     pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation, Refused> {
         retry_on_conflict(|| async {

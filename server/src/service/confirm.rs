@@ -4,20 +4,36 @@
 
 use payments_core::{Cause, Payment, PaymentId, RawStatus, TimelineKind, Timestamp};
 
-use super::{Refused, Service, payments::NO_PAYMENT, retry_on_conflict};
+use super::{
+    Refused, Service,
+    next_check::{FIRST_BACKOFF_MILLIS, WaitsFor, next_check, plus_millis},
+    payments::NO_PAYMENT,
+    retry_on_conflict,
+};
 use crate::{
     domain::{GatewayAttempt, ManualReview, Session},
     gateway::{AttemptState, CaptureOutcome, Gateway, GatewayError},
 };
 
-/// What a customer's return says about an attempt. Only the gateway's own answer changes the payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A customer's return from the gateway. Only the gateway's own answer changes the payment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Return {
+    pub(crate) hint: Hint,
+    /// The attempt from which the customer returns, if the return names one.
+    pub(crate) attempt: Option<String>,
+}
+
+/// What a customer's return says about its attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Hint {
     /// Nothing.
+    #[default]
     None,
     /// The customer approved it.
     Approved,
-    /// The customer cancelled it or could not pay.
+    /// The customer could not pay.
+    CouldNotPay,
+    /// The customer cancelled it.
     Cancelled,
 }
 
@@ -25,54 +41,6 @@ pub(crate) enum Hint {
 const CAPTURE_INTERVAL_MILLIS: i64 = 5_000;
 /// Minimum time from a capture to a cancel: the gateway may still be working on the capture.
 const CANCEL_DELAY_MILLIS: i64 = 60_000;
-/// The first backoff interval.
-const FIRST_BACKOFF_MILLIS: i64 = 3_000;
-/// The longest backoff interval while the payment waits for the customer.
-const LONGEST_CUSTOMER_BACKOFF_MILLIS: i64 = 300_000;
-/// The longest backoff interval while the payment waits for the gateway.
-const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
-/// How long after a failed capture the server still queries the gateway, because the money may arrive late.
-const LATE_MONEY_MILLIS: i64 = 24 * 60 * 60 * 1000;
-
-/// What a processing payment waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WaitsFor {
-    /// The customer.
-    Customer,
-    /// The gateway, which did not answer or has not captured the approved money yet.
-    Gateway,
-}
-
-/// When to query the gateway next, or `None` for never again.
-///
-/// The backoff interval is a third of the time since the payment last changed, or a twelfth while it waits for the
-/// gateway. The server always queries when the session expires. From then on, the interval counts from the expiry.
-pub(super) fn next_check(
-    status: &RawStatus,
-    waits_for: WaitsFor,
-    changed_at: Timestamp,
-    expires_at: Timestamp,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let is_processing = *status == RawStatus::Processing;
-    let is_expired = expires_at <= now;
-    let since = if is_processing && is_expired { expires_at.max(changed_at) } else { changed_at };
-    let elapsed = now.as_millis() - since.as_millis();
-    if !is_processing && elapsed > LATE_MONEY_MILLIS {
-        return None;
-    }
-    let (interval, longest) = match waits_for {
-        _ if !is_processing => (elapsed / 3, LATE_MONEY_MILLIS),
-        WaitsFor::Customer => (elapsed / 3, LONGEST_CUSTOMER_BACKOFF_MILLIS),
-        WaitsFor::Gateway => (elapsed / 12, LONGEST_GATEWAY_BACKOFF_MILLIS),
-    };
-    let next = plus_millis(now, interval.clamp(FIRST_BACKOFF_MILLIS, longest));
-    Some(if is_processing && !is_expired { next.min(expires_at) } else { next })
-}
-
-fn plus_millis(time: Timestamp, millis: i64) -> Timestamp {
-    Timestamp::from_millis(time.as_millis() + millis).unwrap_or(time)
-}
 
 /// What the server does after a query.
 enum Step {
@@ -90,12 +58,15 @@ enum Step {
 
 impl Service {
     /// Queries the gateway about a payment and does what follows. Returns the payment afterwards.
-    pub(crate) async fn confirm(&self, id: &PaymentId, hint: Hint) -> Result<Payment, Refused> {
+    pub(crate) async fn confirm(&self, id: &PaymentId, back: &Return) -> Result<Payment, Refused> {
         retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
             if !awaits_gateway(&session) {
                 return Ok(session.payment);
             }
+            // The customer may return from an attempt that ended: another tab began the present one.
+            let is_present = session.attempt.as_ref().is_some_and(|it| it.is_named(back.attempt.as_deref()));
+            let hint = if is_present { back.hint } else { Hint::None };
             match self.confirm_once(session, hint).await {
                 Ok(payment) => Ok(payment),
                 Err(Refused::Conflict) => Err(Refused::Conflict),
@@ -126,7 +97,7 @@ impl Service {
                 },
                 Step::Wait(waits_for) => return self.postpone(&payment.id, waits_for, None).await,
                 Step::Change(cause) => return self.apply_answer(&session, &state, cause).await,
-                Step::Review(what) => return self.request_review(session, &what).await,
+                Step::Review(what) => return self.request_review(&session, session.next(), &what).await,
             }
         }
     }
@@ -196,8 +167,13 @@ impl Service {
         let mut next = session.next();
         next.check_at = None;
         if let Some(attempt) = &mut next.attempt {
+            if let AttemptState::Failed { why } = state {
+                attempt.failure.clone_from(why);
+            }
             if let AttemptState::Paid { transaction } = state {
                 attempt.transaction = Some(transaction.clone());
+            } else if decision.payment.raw_status == RawStatus::Pending {
+                next.end_attempt(now);
             } else if attempt.capture_sent_at.is_some() {
                 // The gateway says that the capture failed. Later queries find the money if it arrives late.
                 let status = &decision.payment.raw_status;
@@ -209,13 +185,24 @@ impl Service {
         Ok(payment)
     }
 
-    /// Requests a manual review of a discrepancy. Until a person resolves it, the server does not query the gateway.
-    pub(super) async fn request_review(&self, session: Session, what: &str) -> Result<Payment, Refused> {
+    /// Requests a manual review of a discrepancy. Until a person resolves it, the server does not query the gateway. `next`
+    /// is the session afterwards, except for the review.
+    pub(super) async fn request_review(
+        &self,
+        session: &Session,
+        mut next: Session,
+        what: &str,
+    ) -> Result<Payment, Refused> {
         tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
         let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
-        let next = Session { check_at: None, review: Some(review), ..session.next() };
-        self.commit_without_event(&session, next).await?;
-        Ok(session.payment)
+        next.check_at = None;
+        if let Some(ManualReview { what, found_at, resolved }) = next.review.replace(review) {
+            next.record(found_at, TimelineKind::ReviewRequested, what);
+            let resolved = resolved.map(|it| it.resolved_at);
+            resolved.into_iter().for_each(|at| next.record(at, TimelineKind::ReviewResolved, "The operator decided."));
+        }
+        self.commit_without_event(session, next).await?;
+        Ok(session.payment.clone())
     }
 }
 
@@ -239,74 +226,19 @@ fn step(session: &Session, state: &AttemptState, hint: Hint, now: Timestamp) -> 
     let capture_sent_at = session.attempt.as_ref().and_then(|attempt| attempt.capture_sent_at);
     let since_capture = capture_sent_at.map_or(i64::MAX, |at| now.as_millis() - at.as_millis());
     let is_expired = session.expires_at <= now;
+    let failed = if session.may_try_again(now) { Cause::AttemptFailed } else { Cause::GatewayFailed };
+    let is_given_up = matches!(hint, Hint::Cancelled | Hint::CouldNotPay);
     match state {
         AttemptState::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
         AttemptState::Discrepancy { what } => Step::Review(what.clone()),
         _ if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Gateway),
         AttemptState::Approved if since_capture >= CAPTURE_INTERVAL_MILLIS => Step::Capture,
         AttemptState::Approved => Step::Wait(WaitsFor::Gateway),
-        AttemptState::Open if (is_expired || hint == Hint::Cancelled) && since_capture >= CANCEL_DELAY_MILLIS => {
-            Step::Cancel
-        }
+        AttemptState::Open if (is_expired || is_given_up) && since_capture >= CANCEL_DELAY_MILLIS => Step::Cancel,
         AttemptState::Open | AttemptState::Pending => Step::Wait(WaitsFor::Customer),
         AttemptState::Cancelled if is_expired => Step::Change(Cause::SessionEnded),
+        AttemptState::Cancelled if hint == Hint::CouldNotPay => Step::Change(failed),
         AttemptState::Cancelled => Step::Change(Cause::GatewayCancelled),
-        AttemptState::Failed => Step::Change(Cause::GatewayFailed),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(seconds * 1000).unwrap()
-    }
-
-    #[test]
-    fn backoff_grows_until_the_session_expires_and_restarts_there() {
-        let processing = &RawStatus::Processing;
-        let (begun, expiry) = (at(1_000), at(4_600));
-        let mut now = begun;
-        let mut queries = Vec::new();
-        while now < at(20_000) {
-            now = next_check(processing, WaitsFor::Customer, begun, expiry, now).unwrap();
-            queries.push(now);
-        }
-        assert_eq!(queries[0], at(1_003));
-        assert!(queries.contains(&expiry), "queries when the session expires");
-        let after = queries.iter().find(|time| **time > expiry).unwrap();
-        assert_eq!(*after, at(4_603));
-        let intervals: Vec<i64> = queries.windows(2).map(|two| two[1].as_millis() - two[0].as_millis()).collect();
-        assert!(intervals.iter().all(|interval| *interval <= LONGEST_CUSTOMER_BACKOFF_MILLIS));
-        assert_eq!(intervals.last(), Some(&LONGEST_CUSTOMER_BACKOFF_MILLIS));
-        assert!(queries.len() < 120, "{} queries in five hours", queries.len());
-    }
-
-    #[test]
-    fn backoff_is_shorter_while_a_payment_waits_for_the_gateway() {
-        let processing = &RawStatus::Processing;
-        let mut now = at(0);
-        let mut intervals = Vec::new();
-        while now < at(3_600) {
-            let next = |waits_for| next_check(processing, waits_for, at(0), at(0), now).unwrap();
-            assert!(next(WaitsFor::Gateway) <= next(WaitsFor::Customer));
-            intervals.push(next(WaitsFor::Gateway).as_millis() - now.as_millis());
-            now = next(WaitsFor::Gateway);
-        }
-        assert_eq!((intervals[0], intervals.last()), (FIRST_BACKOFF_MILLIS, Some(&LONGEST_GATEWAY_BACKOFF_MILLIS)));
-        assert!(intervals.len() < 100, "{} queries in an hour", intervals.len());
-    }
-
-    #[test]
-    fn an_ended_payment_is_queried_for_a_day() {
-        let ended = &RawStatus::Failed;
-        let mut now = at(0);
-        let mut queries = 0;
-        while let Some(next) = next_check(ended, WaitsFor::Gateway, at(0), at(0), now) {
-            now = next;
-            queries += 1;
-        }
-        assert!(now > at(24 * 3600) && queries < 60, "{queries} queries until {now}");
+        AttemptState::Failed { .. } => Step::Change(failed),
     }
 }

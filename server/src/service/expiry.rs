@@ -2,8 +2,6 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use payments_core::Cause;
-
 use super::{Refused, Service, payments::EventData, poll::poll};
 use crate::store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work};
 
@@ -50,7 +48,7 @@ impl Service {
         if session.unattempted_expiry().is_none() {
             return Ok(());
         }
-        let decision = payments_core::decide(&session.payment, Cause::SessionEnded, self.ambient.now())?;
+        let decision = payments_core::decide(&session.payment, session.cause_of_end(), self.ambient.now())?;
         let prepared = self.prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
         match self.commit(Change { under: vec![claim.clone()], ..prepared.change }).await.map_err(Refused::from) {
             // A concurrent change won. If the session is still open, a later poll claims it again.

@@ -14,7 +14,9 @@ mod idempotency;
 mod in_memory;
 mod key_uses;
 mod keys;
+mod late_money;
 mod manual_settlement;
+mod next_check;
 mod pay;
 mod payment_list;
 mod payments;
@@ -50,7 +52,7 @@ use crate::{
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
 pub(crate) use checkout::CheckoutView;
 pub(crate) use claims::Claims;
-pub(crate) use confirm::Hint;
+pub(crate) use confirm::{Hint, Return};
 pub(crate) use idempotency::{Answer, IdempotentRequest};
 pub(crate) use key_uses::KeyUses;
 pub(crate) use keys::{Caller, SANDBOX_KEY};

@@ -4,7 +4,8 @@ use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulat
 
 use super::{
     Refused, Service,
-    confirm::{self, Hint, WaitsFor},
+    confirm::Return,
+    next_check::{WaitsFor, next_check},
     retry_on_conflict,
 };
 use crate::{
@@ -22,8 +23,8 @@ pub(crate) enum Paying {
 }
 
 impl Service {
-    /// Begins the payment's gateway attempt, or returns to the existing one. A payment has only one attempt, so nobody
-    /// pays twice in two tabs.
+    /// Begins an attempt at the payment's gateway, or returns to the one that can be paid. There is only one, so nobody pays
+    /// twice in two tabs.
     pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
         // If a concurrent request commits its attempt first, the retry returns that attempt.
         retry_on_conflict(|| async {
@@ -43,6 +44,9 @@ impl Service {
                 return Ok(Paying::Gateway { redirect_url });
             }
             let payment = &session.payment;
+            if session.needs_manual_review() {
+                return Err(Refusal::State { from: payment.raw_status.clone(), to: RawStatus::Processing }.into());
+            }
             let gateway = self.gateways.of(payment.environment, payment.currency);
             let gateway = gateway.ok_or(Refused::NoGateway(payment.currency))?;
             if !payment.is_simulated {
@@ -56,8 +60,8 @@ impl Service {
     }
 
     /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
-    pub(crate) async fn confirm_return(&self, id: &PaymentId, hint: Hint) -> Result<Option<String>, Refused> {
-        let payment = self.confirm(id, hint).await?;
+    pub(crate) async fn confirm_return(&self, id: &PaymentId, back: &Return) -> Result<Option<String>, Refused> {
+        let payment = self.confirm(id, back).await?;
         if payment.is_simulated || payment.raw_status != RawStatus::Paid {
             return Ok(None);
         }
@@ -91,7 +95,7 @@ impl Service {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
                 let status = &decision.payment.raw_status;
-                let check_at = confirm::next_check(status, WaitsFor::Customer, now, session.expires_at, now);
+                let check_at = next_check(status, WaitsFor::Customer, now, session.expires_at, now);
                 let attempt = GatewayAttempt {
                     gateway: gateway.name(),
                     invoice,
@@ -99,6 +103,7 @@ impl Service {
                     customer_url: customer_url.clone(),
                     capture_sent_at: None,
                     transaction: None,
+                    failure: None,
                     paid_url: pay.redirect_url.clone(),
                 };
                 let next = Session { check_at, attempt: Some(attempt), ..session.next() };

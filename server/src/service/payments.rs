@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Cause, CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
+    CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
@@ -73,10 +73,10 @@ impl Service {
         self.store.session(&id).await?.ok_or(NO_PAYMENT)
     }
 
-    /// The payment as expired, if its session has expired without a gateway attempt.
+    /// The payment as it ends, if its session has expired without a gateway attempt.
     pub(super) fn expired(&self, session: &Session, now: Timestamp) -> Option<Payment> {
         let has_expired = session.attempt.is_none() && session.expires_at <= now;
-        let decision = has_expired.then(|| payments_core::decide(&session.payment, Cause::SessionEnded, now));
+        let decision = has_expired.then(|| payments_core::decide(&session.payment, session.cause_of_end(), now));
         decision?.ok().map(|decision| decision.payment)
     }
 
@@ -93,7 +93,8 @@ impl Service {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(&self, before: &Session, next: Session) -> Result<(), Refused> {
+    pub(super) async fn commit_without_event(&self, before: &Session, mut next: Session) -> Result<(), Refused> {
+        next.keep_asking();
         let json = RawJson::of(&next.payment)?;
         let write = PaymentWrite::new(Some(before), next, json, Vec::new(), None);
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
@@ -112,6 +113,7 @@ impl Service {
         let Decision { payment, postings, event } = decision;
         let mut session = Session { payment: payment.clone(), ..next };
         before.into_iter().for_each(|before| session.record_change(before));
+        session.keep_asking();
         let (change, body) = self.change(before, session, postings, event, data, request)?;
         Ok(Prepared { change, body, payment })
     }

@@ -11,7 +11,7 @@ use webhook_verify::replay::Claimed;
 
 use super::{
     Refused, Service,
-    confirm::{Hint, awaits_gateway},
+    confirm::{Return, awaits_gateway},
     retry_on_conflict,
 };
 use crate::{
@@ -95,8 +95,10 @@ impl Service {
         };
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
+        } else if let Err(error) = self.find_late_money(id).await {
+            Err(error)
         } else if awaits_gateway(&session) {
-            self.confirm(id, Hint::None).await.map(drop)
+            self.confirm(id, &Return::default()).await.map(drop)
         } else {
             self.commit_without_event(&session, Session { check_at: None, ..session.next() }).await
         };
@@ -135,9 +137,16 @@ impl Service {
     /// Schedules a query of a payment's gateway for now.
     async fn query_soon(&self, id: &PaymentId) -> Result<(), Refused> {
         retry_on_conflict(|| async {
-            let Some(session) = self.store.session(id).await?.filter(awaits_gateway) else { return Ok(()) };
-            let check_at = Some(self.ambient.now());
-            self.commit_without_event(&session, Session { check_at, ..session.next() }).await
+            let Some(session) = self.store.session(id).await? else { return Ok(()) };
+            let now = self.ambient.now();
+            let mut next = session.next();
+            if awaits_gateway(&session) {
+                next.check_at = Some(now);
+            } else if session.next_late_check().is_none() || session.needs_manual_review() {
+                return Ok(());
+            }
+            next.ended_attempts.iter_mut().filter_map(|ended| ended.check_at.as_mut()).for_each(|at| *at = now);
+            self.commit_without_event(&session, next).await
         })
         .await
     }

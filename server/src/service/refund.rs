@@ -192,10 +192,14 @@ impl Service {
             }
             // If the refund never succeeded here, its request was refused.
             let succeeded = session.payment.refunds.iter().any(|refund| is_this(&refund.id));
-            if !succeeded || session.review.is_some() {
+            if !succeeded || session.review.as_ref().is_some_and(|known| known.what == *what) {
                 return Ok(());
             }
-            self.request_review(session, what).await.map(|_| ())
+            if session.needs_manual_review() {
+                // A person decides about something else first. The gateway sends the event again.
+                return Err(Refused::RefundInProgress);
+            }
+            self.request_review(&session, session.next(), what).await.map(drop)
         })
         .await
     }

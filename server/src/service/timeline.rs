@@ -53,7 +53,7 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
     if let Some(at) = attempt.as_ref().and_then(|it| it.capture_sent_at).filter(|_| moves.is_empty()) {
         found.push(entry(at, TimelineKind::CaptureRequested, "The server asked for the money."));
     }
-    let ended = kind_of(payment).filter(|kind| payment.paid_at.is_none() && !is_recorded(kind));
+    let ended = kind_of(session).filter(|kind| payment.paid_at.is_none() && !is_recorded(kind));
     found.extend(ended.map(|kind| {
         let words = format!("The payment is {} since then.", payment.raw_status);
         entry(payment.updated_at, kind, words)

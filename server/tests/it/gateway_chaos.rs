@@ -1,7 +1,10 @@
 //! A thousand live payments through each gateway while a third of all gateway calls fail, callbacks come twice, and the
 //! server is killed ten times. At the end the ledger equals the books of the gateways.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use futures_util::{StreamExt, stream};
 use gateway_fakes::{
@@ -46,11 +49,13 @@ enum Customer {
     Leaves,
     /// Has no money.
     CannotPay,
+    /// Has no money, and tries again with another wallet or card.
+    TriesAgain,
 }
 
-const CUSTOMERS: [Customer; 10] = {
-    use Customer::{Cancels, CannotPay, ClosesTheTab, Leaves, Pays};
-    [Pays, Pays, ClosesTheTab, Pays, Cancels, Pays, ClosesTheTab, Leaves, Pays, CannotPay]
+const CUSTOMERS: [Customer; 12] = {
+    use Customer::{Cancels, CannotPay, ClosesTheTab, Leaves, Pays, TriesAgain};
+    [Pays, TriesAgain, ClosesTheTab, Pays, Cancels, Pays, ClosesTheTab, TriesAgain, Leaves, Pays, CannotPay, Pays]
 };
 
 /// A merchant's shop and its customers, who retry while the server is down.
@@ -61,6 +66,8 @@ struct Shop<'s> {
     key: String,
     bkash: &'s Running<Bkash>,
     stripe: &'s Running<Stripe>,
+    /// How many customers came to a second attempt.
+    tried_again: AtomicUsize,
 }
 
 impl Shop<'_> {
@@ -94,16 +101,12 @@ impl Shop<'_> {
         let (status, payment) = self.retry(create.json(&body)).await;
         assert_eq!(status, 201, "{payment}");
         let id = payment["id"].as_str().unwrap().to_owned();
-        let pay = self.http.post(format!("{}/api/v1/checkout/{id}/pay", self.url));
-        let (status, paying) = self.retry(pay).await;
-        if status == StatusCode::CONFLICT {
-            // The session expired before a gateway answered.
-            return id;
-        }
-        assert_eq!(status, 200, "{paying}");
-        let attempt = paying["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap();
+        let Some(attempt) = self.pay(&id).await else { return id };
+        let attempt = &attempt;
         let back = match (currency, customer) {
             (_, Customer::Leaves) => None,
+            ("BDT", Customer::TriesAgain) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
+            (_, Customer::TriesAgain) => self.stripe.program().pay(attempt, stripe::SLOW_CARD),
             ("BDT", Customer::Cancels) => self.bkash.program().cancel(attempt),
             ("BDT", Customer::CannotPay) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
             ("BDT", _) => self.bkash.program().approve(attempt, bkash::WALLET),
@@ -111,13 +114,51 @@ impl Shop<'_> {
             (_, Customer::CannotPay) => self.stripe.program().pay(attempt, stripe::DECLINED_CARD),
             _ => self.stripe.program().pay(attempt, stripe::CARD),
         };
+        if customer == Customer::TriesAgain {
+            self.stripe.program().finish(attempt, false);
+        }
         if let Some(back) = back.filter(|_| customer != Customer::ClosesTheTab) {
-            let (first, second) = tokio::join!(self.http.get(&back).send(), self.http.get(&back).send());
-            for answer in [first, second].into_iter().flatten() {
-                assert!(answer.status() == 303 || answer.status() == 503, "{}", answer.status());
-            }
+            self.come_back(&back).await;
+        }
+        if customer == Customer::TriesAgain {
+            self.try_again(&id, attempt, currency).await;
         }
         id
+    }
+
+    /// Starts paying. Returns the gateway's id of the attempt, or `None` if the session ended before a gateway answered.
+    async fn pay(&self, id: &str) -> Option<String> {
+        let (status, paying) = self.retry(self.http.post(format!("{}/api/v1/checkout/{id}/pay", self.url))).await;
+        if status == StatusCode::CONFLICT {
+            return None;
+        }
+        assert_eq!(status, 200, "{paying}");
+        paying["redirectUrl"].as_str().unwrap().rsplit('/').next().map(str::to_owned)
+    }
+
+    async fn come_back(&self, back: &str) {
+        let (first, second) = tokio::join!(self.http.get(back).send(), self.http.get(back).send());
+        for answer in [first, second].into_iter().flatten() {
+            assert!(answer.status() == 303 || answer.status() == 503, "{}", answer.status());
+        }
+    }
+
+    /// Pays with another wallet or card, when the server knows that the first attempt failed.
+    async fn try_again(&self, id: &str, first: &str, currency: &str) {
+        loop {
+            match self.pay(id).await {
+                Some(attempt) if attempt != first => {
+                    self.tried_again.fetch_add(1, Ordering::Relaxed);
+                    let back = match currency {
+                        "BDT" => self.bkash.program().approve(&attempt, bkash::WALLET),
+                        _ => self.stripe.program().pay(&attempt, stripe::CARD),
+                    };
+                    return self.come_back(&back.unwrap()).await;
+                }
+                Some(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+                None => return,
+            }
+        }
     }
 
     async fn play_all(&self) {
@@ -148,7 +189,15 @@ async fn play(engine: Engine) {
     let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
     let http = http.timeout(Duration::from_secs(30)).build().unwrap();
     let Live { server, bkash, stripe, key, .. } = &mut live;
-    let shop = Shop { payments: payments(engine), http, url: server.url.clone(), key: key.clone(), bkash, stripe };
+    let shop = Shop {
+        payments: payments(engine),
+        http,
+        url: server.url.clone(),
+        key: key.clone(),
+        bkash,
+        stripe,
+        tried_again: AtomicUsize::new(0),
+    };
     let kills = async {
         for _ in 0..KILLS {
             tokio::time::sleep(Duration::from_millis(1_700)).await;
@@ -175,6 +224,9 @@ async fn play(engine: Engine) {
     for (currency, books) in [("bdt", shop.bkash.program().books()), ("usd", shop.stripe.program().books())] {
         compare(&shop, currency, &books, &account).await;
     }
+    // Of those with other wallets, and those with other cards.
+    let tried_again = shop.tried_again.load(Ordering::Relaxed);
+    assert!(tried_again > shop.payments / 6, "only {tried_again} customers came to a second attempt");
     let (calls, faulty) = shop.bkash.faults().calls();
     assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
     assert_eq!(live.server.run(&["reconcile", "list"]), "");

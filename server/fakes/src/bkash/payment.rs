@@ -80,11 +80,15 @@ impl Payment {
             None => Err(failure("2060", "The payment is not verified yet")),
             Some(POOR_WALLET) => Err(failure("2023", "Insufficient Balance")),
             Some(_) => {
-                self.transaction = Some(self.id.replace("TR0011", "").to_uppercase());
-                self.taken += 1;
+                self.take();
                 Ok(())
             }
         }
+    }
+
+    pub(super) fn take(&mut self) {
+        self.transaction = Some(self.id.replace("TR0011", "").to_uppercase());
+        self.taken += 1;
     }
 
     /// The customer's page.

@@ -129,7 +129,7 @@ impl Session {
         Some("checkout.session.async_payment_failed")
     }
 
-    fn take(&mut self) {
+    pub(super) fn take(&mut self) {
         self.payment_status = "paid";
         self.intent_status = "succeeded";
         self.taken += 1;

@@ -103,6 +103,8 @@ pub(super) const PHONE_FAULT: Text = [
     "Enter a Bangladeshi mobile number: 11 digits that start with 013 to 019.",
     "এটি বাংলাদেশের মোবাইল নম্বর নয়। নম্বরটি ১১ সংখ্যার এবং 013 থেকে 019 দিয়ে শুরু হয়।",
 ];
+pub(super) const TRY_AGAIN: Text =
+    ["The payment did not go through. You can try again.", "পেমেন্টটি সম্পন্ন হয়নি। আবার চেষ্টা করতে পারেন।"];
 pub(super) const PAY: Text = ["Pay", "পরিশোধ করুন"];
 pub(super) const BACK_TO: Text = ["Back to", "ফিরে যান:"];
 pub(super) const LEADS_TO: Text = ["This link goes to", "এই লিংকটি যে সাইটে নিয়ে যাবে:"];

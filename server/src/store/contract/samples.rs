@@ -116,6 +116,7 @@ fn attempt() -> GatewayAttempt {
         customer_url: "https://pay.example/".into(),
         capture_sent_at: None,
         transaction: None,
+        failure: None,
         paid_url: None,
     }
 }
@@ -126,6 +127,10 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
     let mut session = Session { payment: decision.payment, ..before.next() };
     if session.payment.raw_status == RawStatus::Processing {
         session.attempt = Some(attempt());
+    }
+    if session.payment.raw_status == RawStatus::Pending {
+        session.end_attempt(now);
+        session.keep_asking();
     }
     let (json, event) = (json_of(&session), event(&session, decision.event));
     Some(PaymentWrite::new(Some(before), session, json, decision.postings, event))

@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
     let any_time = (time.clone(), days).prop_map(|(time, days)| time + days);
     prop_oneof![
         4 => (nth.clone(), time.clone()).prop_map(|(nth, time)| Step::Create(nth, time)),
-        6 => (nth.clone(), 0..7_u8, 0..5_u64, time.clone())
+        6 => (nth.clone(), 0..8_u8, 0..5_u64, time.clone())
             .prop_map(|(nth, cause, back, time)| Step::Move(nth, cause, back.saturating_sub(3), time)),
         2 => (nth.clone(), prop::option::of(time.clone())).prop_map(|(nth, time)| Step::CheckAt(nth, time)),
         2 => (nth.clone(), any::<bool>()).prop_map(|(nth, is_needed)| Step::Review(nth, is_needed)),
@@ -125,6 +125,7 @@ impl Side {
                     2 => Cause::GatewayCancelled,
                     3 => Cause::SessionEnded,
                     4 => Cause::SentToGateway(PaymentMethod::Mfs),
+                    7 => Cause::AttemptFailed,
                     5 => {
                         let id = RefundId::new(at(time), [nth; RANDOM_BYTES]);
                         Cause::PartRefunded { id, amount: Amount::from_minor(1), reason: None }

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, keys};
 use crate::{
-    domain::{GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session, one_or_many},
+    domain::{
+        EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session, one_or_many,
+    },
     store::{StoreError, StoredEvent},
 };
 
@@ -34,6 +36,8 @@ pub(super) struct Rest {
     expires_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<GatewayAttempt>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended_attempts: Vec<EndedAttempt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,6 +111,7 @@ impl Stored {
             version,
             expires_at,
             attempt,
+            ended_attempts,
             check_at,
             pending_refund,
             settlements,
@@ -114,8 +119,18 @@ impl Stored {
             moves,
             events,
         } = parts.rest()?;
-        let session =
-            Session { version, expires_at, payment, attempt, check_at, pending_refund, settlements, review, moves };
+        let session = Session {
+            version,
+            expires_at,
+            payment,
+            attempt,
+            ended_attempts,
+            check_at,
+            pending_refund,
+            settlements,
+            review,
+            moves,
+        };
         Ok(Self { position, session, events })
     }
 
@@ -132,13 +147,24 @@ impl Stored {
     pub(super) fn into_record(self, json: &RawJson) -> Result<Vec<u8>, serde_json::Error> {
         let Self { position, session, events } = self;
         let scope = session.scope();
-        let Session { version, expires_at, payment: _, attempt, check_at, pending_refund, settlements, review, moves } =
-            session;
+        let Session {
+            version,
+            expires_at,
+            payment: _,
+            attempt,
+            ended_attempts,
+            check_at,
+            pending_refund,
+            settlements,
+            review,
+            moves,
+        } = session;
         let rest = Rest {
             position,
             version,
             expires_at,
             attempt,
+            ended_attempts,
             check_at,
             pending_refund,
             settlements,

@@ -4,8 +4,11 @@ mod calls;
 mod partial_refunds;
 mod payments;
 mod refunds;
+mod second_try;
 
-use crate::live::Live;
+use crate::{engine::Engine, live::Live};
+
+const ENGINES: [Engine; 2] = [Engine::Directory, Engine::Postgres];
 
 async fn live() -> Live {
     Live::start("gateway-timeout = 1").await

@@ -55,8 +55,8 @@ impl World {
     pub(super) fn money_moved_once(&self) {
         let books = [self.live.bkash.program().books(), self.live.stripe.program().books()].concat();
         for payment in &self.of(Who::Live).payments {
-            let entry = books.iter().find(|entry| entry.reference.starts_with(&payment.id));
-            let moved = entry.map_or((0, 0), |entry| (entry.taken, entry.refunded_minor));
+            let its = books.iter().filter(|entry| entry.reference.starts_with(&payment.id));
+            let moved = its.fold((0, 0), |sum, entry| (sum.0 + entry.taken, sum.1 + entry.refunded_minor));
             let by_processor = if payment.currency == "USD" { payment.refunded() } else { 0 };
             let was_paid = matches!(payment.raw, "paid" | "refunded");
             assert_eq!(moved, (was_paid.into(), by_processor), "{}", payment.text);

@@ -17,6 +17,8 @@ pub(super) struct Payment {
     pub(super) method: Option<&'static str>,
     /// The refunds in minor units, oldest first.
     pub(super) refunds: Vec<u64>,
+    /// How often its customer went to the gateway.
+    pub(super) attempts: u32,
     /// The API's last answer. It changes only with the payment.
     pub(super) text: String,
     /// The session expires between these.
@@ -97,7 +99,7 @@ pub(super) fn fee(minor: u64) -> u64 {
 
 pub(super) fn public(raw: &'static str) -> &'static str {
     match raw {
-        "created" => "pending",
+        "created" | "pending" => "pending",
         "paid" => "completed",
         raw => raw,
     }
@@ -134,7 +136,7 @@ impl Payment {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.raw == "created"
+        ["created", "pending"].contains(&self.raw)
     }
 
     /// Asserts that the API shows this payment.

@@ -54,6 +54,7 @@ impl World {
                 }});
                 self.simulate(who, *payment, "simulate", &body, outcome).await;
             }
+            Operation::Leave { payment } => self.leave(*payment).await,
             Operation::Pay { payment, outcome } if who == Who::Live => self.pay(*payment, outcome).await,
             Operation::Pay { payment, .. } => self.simulate(who, *payment, "pay", &json!({}), "paid").await,
             Operation::Refund { payment, percent, reason, key } => {

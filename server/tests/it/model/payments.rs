@@ -14,6 +14,9 @@ use super::{
 };
 use crate::server::eventually;
 
+/// How many attempts a payment may have.
+const MAX_ATTEMPTS: u32 = 10;
+
 impl World {
     pub(super) async fn create(&mut self, who: Who, amount: &str, currency: &'static str, key: Option<&'static str>) {
         let body = format!(
@@ -34,6 +37,7 @@ impl World {
             raw: "created",
             method: None,
             refunds: Vec::new(),
+            attempts: 0,
             expires_between: (begun + self.session_ttl, Instant::now() + self.session_ttl),
             text: answer.text.clone(),
         };
@@ -78,12 +82,24 @@ impl World {
         self.change_status(who, index, outcome).await;
     }
 
-    /// Ends a live session at the gateway and returns.
+    /// Goes back to the shop from the checkout page.
+    pub(super) async fn leave(&mut self, index: usize) {
+        let Some(index) = index_in(&self.of(Who::Live).payments, index) else { return };
+        let Payment { id, raw, .. } = &self.of(Who::Live).payments[index];
+        let (url, raw) = (format!("{}/checkout/{id}", self.live.server.url), *raw);
+        let answer = self.http.post(url).body("action=leave").send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        if ["created", "pending"].contains(&raw) {
+            self.change_status(Who::Live, index, "cancelled").await;
+        }
+    }
+
+    /// Ends an attempt of a live session at the gateway and returns. After a failed one the next call tries again.
     pub(super) async fn pay(&mut self, index: usize, outcome: &'static str) {
         let Some(index) = index_in(&self.of(Who::Live).payments, index) else { return };
         let Payment { id, raw, currency, minor, .. } = &self.of(Who::Live).payments[index];
         let (id, raw, currency, minor) = (id.clone(), *raw, *currency, *minor);
-        if raw != "created" {
+        if !["created", "pending"].contains(&raw) {
             let answer = self.ask(Who::Live, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
             return answer.assert_refused(409, &format!("a payment that is {raw} cannot become processing"));
         }
@@ -92,11 +108,15 @@ impl World {
             return;
         }
         let (_, attempt) = self.live.pay(&id).await;
+        self.of_mut(Who::Live).payments[index].attempts += 1;
+        let is_last = self.of(Who::Live).payments[index].attempts == MAX_ATTEMPTS;
         let cancelled = format!("{}/gateways/stripe/return/{id}?outcome=cancel", self.live.server.url);
         let (bkash, stripe) = (self.live.bkash.program(), self.live.stripe.program());
         let (back, method, raw) = match (currency, outcome) {
             ("BDT", "paid") => (bkash.approve(&attempt, bkash::WALLET), "mfs", outcome),
-            ("BDT", "failed") => (bkash.approve(&attempt, bkash::POOR_WALLET), "mfs", outcome),
+            ("BDT", "failed") => {
+                (bkash.approve(&attempt, bkash::POOR_WALLET), "mfs", if is_last { "failed" } else { "pending" })
+            }
             ("BDT", _) => (bkash.cancel(&attempt), "mfs", outcome),
             (_, "paid") => (stripe.pay(&attempt, stripe::CARD), "card", outcome),
             // After a declined card the customer can only cancel.
@@ -230,15 +250,19 @@ impl World {
         }
     }
 
-    /// Asserts that an expired session cannot be paid and that its payment expires soon.
+    /// Asserts that an expired session cannot be paid and that its payment ends soon: failed if its last attempt failed.
     pub(super) async fn expire(&mut self, who: Who, index: usize) {
-        let id = self.of(who).payments[index].id.clone();
+        let Payment { id, raw, .. } = &self.of(who).payments[index];
+        let (id, has_failed) = (id.clone(), *raw == "pending");
         let answer = self.ask(who, Method::POST, &format!("/checkout/{id}/pay"), None, Some("{}")).await;
-        answer.assert_refused(409, "a payment that is expired cannot become");
-        assert_eq!(self.get(who, &format!("/checkout/{id}")).await.json()["isExpired"], true);
+        answer.assert_refused(409, "cannot become");
+        let ended = if has_failed { "failed" } else { "expired" };
+        if !has_failed {
+            assert_eq!(self.get(who, &format!("/checkout/{id}")).await.json()["isExpired"], true);
+        }
         let path = format!("/payments/{id}");
-        let is_expired = async || (self.get(who, &path).await.json()["rawStatus"] == "expired").then_some(());
-        eventually("the payment to expire", is_expired).await;
-        self.change_status(who, index, "expired").await;
+        let has_ended = async || (self.get(who, &path).await.json()["rawStatus"] == ended).then_some(());
+        eventually("the payment to end", has_ended).await;
+        self.change_status(who, index, ended).await;
     }
 }

@@ -32,6 +32,9 @@ pub(super) enum Operation {
         payment: usize,
         outcome: &'static str,
     },
+    Leave {
+        payment: usize,
+    },
     /// `percent` of the amount, or what is left.
     Refund {
         payment: usize,
@@ -108,7 +111,7 @@ pub(super) fn steps(with_expiry: bool) -> impl Strategy<Value = Steps> {
 pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = Operation> {
     // Few keys, so that both the same and other requests reuse them.
     let key = || option::weighted(0.7, select(&["a", "b", "c"][..]));
-    let outcome = || prop_oneof![3 => Just("paid"), 1 => Just("failed"), 1 => Just("cancelled")];
+    let outcome = || prop_oneof![3 => Just("paid"), 2 => Just("failed"), 1 => Just("cancelled")];
     let amount = prop_oneof![
         8 => "[1-9][0-9]{0,4}(\\.[0-9]{1,2})?",
         1 => "0(\\.[0-9]{1,2})?",
@@ -130,6 +133,7 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
         2 => (0..9_usize).prop_map(|index| Operation::Replay { index }),
         simulate => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Simulate { payment, outcome }),
         pay => (0..9_usize, outcome()).prop_map(|(payment, outcome)| Operation::Pay { payment, outcome }),
+        1 => (0..9_usize).prop_map(|payment| Operation::Leave { payment }),
         refund => (0..9_usize, option::of(10..=100_u64), option::of(Just("damaged")), key())
             .prop_map(|(payment, percent, reason, key)| Operation::Refund { payment, percent, reason, key }),
         2 => (0..9_usize).prop_map(|payment| Operation::Read { payment }),

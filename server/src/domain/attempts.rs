@@ -1,0 +1,197 @@
+//! The attempts of a live payment at its gateway.
+//!
+//! A payment has at most one attempt that can be paid. If it fails while the session lives, it ends, and the customer may
+//! begin another. The money of an ended attempt may still arrive, so the server asks the gateway about it for a day.
+
+use payments_core::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Session;
+
+/// How many attempts a payment may have.
+pub(crate) const MAX_ATTEMPTS: usize = 10;
+/// How soon the server first asks about an attempt that ended.
+const FIRST_INTERVAL_MILLIS: i64 = 3_000;
+/// How long after an attempt ended its money may still arrive.
+pub(crate) const LATE_MONEY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// A gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum GatewayName {
+    Sandbox,
+    Bkash,
+    Stripe,
+}
+
+impl GatewayName {
+    /// The name in URLs, logs and metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Bkash => "bkash",
+            Self::Stripe => "stripe",
+        }
+    }
+
+    /// The name in messages to people.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Sandbox => "the simulator",
+            Self::Bkash => "bKash",
+            Self::Stripe => "Stripe",
+        }
+    }
+}
+
+/// An attempt of a live payment's customer to pay at a gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GatewayAttempt {
+    pub(crate) gateway: GatewayName,
+    /// Our reference for the attempt at the gateway, unique among all attempts.
+    pub(crate) invoice: String,
+    /// The gateway's id of the attempt.
+    pub(crate) external_id: String,
+    /// The gateway's page where the customer pays.
+    pub(crate) customer_url: String,
+    /// When the server last sent a capture. The server stores this time before it sends the capture.
+    #[serde(rename = "taken_at")]
+    pub(crate) capture_sent_at: Option<Timestamp>,
+    /// The gateway's id of the transaction, once the payment is paid.
+    pub(crate) transaction: Option<String>,
+    /// Why it failed, in the gateway's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+    /// Where the customer goes after paying, instead of the payment's success URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paid_url: Option<String>,
+}
+
+/// An attempt that another one followed, or may follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedAttempt {
+    pub(crate) attempt: GatewayAttempt,
+    pub(crate) ended_at: Timestamp,
+    /// When the server next asks the gateway whether its money arrived after all; `None` for never again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check_at: Option<Timestamp>,
+}
+
+impl EndedAttempt {
+    /// Plans the next question. The interval is a third of the time since the attempt ended.
+    pub(crate) fn plan(&mut self, now: Timestamp) {
+        let elapsed = now.as_millis() - self.ended_at.as_millis();
+        let next = now.as_millis() + (elapsed / 3).max(FIRST_INTERVAL_MILLIS);
+        self.check_at = Timestamp::from_millis(next).ok().filter(|_| elapsed <= LATE_MONEY_MILLIS);
+    }
+}
+
+impl GatewayAttempt {
+    /// Whether a customer's return names this attempt: by our reference or by the gateway's id. An old return names none.
+    pub(crate) fn is_named(&self, name: Option<&str>) -> bool {
+        name.is_none_or(|name| name == self.invoice || name == self.external_id)
+    }
+}
+
+impl Session {
+    /// Whether the customer may try again after the present attempt fails.
+    pub(crate) fn may_try_again(&self, now: Timestamp) -> bool {
+        now < self.expires_at && self.ended_attempts.len() + 1 < MAX_ATTEMPTS
+    }
+
+    /// Ends the present attempt, if there is one: from now on only the gateway's late word about it counts.
+    pub(crate) fn end_attempt(&mut self, now: Timestamp) {
+        if let Some(attempt) = self.attempt.take() {
+            let mut ended = EndedAttempt { attempt, ended_at: now, check_at: None };
+            ended.plan(now);
+            self.ended_attempts.push(ended);
+        }
+    }
+
+    /// Makes an ended attempt the present one again, because the gateway has its money. Ends the present one instead.
+    pub(crate) fn return_to(&mut self, nth: usize, now: Timestamp) {
+        let EndedAttempt { attempt, .. } = self.ended_attempts.remove(nth);
+        self.end_attempt(now);
+        self.attempt = Some(attempt);
+    }
+
+    /// Plans the next question about an ended attempt, besides what is planned. Not before a refund or a review is done.
+    pub(crate) fn keep_asking(&mut self) {
+        if self.pending_refund.is_none() && !self.needs_manual_review() {
+            self.check_at = self.check_at.into_iter().chain(self.next_late_check()).min();
+        }
+    }
+
+    /// When the server next asks about one of the ended attempts.
+    pub(crate) fn next_late_check(&self) -> Option<Timestamp> {
+        self.ended_attempts.iter().filter_map(|ended| ended.check_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::moves::tests::{at, session};
+
+    fn attempt(invoice: &str) -> GatewayAttempt {
+        GatewayAttempt {
+            gateway: GatewayName::Bkash,
+            invoice: invoice.to_owned(),
+            external_id: format!("TR-{invoice}"),
+            customer_url: String::new(),
+            capture_sent_at: None,
+            transaction: None,
+            failure: None,
+            paid_url: None,
+        }
+    }
+
+    #[test]
+    fn an_ended_attempt_is_asked_about_for_a_day_and_ever_more_rarely() {
+        let mut session = session();
+        session.attempt = Some(attempt("a"));
+        session.end_attempt(at(10));
+        assert_eq!((session.attempt.is_none(), session.next_late_check()), (true, Some(at(13))));
+        let (mut now, mut questions) = (at(10), 0);
+        while let Some(next) = session.next_late_check() {
+            assert!(next > now);
+            (now, questions) = (next, questions + 1);
+            session.ended_attempts[0].plan(now);
+        }
+        assert!(now > at(24 * 3600) && now < at(36 * 3600) && questions < 50, "{questions} questions until {now}");
+    }
+
+    #[test]
+    fn an_attempt_that_has_the_money_takes_the_place_of_the_present_one() {
+        let mut session = session();
+        for invoice in ["a", "b"] {
+            session.attempt = Some(attempt(invoice));
+            session.end_attempt(at(1));
+        }
+        session.attempt = Some(attempt("c"));
+        session.return_to(0, at(5));
+        let ended: Vec<_> =
+            session.ended_attempts.iter().map(|ended| (&*ended.attempt.invoice, ended.ended_at)).collect();
+        assert_eq!(session.attempt.as_ref().map(|attempt| &*attempt.invoice), Some("a"));
+        assert_eq!(ended, [("b", at(1)), ("c", at(5))]);
+    }
+
+    #[test]
+    fn a_customer_may_try_again_while_the_session_lives_up_to_a_limit() {
+        let mut session = session();
+        assert!(session.may_try_again(at(59)) && !session.may_try_again(session.expires_at));
+        for number in 1..MAX_ATTEMPTS {
+            assert!(session.may_try_again(at(1)), "attempt {number}");
+            session.attempt = Some(attempt("x"));
+            session.end_attempt(at(1));
+        }
+        assert!(!session.may_try_again(at(1)));
+    }
+
+    #[test]
+    fn a_return_names_its_attempt_by_either_id() {
+        let attempt = attempt("a");
+        assert!(attempt.is_named(None) && attempt.is_named(Some("a")) && attempt.is_named(Some("TR-a")));
+        assert!(!attempt.is_named(Some("b")));
+    }
+}

@@ -1,0 +1,108 @@
+//! When the server queries the gateway next about a payment's attempt.
+
+use payments_core::{RawStatus, Timestamp};
+
+use crate::domain::LATE_MONEY_MILLIS;
+
+/// The first backoff interval.
+pub(super) const FIRST_BACKOFF_MILLIS: i64 = 3_000;
+/// The longest backoff interval while the payment waits for the customer.
+const LONGEST_CUSTOMER_BACKOFF_MILLIS: i64 = 300_000;
+/// The longest backoff interval while the payment waits for the gateway.
+const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
+
+/// What a processing payment waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// The customer.
+    Customer,
+    /// The gateway, which did not answer or has not captured the approved money yet.
+    Gateway,
+}
+
+/// When to query the gateway next, or `None` for never again.
+///
+/// The backoff interval is a third of the time since the payment last changed, or a twelfth while it waits for the
+/// gateway. The server always queries when the session expires. From then on, the interval counts from the expiry.
+pub(super) fn next_check(
+    status: &RawStatus,
+    waits_for: WaitsFor,
+    changed_at: Timestamp,
+    expires_at: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let is_processing = *status == RawStatus::Processing;
+    let is_expired = expires_at <= now;
+    let since = if is_processing && is_expired { expires_at.max(changed_at) } else { changed_at };
+    let elapsed = now.as_millis() - since.as_millis();
+    if !is_processing && elapsed > LATE_MONEY_MILLIS {
+        return None;
+    }
+    let (interval, longest) = match waits_for {
+        _ if !is_processing => (elapsed / 3, LATE_MONEY_MILLIS),
+        WaitsFor::Customer => (elapsed / 3, LONGEST_CUSTOMER_BACKOFF_MILLIS),
+        WaitsFor::Gateway => (elapsed / 12, LONGEST_GATEWAY_BACKOFF_MILLIS),
+    };
+    let next = plus_millis(now, interval.clamp(FIRST_BACKOFF_MILLIS, longest));
+    Some(if is_processing && !is_expired { next.min(expires_at) } else { next })
+}
+
+pub(super) fn plus_millis(time: Timestamp, millis: i64) -> Timestamp {
+    Timestamp::from_millis(time.as_millis() + millis).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000).unwrap()
+    }
+
+    #[test]
+    fn backoff_grows_until_the_session_expires_and_restarts_there() {
+        let processing = &RawStatus::Processing;
+        let (begun, expiry) = (at(1_000), at(4_600));
+        let mut now = begun;
+        let mut queries = Vec::new();
+        while now < at(20_000) {
+            now = next_check(processing, WaitsFor::Customer, begun, expiry, now).unwrap();
+            queries.push(now);
+        }
+        assert_eq!(queries[0], at(1_003));
+        assert!(queries.contains(&expiry), "queries when the session expires");
+        let after = queries.iter().find(|time| **time > expiry).unwrap();
+        assert_eq!(*after, at(4_603));
+        let intervals: Vec<i64> = queries.windows(2).map(|two| two[1].as_millis() - two[0].as_millis()).collect();
+        assert!(intervals.iter().all(|interval| *interval <= LONGEST_CUSTOMER_BACKOFF_MILLIS));
+        assert_eq!(intervals.last(), Some(&LONGEST_CUSTOMER_BACKOFF_MILLIS));
+        assert!(queries.len() < 120, "{} queries in five hours", queries.len());
+    }
+
+    #[test]
+    fn backoff_is_shorter_while_a_payment_waits_for_the_gateway() {
+        let processing = &RawStatus::Processing;
+        let mut now = at(0);
+        let mut intervals = Vec::new();
+        while now < at(3_600) {
+            let next = |waits_for| next_check(processing, waits_for, at(0), at(0), now).unwrap();
+            assert!(next(WaitsFor::Gateway) <= next(WaitsFor::Customer));
+            intervals.push(next(WaitsFor::Gateway).as_millis() - now.as_millis());
+            now = next(WaitsFor::Gateway);
+        }
+        assert_eq!((intervals[0], intervals.last()), (FIRST_BACKOFF_MILLIS, Some(&LONGEST_GATEWAY_BACKOFF_MILLIS)));
+        assert!(intervals.len() < 100, "{} queries in an hour", intervals.len());
+    }
+
+    #[test]
+    fn an_ended_payment_is_queried_for_a_day() {
+        let ended = &RawStatus::Failed;
+        let mut now = at(0);
+        let mut queries = 0;
+        while let Some(next) = next_check(ended, WaitsFor::Gateway, at(0), at(0), now) {
+            now = next;
+            queries += 1;
+        }
+        assert!(now > at(24 * 3600) && queries < 60, "{queries} queries until {now}");
+    }
+}
