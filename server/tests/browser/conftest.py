@@ -59,6 +59,7 @@ class Shop:
         source = ROOT / "server" / "fakes" / "src"
         constant = lambda file, name: re.search(rf'const {name}: &str = "(.*?)"', (source / file).read_text())[1]
         self.wallet = constant("bkash/known.rs", "WALLET")
+        self.empty_wallet = constant("bkash/known.rs", "POOR_WALLET")
         self.process, self.url = start(
             "payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(directory), "--rate-limit", "0",
             "--keyless-rate-limit", "0",

@@ -95,6 +95,37 @@ def test_the_page_says_that_a_cancelled_payment_took_no_money(browser, shop):
     wait(browser, lambda: "/healthz?left" in browser.current_url, "the shop")
 
 
+@pytest.mark.parametrize("language,dark", [("en-GB", False), ("bn-BD", True)])
+def test_a_customer_with_an_empty_wallet_tries_again_or_goes_back_to_the_shop(open_browser, shop, language, dark):
+    browser = open_browser(language=language, dark=dark)
+
+    def fail(payment):
+        browser.get(payment["checkoutUrl"])
+        css(browser, "button.go").click()
+        wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+        wallet = css(browser, "input[name=wallet]")
+        wallet.clear()
+        wallet.send_keys(shop.empty_wallet)
+        css(browser, "#confirm").click()
+        wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, ".fault[role=alert]"), "the page with the fault")
+
+    payment = shop.create(key=shop.live_key)
+    fail(payment)
+    assert shop.status(payment, shop.live_key) == "pending"
+    assert ("আবার চেষ্টা" if language == "bn-BD" else "try again") in text(browser)
+    check(browser, shop, f"try-again-{language}")
+    css(browser, "button.go").click()
+    wait(browser, lambda: "(fake)" in browser.title, "the gateway's page")
+    css(browser, "#confirm").click()
+    wait(browser, lambda: "/healthz?paid" in browser.current_url, "the shop")
+
+    payment = shop.create(key=shop.live_key)
+    fail(payment)
+    css(browser, "button[value=leave]").click()
+    wait(browser, lambda: "/healthz?left" in browser.current_url, "the shop")
+    assert shop.status(payment, shop.live_key) == "cancelled"
+
+
 def test_a_double_click_a_reload_and_the_back_button_make_one_gateway_attempt(browser, shop):
     before = len(call(f"{shop.bkash}/_control/books", {})[1])
     payment = shop.create(key=shop.live_key)
