@@ -27,15 +27,14 @@ window.deliveriesView = ({ h, ask, say, show, choice, table, pager, facts, actio
 
   return async (query) => {
     const webhook = query.get("webhookId") ?? "";
-    const number = query.get("page") ?? 1;
+    const number = query.get("page") ?? "1";
     const { value: endpoints } = await ask("GET", "/webhooks");
     const { value: page, text } = await ask("GET", `/webhooks/deliveries?limit=20&page=${number}${webhook && "&webhookId=" + encodeURIComponent(webhook)}`);
-    const to = (changes) => (location.hash = "#/deliveries?" + new URLSearchParams({ webhookId: webhook, page: "1", ...changes }));
-    const detail = h("div", { id: "detail", tabindex: "-1" });
+    const address = (changes) => "#/deliveries?" + new URLSearchParams({ webhookId: webhook, page: "1", ...changes });
+    const to = (changes) => (location.hash = address(changes));
     const raw = items(text);
-    const open = (delivery, index) => {
-      detail.replaceChildren(h("section", { class: "card" },
-        h("h2", {}, "Delivery"),
+    const detail = (delivery, index) =>
+      h("tr", { id: "detail", tabindex: "-1" }, h("td", { colspan: "5" },
         facts([
           ["Delivery", h("code", {}, delivery.id)],
           ["Event", delivery.event],
@@ -55,18 +54,20 @@ window.deliveriesView = ({ h, ask, say, show, choice, table, pager, facts, actio
         }, { class: "go" })),
         h("h2", {}, "Response body"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
         h("h2", {}, "API object, with the payload"), json(raw[index])));
-      detail.focus();
-      detail.scrollIntoView({ block: "start" });
-    };
+    // The address names the open delivery, so that it can be shared. The same link closes it.
+    const opened = query.get("open");
+    const link = (id) => h("a", { href: address({ page: number, ...(id === opened ? {} : { open: id }) }), "aria-expanded": String(id === opened) }, id);
     show("Deliveries",
       h("div", { class: "card row" },
         choice("Endpoint", "webhook", [["", "All"], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
-      table("Deliveries", ["Event", "Outcome", "Response", "Delivery", "Created"], page.items.map((delivery, index) => h("tr", {},
+      table("Deliveries", ["Event", "Outcome", "Response", "Delivery", "Created"], page.items.map((delivery, index) => [h("tr", {},
         h("td", {}, delivery.event),
         h("td", {}, badge(delivery.status)),
         h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? delivery.error.code : "none") : String(delivery.responseStatus)),
-        h("td", {}, h("button", { class: "plain", onclick: () => open(delivery, index) }, delivery.id)),
-        h("td", { class: "when" }, when(delivery.createdAt))))),
-      pager(page, (next) => to({ page: String(next) })), detail);
+        h("td", {}, link(delivery.id)),
+        h("td", { class: "when" }, when(delivery.createdAt))),
+        delivery.id === opened && detail(delivery, index)]), webhook),
+      pager(page, (next) => to({ page: String(next) })));
+    return document.getElementById("detail");
   };
 };

@@ -57,7 +57,7 @@ window.paymentsView = ({ h, ask, show, field, form, choice, table, pager, money,
         h("td", {}, badge(payment.status)),
         h("td", {}, payment.description ?? h("span", { class: "soft" }, "no description")),
         h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id) }, payment.id)),
-        h("td", { class: "when" }, when(payment.createdAt))))),
+        h("td", { class: "when" }, when(payment.createdAt)))), status || FILTERS.some((name) => typed[name])),
       page.total === null
         ? h("div", { class: "actions between" },
             h("button", { disabled: !query.get("after"), onclick: () => to({}) }, "Newest"),

@@ -26,7 +26,7 @@ window.transactionsView = ({ h, ask, key, say, show, field, choice, table, actio
         h("td", { class: "amount" }, signed(it.amount, it.currency)),
         h("td", { class: "amount" }, signed(it.balance, it.currency)),
         h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId) }, it.paymentId)),
-        h("td", { class: "when" }, when(it.createdAt))))),
+        h("td", { class: "when" }, when(it.createdAt)))), asked.currency || asked.from || asked.until),
       h("div", { class: "actions between" },
         h("button", { disabled: !asked.after, onclick: () => to({}) }, "Newest"),
         h("button", { disabled: !page.hasMore, onclick: () => to({ after: page.next }) }, "Older")));

@@ -37,6 +37,9 @@
     }
   }
 
+  // Ends the reads of a view that the user has left.
+  let visit = new AbortController();
+
   /** Calls the API. Returns the parsed value, and the text, whose numbers are not rounded. */
   const ask = async (method, path, body, idempotencyKey) => {
     const headers = { "x-api-key": key() };
@@ -44,8 +47,9 @@
     if (body !== undefined) headers["content-type"] = "application/json";
     let response;
     try {
-      response = await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
-    } catch {
+      response = await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", signal: method === "GET" ? visit.signal : null });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
       throw new ApiError(0, "The server is not responding. Is it running?");
     }
     const text = await response.text();
@@ -57,10 +61,7 @@
     }
     if (response.ok) return { value, text };
     const message = [value.message].flat().join("\n");
-    if (response.status === 401) {
-      leave();
-      throw new ApiError(401, message);
-    }
+    if (response.status === 401 && !nav.hidden) leave();
     const wait = response.headers.get("retry-after");
     throw new ApiError(response.status, response.status === 429 ? `Too many requests. Try again in ${wait} s.` : message, wait);
   };
@@ -107,7 +108,8 @@
     const text = amount.toFixed(2).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
     return (currency === "USD" ? "$" : "৳") + text;
   };
-  const when = (iso) => (iso ? h("time", { datetime: iso, title: iso }, new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })) : "—");
+  const TIME = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+  const when = (iso) => (iso ? h("time", { datetime: iso, title: iso }, new Date(iso).toLocaleString([], TIME)) : "—");
   const badge = (word) => h("span", { class: "badge " + word.replace(/[^a-z]/g, "") }, word);
   const outcome = ({ responseStatus, error }) => responseStatus === null ? (error ? `no response: ${error.message} (${error.code})` : "no response") : String(responseStatus);
   const json = (text) => h("pre", { tabindex: "0" }, pretty(text));
@@ -146,10 +148,10 @@
       dialog.showModal();
     });
 
-  const table = (caption, heads, rows) =>
+  const table = (caption, heads, rows, isFiltered) =>
     rows.length === 0
-      ? h("p", { class: "card soft" }, "Nothing here yet.")
-      : h("div", { class: "scroll" }, h("table", { "aria-label": caption },
+      ? h("p", { class: "card soft" }, isFiltered ? "Nothing matches. Change the filters to see more." : "Nothing here yet.")
+      : h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, h("table", { "aria-label": caption },
           h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
           h("tbody", {}, rows)));
 
@@ -193,6 +195,7 @@
 
   const signIn = (fault) => {
     nav.hidden = true;
+    shown = null;
     showEnvironment();
     const enter = async (typed) => {
       sessionStorage.setItem(KEY, typed.trim());
@@ -200,7 +203,8 @@
         await ask("GET", "/account");
       } catch (error) {
         sessionStorage.removeItem(KEY);
-        throw error;
+        if (error.status !== 401) throw error;
+        throw new Error("The server does not know this key. Was all of it copied? Is it a key of this server?");
       }
       route();
     };
@@ -216,7 +220,7 @@
 
   const leave = () => {
     sessionStorage.removeItem(KEY);
-    signIn("This API key is not valid. Sign in again.");
+    signIn("The server does not accept this API key any more: it was revoked, or it expired.");
   };
 
   const showEnvironment = () => {
@@ -352,7 +356,11 @@
     },
   };
 
-  let latest = 0;
+  const title = (name) => name[0].toUpperCase() + name.slice(1);
+
+  // The view that is shown, without its filters.
+  let shown = null;
+  /** Shows the view that the address names. Returns the element that should get the focus, if it is not the whole view. */
   const route = async () => {
     if (!key()) return signIn();
     nav.hidden = false;
@@ -364,21 +372,28 @@
       if (link.getAttribute("href") === "#/" + view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const mine = (latest += 1);
+    visit.abort();
+    const mine = (visit = new AbortController());
+    const isPayment = view === "payments" && id;
+    const heading = isPayment ? "Payment" : title(view);
+    if (shown !== path) show(heading, h("p", { class: "card soft", role: "status" }, "Loading…"));
     main.setAttribute("aria-busy", "true");
     try {
-      await (view === "payments" && id ? views.payment(decodeURIComponent(id)) : views[view](new URLSearchParams(query)));
+      const focused = await (isPayment ? views.payment(decodeURIComponent(id)) : views[view](new URLSearchParams(query)));
+      shown = path;
+      return focused;
     } catch (error) {
-      if (mine === latest && error.status !== 401) {
-        show("Error", h("p", { class: "fault", role: "alert" }, error.message), h("button", { onclick: route }, "Try again"));
+      if (mine === visit && !nav.hidden) {
+        show(heading, h("p", { class: "fault", role: "alert" }, error.message), h("button", { onclick: route }, "Try again"));
       }
+    } finally {
+      if (mine === visit) main.removeAttribute("aria-busy");
     }
-    main.removeAttribute("aria-busy");
   };
 
   addEventListener("hashchange", async () => {
-    await route();
-    main.focus();
+    const focused = await route();
+    (focused ?? main).focus();
   });
   document.getElementById("leave").addEventListener("click", () => {
     sessionStorage.removeItem(KEY);

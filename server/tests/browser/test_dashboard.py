@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -33,6 +34,10 @@ def wait(browser, condition, what):
 
 def reads(browser, words):
     wait(browser, lambda: words in css(browser, "main").text, words)
+
+
+def row_link(browser):
+    return browser.find_element(By.XPATH, "//tr[td='payment.created']//a")
 
 
 def check(browser, shop, name):
@@ -81,7 +86,9 @@ def test_the_console_checks_the_key_and_stores_it_only_for_the_session(browser, 
     browser.get(f"{shop.url}/dashboard")
     check(browser, shop, "sign-in")
     css(browser, "input[name=key]").send_keys("sk_test_wrong" + Keys.ENTER)
-    wait(browser, lambda: "not valid" in css(browser, "main").text, "the refusal")
+    wait(browser, lambda: "does not know this key" in css(browser, "main").text, "the refusal")
+    assert css(browser, "input[name=key]").get_attribute("value") == "sk_test_wrong", "it can be corrected"
+    css(browser, "input[name=key]").clear()
     sign_in(browser, shop, shop.test_key)
     reads(browser, "Nothing here yet")
     assert "no money moves" in css(browser, "#environment").text
@@ -119,7 +126,7 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     assert [row.text.split()[0] for row in browser.find_elements(By.CSS_SELECTOR, "tbody tr")][:2] == ["fee", "payment"]
     check(browser, shop, f"transactions-{width}")
     browser.get(f"{shop.url}/dashboard#/transactions?until=2020-01-01")
-    reads(browser, "Nothing here yet")
+    reads(browser, "Nothing matches")
     browser.get(f"{shop.url}/dashboard#/requests")
     reads(browser, "/api/v1/payments")
     check(browser, shop, f"requests-{width}")
@@ -128,7 +135,7 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     browser.get(f"{shop.url}/dashboard#/payments?status=completed")
     reads(browser, payment["id"])
     css(browser, "#choice-status").send_keys("expired")
-    reads(browser, "Nothing here yet")
+    reads(browser, "Nothing matches")
     # Found by what the shop knows of it; the address keeps the filters.
     browser.get(f"{shop.url}/dashboard#/payments")
     reads(browser, "Page 1 of")
@@ -146,7 +153,7 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     press(browser, "Newest")
     reads(browser, newest)
     browser.get(f"{shop.url}/dashboard#/payments?from=2026-01-01&until=2026-01-02")
-    reads(browser, "Nothing here yet")
+    reads(browser, "Nothing matches")
 
 
 def test_the_console_shows_metadata_numbers_exactly(browser, shop):
@@ -182,9 +189,18 @@ def test_the_console_adds_pings_shows_and_removes_an_endpoint(open_browser, shop
     wait(browser, lambda: any(event["event"] == "payment.created" for event in got), "the event")
     browser.get(f"{shop.url}/dashboard#/deliveries")
     reads(browser, "test.ping")
-    browser.find_element(By.XPATH, "//tr[td='payment.created']//button").click()
+    row_link(browser).click()
     reads(browser, "thank you")
+    assert browser.switch_to.active_element.get_attribute("id") == "detail"
+    row = browser.find_element(By.XPATH, "//tr[@id='detail']/preceding-sibling::tr[1]")
+    assert "payment.created" in row.text, "the details are below their delivery"
     check(browser, shop, "deliveries")
+    browser.refresh()
+    reads(browser, "thank you")
+    link = row_link(browser)
+    assert link.size["height"] >= 24 and link.get_attribute("aria-expanded") == "true"
+    link.click()
+    wait(browser, lambda: not browser.find_elements(By.ID, "detail"), "the details to close")
     browser.get(f"{shop.url}/dashboard#/webhooks")
     reads(browser, url)
     press(browser, "Remove")
@@ -212,7 +228,7 @@ def test_the_console_offers_retries_and_says_why_an_endpoint_was_disabled(open_b
     wait(browser, lambda: "18 hours" not in css(browser, "dl").text, "no retries")
     browser.get(f"{shop.url}/dashboard#/deliveries")
     reads(browser, "payment.created")
-    browser.find_element(By.XPATH, "//tr[td='payment.created']//button").click()
+    row_link(browser).click()
     reads(browser, "Attempt 1")
     check(browser, shop, "delivery-attempts")
     browser.get(f"{shop.url}/dashboard#/webhooks")
@@ -283,7 +299,21 @@ def test_the_console_works_by_keyboard_and_reports_an_unreachable_server(browser
     reads(browser, "Volume in taka")
     assert browser.switch_to.active_element.get_attribute("id") == "main"
     assert link.get_attribute("aria-current") == "page"
+    # The heading is that of the view that loads, and an answer that comes too late changes nothing.
+    browser.execute_script("""
+        const original = window.fetch;
+        window.fetch = (path, given) => path.includes("/account") ?
+            new Promise((done) => setTimeout(() => done(original(path, given)), 700)) : original(path, given)""")
+    browser.find_element(By.LINK_TEXT, "Simulator").click()
+    reads(browser, "Creates a demo session")
+    link.click()
+    assert css(browser, "h1").text == "Balances" and "Loading" in css(browser, "main").text
+    browser.find_element(By.LINK_TEXT, "Requests").click()
+    reads(browser, "in the last seven days")
+    time.sleep(1)
+    assert css(browser, "h1").text == "Requests"
     browser.execute_script("window.fetch = () => Promise.reject(new TypeError('gone'))")
     browser.find_element(By.LINK_TEXT, "Webhooks").click()
     reads(browser, "The server is not responding")
+    assert css(browser, "h1").text == "Webhooks"
     assert browser.find_elements(By.XPATH, "//button[.='Try again']")
