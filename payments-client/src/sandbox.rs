@@ -20,13 +20,14 @@ impl Client {
 }
 
 impl Sandbox<'_> {
-    /// Lets seconds pass for the open checkout sessions of the key's sandbox, at most 31 days: those whose end has come expire.
-    /// The client does not retry a lost response, because a repeated request moves the time again.
+    /// Lets seconds pass in the key's sandbox, at most 31 days: open checkout sessions whose end has come expire, and deliveries
+    /// whose next attempt has come are attempted within a second. The client does not retry a lost response, because a repeated
+    /// request moves the time again.
     ///
     /// ```no_run
     /// # async fn expire(client: payments_client::Client) -> Result<(), payments_client::Error> {
     /// let moved = client.sandbox().advance(3600).await?;
-    /// println!("{} payments expired", moved.expired);
+    /// println!("{} payments expired, {} deliveries are attempted sooner", moved.expired, moved.retries);
     /// # Ok(())
     /// # }
     /// ```

@@ -52,13 +52,16 @@ pub struct Advanced {
     pub sessions: u32,
     /// How many of them expired by it.
     pub expired: u32,
+    /// How many deliveries came closer to their next attempt. Older servers do not say it.
+    #[serde(default)]
+    pub retries: u32,
 }
 
 impl Advanced {
     /// Nothing yet.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { sessions: 0, expired: 0 }
+        Self { sessions: 0, expired: 0, retries: 0 }
     }
 }
 

@@ -119,6 +119,16 @@ impl Outgoing {
         Some(self)
     }
 
+    /// The waiting delivery with its next attempt this many seconds earlier, at once if that is past; `None` if no attempt is to
+    /// come.
+    pub(crate) fn sooner(mut self, seconds: u32, now: Timestamp) -> Option<Self> {
+        let until = self.waits_until().filter(|until| *until > now)?;
+        let earlier = Timestamp::from_millis(until.as_millis() - i64::from(seconds) * 1000).unwrap_or(now);
+        self.version += 1;
+        self.delivery.next_attempt_at = Some(earlier.max(now));
+        Some(self)
+    }
+
     /// When its further attempt is or was due, while it waits for it.
     pub(crate) fn retry_at(&self) -> Option<Timestamp> {
         self.waits_until().or(self.due_since.filter(|_| self.is_in_outbox()))

@@ -162,6 +162,20 @@ mod tests {
     }
 
     #[test]
+    fn the_next_attempt_of_a_waiting_delivery_comes_sooner_but_not_in_the_past() {
+        let (waiting, _) = after_attempt(&attempted(1, Some(500)), &endpoint("standard"), at(0), NO_JITTER);
+        let until = |seconds, now| {
+            let sooner = waiting.clone().sooner(seconds, at(now))?;
+            assert_eq!((sooner.version, sooner.is_in_outbox()), (waiting.version + 1, false));
+            Some(sooner.waits_until().unwrap().as_millis() - at(0).as_millis())
+        };
+        assert_eq!([until(1, 1_000), until(4, 1_000), until(5, 1_000)], [Some(4_000), Some(1_000), Some(1_000)]);
+        assert_eq!(until(u32::MAX, 4_999), Some(4_999));
+        assert_eq!([until(1, 5_000), until(1, 6_000)], [None; 2], "it is due");
+        assert!(waiting.clone().due().unwrap().sooner(1, at(0)).is_none());
+    }
+
+    #[test]
     fn without_retries_a_delivery_is_one_attempt_and_nothing_disables_the_endpoint() {
         for status in [None, Some(500), Some(410), Some(200)] {
             let failing = Endpoint { failing_since: Some(at(0)), ..endpoint("none") };

@@ -1,20 +1,22 @@
 //! Moves the time of a developer's sandbox: what waits for a time there comes earlier.
 
-use payments_core::{Advanced, Cause, PageRequest, PaymentId, RawJson, Status, Timestamp};
+use std::collections::BTreeSet;
+
+use payments_core::{Advanced, Cause, DeliveryId, PageRequest, PaymentId, RawJson, Status, Timestamp};
 use serde::Deserialize;
 
 use super::{Caller, Refused, Service, payments::EventData, retry_on_conflict};
 use crate::{
-    domain::Session,
+    domain::{Scope, Session},
     store::{Change, PaymentJson, PaymentWrite, StoreError, Write},
 };
 
-/// How many open sessions one request moves: the newest.
+/// How many open sessions and how many deliveries one request looks at: the newest.
 const PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl Service {
-    /// Lets a time pass for the open sessions of the caller's sandbox, and for nobody else.
+    /// Lets a time pass for the open sessions and the waiting deliveries of the caller's sandbox, and for nobody else.
     pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced, Refused> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.
@@ -36,7 +38,36 @@ impl Service {
                 advanced.expired += u32::from(has_expired);
             }
         }
+        advanced.retries = self.advance_retries(&caller.scope, seconds).await?;
         Ok(advanced)
+    }
+
+    /// Returns how many deliveries came closer to their next attempt.
+    async fn advance_retries(&self, scope: &Scope, seconds: u32) -> Result<u32, Refused> {
+        // A set: new deliveries move others to a later page, where they are listed again.
+        let mut waiting = BTreeSet::new();
+        for page in 1..=PAGES {
+            let request = PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?;
+            let listed = self.store.deliveries(scope, None, request).await?.items;
+            let is_last = listed.len() < PAGE as usize;
+            waiting.extend(listed.into_iter().filter(|it| it.next_attempt_at.is_some()).map(|it| it.id));
+            if is_last {
+                break;
+            }
+        }
+        let mut moved = 0;
+        for id in waiting {
+            moved += u32::from(retry_on_conflict(|| self.advance_retry(&id, seconds)).await?);
+        }
+        Ok(moved)
+    }
+
+    /// Returns whether the delivery moved; it may have become due meanwhile.
+    async fn advance_retry(&self, id: &DeliveryId, seconds: u32) -> Result<bool, Refused> {
+        let waiting = self.store.outgoing(id).await?;
+        let Some(sooner) = waiting.and_then(|it| it.sooner(seconds, self.ambient.now())) else { return Ok(false) };
+        self.commit(Change::of(Write::DeliveryChanged(Box::new(sooner)))).await?;
+        Ok(true)
     }
 
     /// Returns whether the session expired; `None` if it was not open.

@@ -97,7 +97,8 @@ pub(crate) enum Write {
         after: Option<WebhookId>,
     },
     /// A changed delivery. After an attempt it leaves the outbox: it has ended, or it waits in
-    /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox.
+    /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox. Until then the
+    /// time of the attempt may change.
     DeliveryChanged(Box<Outgoing>),
     /// An ended delivery that names the one which sends it again.
     DeliveryResent(Box<Outgoing>),

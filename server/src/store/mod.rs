@@ -74,7 +74,7 @@
 //!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!
 //! 28. A pending delivery is in its endpoint's outbox, or in the queue of retries if it waits for its next attempt. One that
-//!     waits makes no lane; `waiting_deliveries` counts it.
+//!     waits makes no lane; `waiting_deliveries` counts it. The time of the attempt may change until then.
 //!
 //! Pruning:
 //!

@@ -5,14 +5,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-use payments_client::{Client, CreatePayment, PaymentId, SimulateOutcome, Status};
-use reqwest::Method;
+use payments_client::{
+    Client, CreatePayment, CreateWebhook, Delivery, DeliveryStatus, PaymentId, Retries, SimulateOutcome, Status,
+    Subscription,
+};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     engine::Engine,
-    receiver::Receiver,
-    server::{BINARY, Server, text_of},
+    receiver::{Receiver, Reply},
+    server::{BINARY, Server, eventually, text_of},
 };
 
 fn client(server: &Server, key: &str) -> Client {
@@ -122,6 +125,62 @@ async fn the_time_of_one_sandbox_moves_on_a_directory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_one_sandbox_moves_on_postgresql() {
     the_time_of_one_sandbox_moves(Engine::Postgres).await;
+}
+
+/// The only delivery of a client, when it waits for its next attempt after this many attempts.
+async fn waiting_after(client: &Client, attempts: u32) -> Delivery {
+    eventually("the delivery to wait", || async {
+        let delivery = client.webhooks().deliveries().await.unwrap().items.pop()?;
+        (delivery.attempts == attempts && delivery.next_attempt_at.is_some()).then_some(delivery)
+    })
+    .await
+}
+
+async fn the_retries_of_one_sandbox_come_sooner(engine: Engine) {
+    let server = Server::start_on(engine, &[]);
+    let [shop, _, _, other] = keys(&server);
+    let fails = StatusCode::INTERNAL_SERVER_ERROR;
+    let receiver = Receiver::start(Reply::InTurn(vec![fails, fails, StatusCode::OK])).await;
+    let failing = Receiver::start(Reply::Status(fails, String::new())).await;
+    for (client, receiver) in [(&shop, &receiver), (&other, &failing)] {
+        let params = CreateWebhook::new(receiver.url(), Subscription::All).retries(Retries::Standard);
+        client.webhooks().create(params).await.unwrap();
+        create(client).await;
+    }
+    let (first, theirs) = (waiting_after(&shop, 1).await, waiting_after(&other, 1).await);
+    let advance = async |seconds| shop.sandbox().advance(seconds).await.unwrap().retries;
+    assert_eq!(advance(1).await, 1);
+    let second = waiting_after(&shop, 1).await;
+    let wait = |delivery: &Delivery| delivery.next_attempt_at.unwrap().as_millis();
+    assert_eq!(wait(&first) - wait(&second), 1_000);
+    assert_eq!(advance(3_600).await, 1);
+
+    // Five to six minutes later.
+    let second = waiting_after(&shop, 2).await;
+    assert_eq!(advance(240).await, 1);
+    assert_eq!(wait(&second) - wait(&waiting_after(&shop, 2).await), 240_000);
+    let is_empty = async || server.metrics().await.contains("payments_outbox_deliveries 0\n").then_some(());
+    eventually("no attempt to be due", is_empty).await;
+    assert_eq!(advance(240).await, 1);
+    let ended = eventually("the third attempt", || async {
+        let delivery = shop.webhooks().deliveries().await.unwrap().items.pop()?;
+        (delivery.status == DeliveryStatus::Success).then_some(delivery)
+    })
+    .await;
+    assert_eq!((&ended.id, ended.attempts, receiver.received().len()), (&first.id, 3, 3));
+    assert_eq!(advance(3_600).await, 0, "nothing waits");
+    let attempted_at = waiting_after(&other, 2).await.attempt_log.unwrap()[1].attempted_at;
+    assert!(attempted_at >= theirs.next_attempt_at.unwrap(), "nobody else's time moved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retries_of_one_sandbox_come_sooner_on_a_directory() {
+    the_retries_of_one_sandbox_come_sooner(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retries_of_one_sandbox_come_sooner_on_postgresql() {
+    the_retries_of_one_sandbox_come_sooner(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

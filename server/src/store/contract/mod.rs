@@ -261,6 +261,7 @@ contract! {
         an_event_is_handed_out_until_all_its_endpoints_were_looked_at,
         sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
         a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first,
+        a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed,
     }
     pruning {
         old_responses_are_dropped_the_oldest_first_and_no_more_than_asked,

@@ -45,7 +45,7 @@ enum Step {
     RemoveEndpoint(u8),
     Ping(u8, i64),
     End(u8),
-    /// After a failed attempt.
+    /// After a failed attempt, or for another time.
     Wait(u8, i64),
     Claim(u8, u8, i64),
     Release(u8),
@@ -174,7 +174,7 @@ impl Side {
             },
             Step::Wait(nth, time) => {
                 let Some(ping) = &self.pings[of(nth)] else { return String::new() };
-                match self.store.outgoing(&ping.delivery.id).await.unwrap().filter(Outgoing::is_in_outbox) {
+                match self.store.outgoing(&ping.delivery.id).await.unwrap().filter(Outgoing::is_pending) {
                     Some(stored) => self.commit(wait(&stored, at(time * 100))).await,
                     None => String::new(),
                 }

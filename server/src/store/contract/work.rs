@@ -6,7 +6,10 @@ use std::sync::Arc;
 use payments_core::Environment;
 
 use super::samples::*;
-use crate::store::{Change, Claim, OutboxHead, PaymentWrite, Queue, Store, Work, Write};
+use crate::{
+    domain::Outgoing,
+    store::{Change, Claim, OutboxHead, PaymentWrite, Queue, Store, Work, Write},
+};
 
 async fn claim(store: &Arc<dyn Store>, queue: Queue, server: u8, millis: i64) -> Vec<Claim> {
     store.claim(queue, &lease(server, millis), 9).await.unwrap()
@@ -207,7 +210,7 @@ pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when
     assert_eq!(claim(&store, Queue::Lanes, 1, DAY).await, [], "who waits makes no lane");
     assert_eq!(store.claim_lane(&to.endpoint.id, &lease(1, DAY)).await.unwrap(), None);
     let [last, first, second] = &pings[..] else { panic!() };
-    let retry = |ping: &crate::domain::Outgoing| Work::Retry(ping.delivery.id.clone());
+    let retry = |ping: &Outgoing| Work::Retry(ping.delivery.id.clone());
     assert_eq!(claim(&store, Queue::Retries, 1, SECOND).await, [], "never early");
     let one = store.claim(Queue::Retries, &lease(1, 4 * SECOND), 1).await.unwrap();
     assert_eq!(works(&one), [retry(first)]);
@@ -230,4 +233,28 @@ pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when
     let again = store.outgoing(&first.delivery.id).await.unwrap().unwrap();
     commit(&store, vec![end(&again)]).await.unwrap();
     assert_eq!((head().await.ids, waiting().await), (vec![], 2));
+}
+
+pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed(store: Arc<dyn Store>) {
+    let to = endpoint(1);
+    let ping = ping(1, at(0), &to);
+    commit(&store, vec![delivery(&ping)]).await.unwrap();
+    commit(&store, vec![wait(&ping, at(9 * SECOND))]).await.unwrap();
+    let read = async || store.outgoing(&ping.delivery.id).await.unwrap().unwrap();
+    let sooner = read().await.sooner(8, at(0)).unwrap();
+    let write = |it: &Outgoing| vec![Write::DeliveryChanged(Box::new(it.clone()))];
+    commit(&store, write(&sooner)).await.unwrap();
+    assert_eq!(outcome(commit(&store, write(&sooner)).await), STALE);
+    assert_eq!(read().await.waits_until(), Some(at(SECOND)));
+    assert_eq!((store.waiting_deliveries().await.unwrap(), store.oldest_in_outbox().await.unwrap()), (1, None));
+    assert_eq!(store.outbox(&to.endpoint.id, 9).await.unwrap().ids, []);
+    assert_eq!(claim(&store, Queue::Retries, 1, SECOND).await, [], "never early");
+    let claims = claim(&store, Queue::Retries, 1, 2 * SECOND).await;
+    assert_eq!(works(&claims), [Work::Retry(ping.delivery.id.clone())]);
+
+    commit(&store, write(&sooner.due().unwrap())).await.unwrap();
+    store.release(&claims).await.unwrap();
+    assert_eq!(claim(&store, Queue::Retries, 1, DAY).await, [], "not at its first time");
+    assert_eq!(store.outbox(&to.endpoint.id, 9).await.unwrap().ids, [read().await.delivery.id]);
+    assert_eq!(store.waiting_deliveries().await.unwrap(), 0);
 }

@@ -26,7 +26,7 @@ use crate::{
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
         Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError,
-        TransactionEntry, TransactionsFrom, Work, Write,
+        TransactionEntry, TransactionsFrom, Work,
     },
 };
 
@@ -34,21 +34,14 @@ use crate::{
 impl Store for EmbeddedStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let leases = Arc::clone(&self.leases);
-        let added = change.writes.iter().map(|write| match write {
-            Write::Delivery(made) => i64::from(made.is_in_outbox()),
-            Write::DeliveryChanged(changed) if changed.is_in_outbox() => 1,
-            Write::DeliveryChanged(_) => -1,
-            _ => 0,
-        });
-        let added = added.sum();
         let committed = self.write(move |view| {
             // Claims end by themselves; they are looked at when the change is decided.
             if change.under.iter().any(|claim| !leases.holds(claim)) {
                 return Err(Conflict::WorkLost.into());
             }
-            view.apply(change)
+            Ok::<_, CommitError>((view.apply(change)?, view.outbox))
         });
-        let committed = committed.await?;
+        let (committed, added) = committed.await?;
         self.outbox.inc_by(added);
         Ok(committed)
     }

@@ -13,11 +13,13 @@ pub(super) struct View<'v, 'd> {
     view: &'v mut journaled_tree::View<'d>,
     /// The scopes that may have endpoints; `None` if that is not known.
     subscribed: Option<&'v Subscribed>,
+    /// How many deliveries this change puts into outboxes, less those that it takes out.
+    pub(super) outbox: i64,
 }
 
 impl<'v, 'd> View<'v, 'd> {
     pub(super) fn of(view: &'v mut journaled_tree::View<'d>, subscribed: Option<&'v Subscribed>) -> Self {
-        Self { view, subscribed }
+        Self { view, subscribed, outbox: 0 }
     }
 }
 

@@ -200,14 +200,11 @@ impl View<'_, '_> {
         if let Some(payment) = &outgoing.payment {
             self.add_line(keys::deliveries_of(payment), delivery.id.as_str())?;
         }
-        if let Some(Queued { key, value, count }) = Queued::of(&outgoing) {
-            self.set(key, value);
-            self.update(count, |count: u64| count + 1)?;
-        }
+        self.enqueue(&outgoing)?;
         Ok(self.put_delivery(outgoing)?)
     }
 
-    /// Moves a delivery out of the queue in which it was, and into the one in which it is now.
+    /// Moves a delivery out of its place in a queue, and into the one that it has now.
     fn delivery_changed(&mut self, outgoing: Outgoing, follows: Follows) -> Result<(), CommitError> {
         let stored: Option<Outgoing> = self.read(&keys::delivery(&outgoing.delivery.id))?;
         let Some(stored) = stored.filter(|stored| follows(outgoing.version) == Some(stored.version)) else {
@@ -216,12 +213,20 @@ impl View<'_, '_> {
         if let Some(Queued { key, count, .. }) = Queued::of(&stored) {
             self.remove(key);
             self.update(count, |count: u64| count.saturating_sub(1))?;
+            self.outbox -= i64::from(stored.is_in_outbox());
         }
-        if let Some(Queued { key, value, count }) = Queued::of(&outgoing) {
+        self.enqueue(&outgoing)?;
+        Ok(self.put_delivery(outgoing)?)
+    }
+
+    /// Puts a pending delivery into its queue.
+    fn enqueue(&mut self, outgoing: &Outgoing) -> Result<(), StoreError> {
+        if let Some(Queued { key, value, count }) = Queued::of(outgoing) {
             self.set(key, value);
             self.update(count, |count: u64| count + 1)?;
+            self.outbox += i64::from(outgoing.is_in_outbox());
         }
-        Ok(self.put_delivery(outgoing)?)
+        Ok(())
     }
 
     /// Stores a delivery without the payload that its event has.
