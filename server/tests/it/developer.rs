@@ -17,7 +17,7 @@ use crate::{
     server::{BINARY, Server, eventually, payment_of, text_of},
 };
 
-const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
+pub(crate) const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 const WAIT: Duration = Duration::from_secs(20);
 
 /// The command, which asks a server with the sandbox key or another one.
@@ -27,24 +27,24 @@ fn command(server: &Server, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(server: &Server, key: Option<&str>, arguments: &[&str]) -> Output {
+pub(crate) fn run(server: &Server, key: Option<&str>, arguments: &[&str]) -> Output {
     command(server, arguments).envs(key.map(|key| ("PAYMENTS_API_KEY", key))).output().unwrap()
 }
 
-fn run_for_line(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn run_for_line(server: &Server, arguments: &[&str]) -> String {
     let output = run(server, None, arguments);
     assert!(output.status.success(), "{}", text_of(&output));
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
 /// `listen` while it runs.
-struct Listening {
+pub(crate) struct Listening {
     process: Child,
     lines: Lines<String>,
 }
 
 impl Listening {
-    fn start(server: &Server, arguments: &[&str]) -> Self {
+    pub(crate) fn start(server: &Server, arguments: &[&str]) -> Self {
         let mut command = command(server, &[&["listen"], arguments].concat());
         command.env("PAYMENTS_WEBHOOK_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
@@ -56,7 +56,7 @@ impl Listening {
         listening
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(WAIT).unwrap()
     }
 }

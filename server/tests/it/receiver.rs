@@ -32,6 +32,11 @@ impl Received {
         Event::from_verified(verifier.verify(header, &self.body).unwrap()).unwrap()
     }
 
+    /// How many secrets signed it.
+    pub(crate) fn signatures(&self) -> usize {
+        self.headers["x-service-signature"].to_str().unwrap().matches(",v1=").count()
+    }
+
     /// Whether the signature is valid, whatever its age.
     pub(crate) fn verified_with_any_age(&self, secret: &str) -> bool {
         let header = self.headers.get("x-service-signature").unwrap().as_bytes();

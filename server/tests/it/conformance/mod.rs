@@ -1,6 +1,7 @@
 //! The specification against the real server, one case per row. Sections and rows have the specification's names. The
 //! report lists failed cases and rows without a case.
 
+mod beyond;
 mod payments;
 mod report;
 mod requests;
