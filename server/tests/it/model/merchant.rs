@@ -28,7 +28,8 @@ pub(super) struct Payment {
 pub(super) struct Endpoint {
     pub(super) id: String,
     pub(super) text: String,
-    pub(super) secret: String,
+    /// The secrets that sign, the present one first.
+    pub(super) secrets: Vec<String>,
     pub(super) events: &'static [&'static str],
     pub(super) is_active: bool,
     pub(super) is_down: bool,
@@ -40,6 +41,19 @@ pub(super) struct Delivery {
     pub(super) endpoint: String,
     pub(super) event: &'static str,
     pub(super) data: Value,
+    /// The secrets that sign it.
+    pub(super) secrets: Vec<String>,
+    /// Whether nothing listens where it is sent.
+    pub(super) is_missed: bool,
+    pub(super) is_resent: bool,
+}
+
+impl Endpoint {
+    /// A delivery to the endpoint as it is now.
+    pub(super) fn delivery(&self, event: &'static str, data: Value) -> Delivery {
+        let (endpoint, secrets) = (self.id.clone(), self.secrets.clone());
+        Delivery { endpoint, event, data, secrets, is_missed: self.is_down, is_resent: false }
+    }
 }
 
 /// The response stored for an idempotency key.

@@ -68,12 +68,14 @@ impl World {
             Operation::List { status, page, limit } => self.list(who, *status, *page, *limit).await,
             Operation::Account => self.account(who).await,
             Operation::Subscribe { events, is_down, key } => self.subscribe(who, events, *is_down, *key).await,
-            Operation::Update { endpoint, events, is_active } => {
-                self.update(who, *endpoint, events, *is_active).await;
+            Operation::Update { endpoint, events, is_active, is_down } => {
+                self.update(who, *endpoint, events, *is_active, *is_down).await;
             }
+            Operation::Rotate { endpoint, overlaps, key } => self.rotate(who, *endpoint, *overlaps, *key).await,
             Operation::Unsubscribe { endpoint } => self.unsubscribe(who, *endpoint).await,
             Operation::Ping { endpoint, key } => self.ping(who, *endpoint, *key).await,
             Operation::Resend { delivery, key } => self.resend(who, *delivery, *key).await,
+            Operation::Recover { endpoint } => self.recover(who, *endpoint).await,
             Operation::Endpoints => self.endpoints(who).await,
             Operation::Deliveries { endpoint, page, limit } => {
                 let endpoints = &self.of(who).endpoints;

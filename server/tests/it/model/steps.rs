@@ -60,6 +60,13 @@ pub(super) enum Operation {
         endpoint: usize,
         events: &'static [&'static str],
         is_active: bool,
+        is_down: bool,
+    },
+    /// The secret before signs for a day, or not at all.
+    Rotate {
+        endpoint: usize,
+        overlaps: bool,
+        key: Option<&'static str>,
     },
     Unsubscribe {
         endpoint: usize,
@@ -71,6 +78,9 @@ pub(super) enum Operation {
     Resend {
         delivery: usize,
         key: Option<&'static str>,
+    },
+    Recover {
+        endpoint: usize,
     },
     Endpoints,
     Deliveries {
@@ -142,11 +152,15 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
         1 => Just(Operation::Account),
         2 => (events(), any::<bool>(), key())
             .prop_map(|(events, is_down, key)| Operation::Subscribe { events, is_down, key }),
-        1 => (0..4_usize, events(), any::<bool>())
-            .prop_map(|(endpoint, events, is_active)| Operation::Update { endpoint, events, is_active }),
+        2 => (0..4_usize, events(), any::<bool>(), any::<bool>()).prop_map(|(endpoint, events, is_active, is_down)| {
+            Operation::Update { endpoint, events, is_active, is_down }
+        }),
+        1 => (0..4_usize, any::<bool>(), key())
+            .prop_map(|(endpoint, overlaps, key)| Operation::Rotate { endpoint, overlaps, key }),
         1 => (0..4_usize).prop_map(|endpoint| Operation::Unsubscribe { endpoint }),
         1 => (0..4_usize, key()).prop_map(|(endpoint, key)| Operation::Ping { endpoint, key }),
         1 => (0..9_usize, key()).prop_map(|(delivery, key)| Operation::Resend { delivery, key }),
+        2 => (0..4_usize).prop_map(|endpoint| Operation::Recover { endpoint }),
         1 => Just(Operation::Endpoints),
         1 => (option::of(0..4_usize), 1..4_usize, 1..5_usize)
             .prop_map(|(endpoint, page, limit)| Operation::Deliveries { endpoint, page, limit }),

@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    merchant::{Delivery, Endpoint, index_in, page_of},
+    merchant::{Delivery, Endpoint, Merchant, index_in, page_of},
     steps::Who,
     world::World,
 };
@@ -14,6 +14,8 @@ use crate::server::eventually;
 
 /// Nothing listens on this port.
 pub(super) const DOWN: &str = "http://127.0.0.1:9/hook";
+/// The present secret and the last three.
+const MOST_SECRETS: usize = 4;
 
 impl World {
     pub(super) async fn subscribe(
@@ -23,7 +25,7 @@ impl World {
         is_down: bool,
         key: Option<&'static str>,
     ) {
-        let url = if is_down { DOWN.to_owned() } else { self.receiver.url() };
+        let url = self.url(is_down);
         let body = json!({"url": url, "events": events}).to_string();
         self.fanned_out(who).await;
         let Some(answer) = self.post(who, "/webhooks", key, &body).await else { return };
@@ -35,7 +37,7 @@ impl World {
         self.of_mut(who).endpoints.push(Endpoint {
             id,
             text: answer.text,
-            secret,
+            secrets: vec![secret],
             events,
             is_active: true,
             is_down,
@@ -43,12 +45,24 @@ impl World {
         });
     }
 
-    pub(super) async fn update(&mut self, who: Who, index: usize, events: &'static [&'static str], is_active: bool) {
+    fn url(&self, is_down: bool) -> String {
+        if is_down { DOWN.to_owned() } else { self.receiver.url() }
+    }
+
+    pub(super) async fn update(
+        &mut self,
+        who: Who,
+        index: usize,
+        events: &'static [&'static str],
+        is_active: bool,
+        is_down: bool,
+    ) {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
         // What is pending follows the endpoint as it is then.
         self.all_ended(who).await;
         let path = format!("/webhooks/{}", self.of(who).endpoints[index].id);
-        let body = json!({"events": events, "isActive": is_active}).to_string();
+        let url = self.url(is_down);
+        let body = json!({"url": url, "events": events, "isActive": is_active}).to_string();
         let answer = self.ask(who, Method::PATCH, &path, None, Some(&body)).await;
         let endpoint = &mut self.of_mut(who).endpoints[index];
         if endpoint.is_removed {
@@ -56,7 +70,32 @@ impl World {
         }
         let updated = answer.json();
         assert_eq!((&updated["events"], &updated["isActive"]), (&json!(events), &json!(is_active)));
-        (endpoint.events, endpoint.is_active, endpoint.text) = (events, is_active, answer.text);
+        assert_eq!((&updated["url"], &updated["secret"]), (&json!(url), &json!(endpoint.secrets[0])));
+        (endpoint.events, endpoint.is_active, endpoint.is_down) = (events, is_active, is_down);
+        endpoint.text = answer.text;
+    }
+
+    pub(super) async fn rotate(&mut self, who: Who, index: usize, overlaps: bool, key: Option<&'static str>) {
+        let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
+        // What is pending is signed with the secrets of the moment.
+        self.all_ended(who).await;
+        let path = format!("/webhooks/{}/rotate-secret", self.of(who).endpoints[index].id);
+        let body = json!({"overlapSeconds": if overlaps { 86_400 } else { 0 }}).to_string();
+        let Some(answer) = self.post(who, &path, key, &body).await else { return };
+        let endpoint = &mut self.of_mut(who).endpoints[index];
+        if endpoint.is_removed {
+            return answer.assert_refused(404, "webhook endpoint");
+        }
+        let rotated = answer.json();
+        let secret = rotated["secret"].as_str().unwrap().to_owned();
+        assert!(!endpoint.secrets.contains(&secret), "the secret is the same");
+        if !overlaps {
+            endpoint.secrets.remove(0);
+        }
+        endpoint.secrets.insert(0, secret);
+        endpoint.secrets.truncate(MOST_SECRETS);
+        assert_eq!(rotated["previousSecretExpiresAt"].is_string(), endpoint.secrets.len() > 1, "{rotated}");
+        endpoint.text = answer.text;
     }
 
     pub(super) async fn unsubscribe(&mut self, who: Who, index: usize) {
@@ -82,7 +121,8 @@ impl World {
         let status = if is_down { "failed" } else { "success" };
         assert_eq!((&delivery["event"], &delivery["status"]), (&json!("test.ping"), &json!(status)));
         let data = delivery["payload"]["data"].clone();
-        self.of_mut(who).deliveries.push(Delivery { endpoint: id, event: "test.ping", data });
+        let made = self.of(who).endpoints[index].delivery("test.ping", data);
+        self.of_mut(who).deliveries.push(made);
     }
 
     /// Sends one of the listed deliveries again.
@@ -95,9 +135,12 @@ impl World {
             (delivery["status"] != "pending").then_some(delivery)
         })
         .await;
+        let endpoints = &self.of(who).endpoints;
+        let to = endpoints.iter().position(|endpoint| endpoint.id == ended["webhookId"]).unwrap();
+        let later = self.all_deliveries(who, Some(to)).await.iter().position(|other| other["id"] == ended["id"]);
         let path = format!("/webhooks/deliveries/{}/resend", ended["id"].as_str().unwrap());
         let Some(answer) = self.post(who, &path, key, "{}").await else { return };
-        let endpoint = self.of(who).endpoints.iter().find(|endpoint| endpoint.id == ended["webhookId"]).unwrap();
+        let endpoint = &self.of(who).endpoints[to];
         if endpoint.is_removed {
             return answer.assert_refused(409, "endpoint was removed");
         }
@@ -105,11 +148,50 @@ impl World {
             return answer.assert_refused(409, "endpoint is not active");
         }
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
-        let (again, endpoint) = (answer.json(), endpoint.id.clone());
+        let again = answer.json();
         assert_eq!((&again["status"], &again["payload"]), (&json!("pending"), &ended["payload"]));
-        let known = self.of(who).deliveries.iter().find(|known| ended["event"] == known.event).unwrap().event;
-        let data = ended["payload"]["data"].clone();
-        self.of_mut(who).deliveries.push(Delivery { endpoint, event: known, data });
+        let Merchant { endpoints, deliveries, .. } = self.of_mut(who);
+        let known = deliveries.iter_mut().rev().filter(|known| known.endpoint == endpoints[to].id).nth(later.unwrap());
+        let known = known.unwrap();
+        known.is_resent = true;
+        let again = endpoints[to].delivery(known.event, known.data.clone());
+        deliveries.push(again);
+    }
+
+    /// Sends again what an endpoint missed.
+    pub(super) async fn recover(&mut self, who: Who, index: usize) {
+        let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
+        self.all_ended(who).await;
+        let id = self.of(who).endpoints[index].id.clone();
+        let since = r#"{"since": "2020-01-01T00:00:00Z"}"#;
+        let answer = self.ask(who, Method::POST, &format!("/webhooks/{id}/recover"), None, Some(since)).await;
+        let Merchant { endpoints, deliveries, .. } = self.of_mut(who);
+        let endpoint = &endpoints[index];
+        if endpoint.is_removed {
+            return answer.assert_refused(404, "webhook endpoint");
+        }
+        if !endpoint.is_active {
+            return answer.assert_refused(409, "endpoint is not active");
+        }
+        let missed = deliveries.iter_mut().filter(|one| one.endpoint == id && one.is_missed && !one.is_resent);
+        let mut again = Vec::new();
+        for missed in missed.filter(|one| one.event != "test.ping") {
+            missed.is_resent = true;
+            again.push(endpoint.delivery(missed.event, missed.data.clone()));
+        }
+        assert_eq!(answer.json(), json!({"resent": again.len(), "hasMore": false, "next": null}));
+        if again.is_empty() {
+            return;
+        }
+        // Those of one millisecond have no order, so the server's is taken.
+        let path = format!("/webhooks/deliveries?webhookId={id}&limit={}", again.len());
+        let listed = self.get(who, &path).await.json();
+        for made in listed["items"].as_array().unwrap().iter().rev() {
+            let is_same = |one: &Delivery| made["event"] == one.event && made["payload"]["data"] == one.data;
+            let nth = again.iter().position(is_same).unwrap_or_else(|| panic!("it was not missed: {made}"));
+            let again = again.remove(nth);
+            self.of_mut(who).deliveries.push(again);
+        }
     }
 
     pub(super) async fn endpoints(&self, who: Who) {
@@ -187,13 +269,15 @@ impl World {
         self.all_ended(who).await;
         let received = self.receiver.received();
         for (index, endpoint) in self.of(who).endpoints.iter().enumerate() {
-            for delivery in self.all_deliveries(who, Some(index)).await {
-                assert_eq!(delivery["status"], if endpoint.is_down { "failed" } else { "success" }, "{delivery}");
+            let expected = self.of(who).deliveries.iter().rev().filter(|one| one.endpoint == endpoint.id);
+            for (delivery, expected) in self.all_deliveries(who, Some(index)).await.into_iter().zip(expected) {
+                assert_eq!(delivery["status"], if expected.is_missed { "failed" } else { "success" }, "{delivery}");
                 let id = delivery["id"].as_str().unwrap();
                 let arrived = received.iter().find(|received| received.headers["x-service-delivery"] == *id);
-                assert_eq!(arrived.is_none(), endpoint.is_down, "{delivery}");
+                assert_eq!(arrived.is_none(), expected.is_missed, "{delivery}");
                 if let Some(arrived) = arrived {
-                    assert!(arrived.verified_with_any_age(&endpoint.secret));
+                    assert_eq!(arrived.signatures(), expected.secrets.len(), "{delivery}");
+                    assert!(expected.secrets.iter().all(|secret| arrived.verified_with_any_age(secret)), "{delivery}");
                     assert_eq!(serde_json::from_slice::<Value>(&arrived.body).unwrap(), delivery["payload"]);
                 }
             }

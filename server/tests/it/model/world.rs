@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::{
-    merchant::{Answer, Delivery, Merchant, Stored},
+    merchant::{Answer, Merchant, Stored},
     steps::Who,
 };
 use crate::{engine::Engine, live::Live, receiver::Receiver, server::SANDBOX_KEY};
@@ -108,10 +108,6 @@ impl World {
                 && endpoint.is_active
                 && endpoint.events.iter().any(|wanted| ["*", event].contains(wanted))
         });
-        deliveries.extend(subscribed.map(|endpoint| Delivery {
-            endpoint: endpoint.id.clone(),
-            event,
-            data: data.clone(),
-        }));
+        deliveries.extend(subscribed.map(|endpoint| endpoint.delivery(event, data.clone())));
     }
 }
