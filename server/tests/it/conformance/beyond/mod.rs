@@ -28,6 +28,7 @@ async fn run(engine: Engine) {
     let mut report = Report::default();
     money::partial_refunds(&world, &mut report).await;
     money::transactions(&world, &mut report).await;
+    money::second_try(&world, &mut report).await;
     webhooks::resend(&world, &mut report).await;
     webhooks::retries(&world, &mut report).await;
     webhooks::rotation_and_edits(&world, &mut report).await;

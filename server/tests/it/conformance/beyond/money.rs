@@ -1,5 +1,6 @@
-//! Refunds of a part, and the account's transactions.
+//! Refunds of a part, the account's transactions, and a second try to pay.
 
+use gateway_fakes::bkash;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -83,4 +84,29 @@ pub(super) async fn transactions(world: &World, report: &mut Report) {
     let first = list["items"][0]["id"].as_str().unwrap();
     let is_same = table.lines().count() == 3 && table.lines().nth(1).is_some_and(|row| row.starts_with(first));
     report.documented(addition, "as a table", is_same, &table);
+}
+
+pub(super) async fn second_try(world: &World, report: &mut Report) {
+    let addition = "Second try";
+    let live = &world.live;
+    let id = live.create(7.0, "BDT").await;
+    let come_back = async |attempt: &str, wallet: &str| {
+        live.come_back(&live.bkash.program().approve(attempt, wallet).unwrap()).await
+    };
+    let (_, first) = live.pay(&id).await;
+    come_back(&first, bkash::POOR_WALLET).await;
+    let payment = live.payment(&id).await;
+    report.unnoticed(addition, "a payment whose attempt failed is pending", payment["status"] == "pending", &payment);
+    let (_, session) = world.ask("", Method::GET, &format!("/checkout/{id}"), None).await;
+    let is_open = session["status"] == "pending" && session["isExpired"] == false;
+    report.documented(addition, "the session is open, with the status pending", is_open, &session);
+    let (_, second) = live.pay(&id).await;
+    report.documented(addition, "a second attempt", second != first, &second);
+    let shop = come_back(&second, bkash::WALLET).await;
+    report.unnoticed(addition, "the customer returns to the shop", shop.contains("status=completed"), &shop);
+    let payment = live.payment(&id).await;
+    report.unnoticed(addition, "the payment is completed", payment["status"] == "completed", &payment);
+    world.event("payment.completed", &id).await;
+    let events = world.events("payment.completed", &id).await;
+    report.unnoticed(addition, "payment.completed is sent once", events.len() == 1, &events);
 }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 /// What the server has beyond the specification.
-const ADDITIONS: [&str; 15] = [
+const ADDITIONS: [&str; 16] = [
     "Partial refunds",
     "Transactions",
+    "Second try",
     "Resend",
     "Retries",
     "Rotation and edits",
