@@ -9,7 +9,7 @@
 
 use std::{env, error::Error, net::SocketAddr};
 
-use payments_client::{Client, CreatePayment, IdempotencyKey, Metadata, PaymentId, Status};
+use payments_client::{Client, CreatePayment, IdempotencyKey, Metadata, Money, PaymentId, Status};
 use warp::{
     Filter,
     http::{Response, StatusCode, header},
@@ -52,7 +52,9 @@ async fn buy(client: Client, shop: SocketAddr) -> Response<String> {
         // With the order number as the idempotency key, retries do not create a second payment.
         let order =
             format!("order-{}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis());
-        let params = CreatePayment::new("750".parse()?, format!("http://{shop}/paid"), format!("http://{shop}/"))
+        let params = CreatePayment::of(Money::taka(750))
+            .success_url(format!("http://{shop}/paid"))
+            .cancel_url(format!("http://{shop}/"))
             .description("One cup")
             .metadata(Metadata::new(format!(r#"{{"order":"{order}"}}"#))?);
         Ok(client.payments().create(params).idempotency_key(IdempotencyKey::new(order)?).await?)

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::{Client, CreatePayment, Payment};
+use payments_client::{Client, CreatePayment, Money, Payment};
 
 const ROUNDS: usize = 20_000;
 
@@ -17,7 +17,8 @@ const ROUNDS: usize = 20_000;
 async fn main() {
     let url = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:8080".into());
     let client = Client::builder("sk_test_demo").base_url(&url).build().unwrap();
-    let params = CreatePayment::new("750".parse().unwrap(), "https://shop.example/a", "https://shop.example/b");
+    let params =
+        CreatePayment::of(Money::taka(750)).success_url("https://shop.example/a").cancel_url("https://shop.example/b");
     let id = client.payments().create(params).await.unwrap().id;
     let bare = reqwest::Client::new();
     let address = format!("{url}/api/v1/payments/{id}");

@@ -1,7 +1,7 @@
 //! The checkout methods. They use keyless routes, so the client sends no API key.
 
 use payments_core::{
-    Amount, CheckoutSession, Currency, DemoCheckout, Pay, PaymentId, Simulate, SimulateOutcome, Simulation,
+    Amount, CheckoutSession, Currency, DemoCheckout, Money, Pay, PaymentId, Simulate, SimulateOutcome, Simulation,
 };
 use reqwest::Method;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -78,9 +78,9 @@ impl Checkout<'_> {
     /// Creates a test session in the sandbox. The client does not retry a lost response.
     ///
     /// ```no_run
-    /// # use payments_client::{Client, CreateDemoSession};
+    /// # use payments_client::{Client, CreateDemoSession, Money};
     /// # async fn demo(client: Client) -> Result<(), payments_client::Error> {
-    /// let demo = client.checkout().demo_session(CreateDemoSession::new("100".parse().unwrap())).await?;
+    /// let demo = client.checkout().demo_session(CreateDemoSession::of(Money::taka(100))).await?;
     /// println!("open {}", demo.checkout_url);
     /// # Ok(())
     /// # }
@@ -138,17 +138,11 @@ pub struct CreateDemoSession {
 }
 
 impl CreateDemoSession {
-    /// Creates parameters with this amount, in BDT.
+    /// Creates parameters with the money to pay.
     #[must_use]
-    pub fn new(amount: Amount) -> Self {
-        Self { amount, currency: Currency::default(), customer_name: None, customer_email: None, description: None }
-    }
-
-    /// Sets the currency.
-    #[must_use]
-    pub fn currency(mut self, currency: Currency) -> Self {
-        self.currency = currency;
-        self
+    pub fn of(money: Money) -> Self {
+        let Money { amount, currency } = money;
+        Self { amount, currency, customer_name: None, customer_email: None, description: None }
     }
 
     /// Sets the customer's name.

@@ -44,11 +44,12 @@ pub use payments_core::{
     Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
     DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
-    LoggedAttempt, LoggedRequest, Message, Metadata, Page, Pay, Payment, PaymentId, PaymentMethod, PaymentPage,
-    RawStatus, RecoverWebhook, Recovered, Refund, RefundId, RefundStatus, Refunds, RequestPage, Retries, RotateSecret,
-    SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
-    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UpdateWebhook, Volume,
-    WebhookEndpoint, WebhookId, WorkspaceProfile,
+    LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay, Payment, PaymentId,
+    PaymentMethod, PaymentPage, RawStatus, RecoverWebhook, Recovered, Refund, RefundId, RefundStatus, Refunds,
+    RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery,
+    TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind,
+    TransactionPage, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
+    WorkspaceProfile,
 };
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};

@@ -102,7 +102,7 @@ impl<'c> Payments<'c> {
     /// ```no_run
     /// # use payments_client::{Amount, Client, IdempotencyKey, PaymentId};
     /// # async fn refund(client: Client, id: PaymentId) -> Result<(), Box<dyn std::error::Error>> {
-    /// let cup: Amount = "250".parse()?;
+    /// let cup = Amount::from_major(250);
     /// let key = IdempotencyKey::new("return-1017-cup")?;
     /// let payment = client.payments().refund_part(&id, cup, Some("The cup was broken"), key).await?;
     /// println!("{} of {} is refunded", payment.amount_refunded(), payment.amount);

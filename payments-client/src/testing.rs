@@ -201,7 +201,7 @@ impl FixedClock {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{CreatePayment, PaymentId};
+    use payments_core::{CreatePayment, Money, PaymentId};
 
     use super::*;
     use crate::{Client, ClientBuilder};
@@ -211,7 +211,9 @@ mod tests {
     }
 
     fn cup() -> CreatePayment {
-        CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+        CreatePayment::of(Money::taka(750))
+            .success_url("https://shop.example/paid")
+            .cancel_url("https://shop.example/cart")
     }
 
     #[tokio::test]

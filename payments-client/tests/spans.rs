@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use payments_client::{Client, CreatePayment, Customer};
+use payments_client::{Client, CreatePayment, Customer, Money};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use server::Server;
@@ -44,7 +44,9 @@ fn a_span_has_the_method_template_status_and_tries_and_no_personal_data() {
         runtime.block_on(async {
             let client = Client::builder("sk_test_demo").base_url(&server.url).build().unwrap();
             let customer = Customer { name: Some("Karim".into()), ..Customer::default() };
-            let params = CreatePayment::new("5".parse().unwrap(), "https://shop.example/a", "https://shop.example/b");
+            let params = CreatePayment::of(Money::taka(5))
+                .success_url("https://shop.example/a")
+                .cancel_url("https://shop.example/b");
             let payment = client.payments().create(params.customer(customer)).await.unwrap();
             client.payments().retrieve(&payment.id).await.unwrap();
             payment.id.to_string()

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::hundredths::{self, AmountError};
 
-/// An amount of money without its currency, in whole minor units (paisa, cents). It is never converted to a float.
+/// An amount of money without its currency, in whole minor units (paisa, cents). It is never converted to a float. With its
+/// currency it is [`Money`](crate::Money).
 ///
 /// On the wire it is a JSON number in major units without trailing zeros: `750`, `37.5`, `0.01`.
 ///
@@ -32,6 +33,12 @@ impl Amount {
     #[must_use]
     pub const fn from_minor(minor: u64) -> Self {
         Self(minor)
+    }
+
+    /// Creates an amount from whole major units (taka, dollars).
+    #[must_use]
+    pub const fn from_major(major: u32) -> Self {
+        Self(major as u64 * 100)
     }
 
     /// The amount in minor units (paisa, cents).

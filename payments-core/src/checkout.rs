@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, MobileNumber, Payment, PaymentId, PaymentMethod,
-    RawStatus, Status, Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, MobileNumber, Money, Payment, PaymentId,
+    PaymentMethod, RawStatus, Status, Timestamp,
     aliased::aliased_resource,
     create_payment,
     validation::{Fields, Invalid},
@@ -232,7 +232,8 @@ impl DemoSession {
             None => Amount::from_minor(10_000),
             Some(_) => create_payment::amount(&mut fields),
         };
-        let mut params = CreatePayment::new(amount, "", "").currency(create_payment::currency(&mut fields));
+        let money = Money::new(amount, create_payment::currency(&mut fields));
+        let mut params = CreatePayment::of(money).success_url("").cancel_url("");
         params.description = fields.text("description", MAX_TEXT_BYTES);
         let customer = Customer {
             name: fields.text("customerName", MAX_TEXT_BYTES),

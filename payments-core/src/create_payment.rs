@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    Amount, AmountError, Currency, Customer, Environment, ErrorCode, Metadata, MetadataError,
+    Amount, AmountError, Currency, Customer, Environment, ErrorCode, Metadata, MetadataError, Money, WithoutSuccessUrl,
     validation::{Fields, Invalid},
     web_url::{is_localhost, web_url, web_url_fault},
 };
@@ -11,20 +11,27 @@ use crate::{
 const MAX_DESCRIPTION_BYTES: usize = 2000;
 const MAX_REFERENCE_BYTES: usize = 255;
 const MAX_URL_BYTES: usize = 2048;
+/// The currency of a request that names none.
+const DEFAULT_CURRENCY: Currency = Currency::Bdt;
 
 /// The parameters of a new payment (API specification, "Create-payment parameters").
 ///
-/// Pass the required parameters to [`new`](Self::new) and chain the rest:
+/// Give the money and both URLs first, and chain the rest:
 ///
 /// ```
-/// use payments_core::{CreatePayment, Customer, Metadata};
+/// use payments_core::{CreatePayment, Customer, Money};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let params = CreatePayment::new("1250".parse()?, "https://shop.example/paid", "https://shop.example/cart")
-///     .customer(Customer { name: Some("Asha".into()), ..Customer::default() })
-///     .metadata(Metadata::new(r#"{"order":"A-17"}"#)?);
-/// # Ok(())
-/// # }
+/// let params = CreatePayment::of(Money::taka(1250))
+///     .success_url("https://shop.example/paid")
+///     .cancel_url("https://shop.example/cart")
+///     .customer(Customer { name: Some("Asha".into()), ..Customer::default() });
+/// ```
+///
+/// A payment without one of its URLs does not compile:
+///
+/// ```compile_fail
+/// # use payments_core::{CreatePayment, Money};
+/// let params: CreatePayment = CreatePayment::of(Money::taka(1250)).success_url("https://shop.example/paid");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -36,7 +43,7 @@ pub struct CreatePayment {
     pub success_url: String,
     /// Where to send the customer otherwise; same rules.
     pub cancel_url: String,
-    /// The currency. Default: BDT.
+    /// The currency.
     pub currency: Currency,
     /// The description on the checkout page; at most 2000 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,27 +63,23 @@ pub struct CreatePayment {
 }
 
 impl CreatePayment {
-    /// Creates parameters with the required fields.
-    #[must_use]
-    pub fn new(amount: Amount, success_url: impl Into<String>, cancel_url: impl Into<String>) -> Self {
+    /// Begins parameters with the money to pay. Its success URL and its cancel URL follow, each by its name.
+    pub const fn of(money: Money) -> WithoutSuccessUrl {
+        WithoutSuccessUrl { money }
+    }
+
+    pub(crate) fn with_urls(money: Money, success_url: String, cancel_url: String) -> Self {
         Self {
-            amount,
-            success_url: success_url.into(),
-            cancel_url: cancel_url.into(),
-            currency: Currency::default(),
+            amount: money.amount,
+            success_url,
+            cancel_url,
+            currency: money.currency,
             description: None,
             metadata: None,
             customer: None,
             merchant_transaction_id: None,
             merchant_transaction_id_must_be_unique: false,
         }
-    }
-
-    /// Sets the currency. Default: BDT.
-    #[must_use]
-    pub fn currency(mut self, currency: Currency) -> Self {
-        self.currency = currency;
-        self
     }
 
     /// Sets the description on the checkout page.
@@ -153,10 +156,10 @@ pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
 }
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
-    let Some(json) = fields.raw("currency") else { return Currency::default() };
+    let Some(json) = fields.raw("currency") else { return DEFAULT_CURRENCY };
     match serde_json::from_str(json) {
         Ok(currency) => currency,
-        Err(_) => fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, Currency::default()),
+        Err(_) => fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, DEFAULT_CURRENCY),
     }
 }
 
@@ -203,10 +206,9 @@ mod tests {
     fn an_amount_and_two_urls_make_a_payment() {
         let params =
             CreatePayment::from_json(format!(r#"{{"amount":750,{URLS}}}"#).as_bytes(), Environment::Live).unwrap();
-        assert_eq!(
-            params,
-            CreatePayment::new(Amount::from_minor(75_000), "https://a.example/ok", "https://a.example/no")
-        );
+        let expected =
+            CreatePayment::of(Money::taka(750)).success_url("https://a.example/ok").cancel_url("https://a.example/no");
+        assert_eq!(params, expected);
     }
 
     #[test]
@@ -248,7 +250,8 @@ mod tests {
             assert_eq!(found.len(), expected.iter().len(), "{found:?}");
             assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected)), "{found:?}");
         }
-        let params = CreatePayment::new(Amount::from_minor(100), "https://a.example/ok", "https://a.example/no");
+        let params =
+            CreatePayment::of(Money::taka(1)).success_url("https://a.example/ok").cancel_url("https://a.example/no");
         let sent = serde_json::to_string(&params.unique_merchant_transaction_id("A-17")).unwrap();
         let read = CreatePayment::from_json(sent.as_bytes(), Environment::Live).unwrap();
         assert!(read.merchant_transaction_id_must_be_unique);

@@ -5,10 +5,9 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 /// The currency of a payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Currency {
-    /// Bangladeshi taka, paid through mobile financial services. The default.
-    #[default]
+    /// Bangladeshi taka, paid through mobile financial services. The API's default.
     #[serde(rename = "BDT")]
     Bdt,
     /// United States dollar, paid by card.

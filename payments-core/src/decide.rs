@@ -157,14 +157,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{RANDOM_BYTES, transition::tests::causes};
+    use crate::{Money, RANDOM_BYTES, transition::tests::causes};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000).unwrap()
     }
 
     fn payment(environment: Environment, minor: u64, basis_points: u16) -> Payment {
-        let params = CreatePayment::new(Amount::from_minor(minor), "https://a.example/ok", "https://a.example/no");
+        let params = CreatePayment::of(Money::paisa(minor))
+            .success_url("https://a.example/ok")
+            .cancel_url("https://a.example/no");
         let new = NewPayment {
             id: PaymentId::new(now(), [1; RANDOM_BYTES]),
             developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),

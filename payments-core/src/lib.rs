@@ -2,23 +2,22 @@
 //! The crate does no I/O; callers pass in the time and random bytes.
 //!
 //! ```
-//! use payments_core::{Amount, CreatePayment, Currency};
+//! use payments_core::{CreatePayment, Money};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let params = CreatePayment::new("37.50".parse()?, "https://shop.example/paid", "https://shop.example/cart")
-//!     .currency(Currency::Usd)
+//! let params = CreatePayment::of(Money::cents(3750))
+//!     .success_url("https://shop.example/paid")
+//!     .cancel_url("https://shop.example/cart")
 //!     .description("Two cups");
-//! assert_eq!(params.amount, Amount::from_minor(3750));
-//! assert_eq!(serde_json::to_value(&params)?["amount"], 37.5);
-//! # Ok(())
-//! # }
+//! let json = serde_json::to_value(&params)?;
+//! assert_eq!((json["amount"].as_f64(), json["currency"].as_str()), (Some(37.5), Some("USD")));
+//! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
 //! The main items:
 //!
 //! - [`Payment`], [`Refund`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources.
 //!   [`aliased_resource!`](mod@aliased) defines them and handles fields with several names.
-//! - [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
+//! - [`Money`], [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
 //! - [`decide`]: applies a state transition to a payment.
 //! - [`Posting`]: a ledger entry of a transition.
 //! - [`Event`]: a webhook's body, which parses only from a verified body.
@@ -44,11 +43,13 @@ mod id;
 mod json_fault;
 pub mod ledger;
 mod mobile_number;
+mod money;
 mod near_miss;
 mod open_enum;
 mod page;
 mod payment;
 mod payment_page;
+mod payment_urls;
 mod query;
 mod raw_json;
 mod recover;
@@ -88,9 +89,11 @@ pub use id::{
 };
 pub use ledger::{LedgerAccount, Posting};
 pub use mobile_number::{MobileNumber, MobileNumberError};
+pub use money::Money;
 pub use page::{Page, PageRequest};
 pub use payment::{Payment, PaymentMethod};
 pub use payment_page::{PaymentPage, PaymentQuery};
+pub use payment_urls::{WithoutCancelUrl, WithoutSuccessUrl};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use recover::{RecoverWebhook, Recovered};
 pub use refund::{CreateRefund, MAX_REFUNDS, Refund, RefundStatus, Refunds};

@@ -1,8 +1,8 @@
 //! The payment resource.
 
 use crate::{
-    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, PaymentId, RawStatus, Refund,
-    Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
+    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, Money, PaymentId, RawStatus,
+    Refund, Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
 };
 
 aliased_resource! {
@@ -75,6 +75,12 @@ impl Payment {
     #[must_use]
     pub fn amount_refunded(&self) -> Amount {
         self.refunds.total()
+    }
+
+    /// The amount and its currency.
+    #[must_use]
+    pub const fn money(&self) -> Money {
+        Money::new(self.amount, self.currency)
     }
 
     /// What is left to refund of a paid payment.

@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        AppId, CreatePayment, Decision, DeveloperId, Environment, EventKind, FeeRate, LedgerAccount, NewPayment,
+        AppId, CreatePayment, Decision, DeveloperId, Environment, EventKind, FeeRate, LedgerAccount, Money, NewPayment,
         PaymentId, RANDOM_BYTES, create, decide, ledger,
     };
 
@@ -211,7 +211,9 @@ mod tests {
             fee_rate: FeeRate::from_basis_points(basis_points).unwrap(),
             now: now(),
         };
-        let params = CreatePayment::new(Amount::from_minor(minor), "https://a.example/ok", "https://a.example/no");
+        let params = CreatePayment::of(Money::paisa(minor))
+            .success_url("https://a.example/ok")
+            .cancel_url("https://a.example/no");
         decide(&create(params, new).payment, Cause::GatewayConfirmed, now()).unwrap().payment
     }
 

@@ -25,13 +25,15 @@ const LISTENING: &str = "listening on ";
 /// The environment variable `PAYMENTS_SERVER` may name another one.
 ///
 /// ```no_run
-/// use payments_client::{CreatePayment, EventKind, testing::TestServer};
+/// use payments_client::{CreatePayment, Money, EventKind, testing::TestServer};
 ///
 /// #[tokio::test]
 /// async fn an_order_is_shipped_when_it_is_paid() -> Result<(), Box<dyn std::error::Error>> {
 ///     let server = TestServer::start().await?;
 ///     let mut webhooks = server.receive_webhooks().await?;
-///     let params = CreatePayment::new("750".parse()?, "https://shop.example/paid", "https://shop.example/cart");
+///     let params = CreatePayment::of(Money::taka(750))
+///         .success_url("https://shop.example/paid")
+///         .cancel_url("https://shop.example/cart");
 ///     let payment = server.client().payments().create(params).await?;
 ///     assert_eq!(*webhooks.next().await?.kind(), EventKind::PaymentCreated);
 ///     server.pay(&payment.id).await?;

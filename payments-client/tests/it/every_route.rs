@@ -2,14 +2,14 @@
 
 use payments_client::{
     CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorCode, IdempotencyKey, KeyHeader,
-    Pay, PayResult, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome, Status, Subscription, UpdateWebhook,
-    VerifySignature,
+    Money, Pay, PayResult, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome, Status, Subscription,
+    UpdateWebhook, VerifySignature,
 };
 
 use crate::server::Server;
 
 fn cup() -> CreatePayment {
-    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    CreatePayment::of(Money::taka(750)).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart")
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
 
     let unknown: PaymentId = "pay_none".parse().unwrap();
     assert!(client.payments().retrieve(&unknown).await.unwrap_err().is_not_found());
-    let free = CreatePayment::new("0.01".parse().unwrap(), "no address", "nor this");
+    let free = CreatePayment::of(Money::paisa(1)).success_url("no address").cancel_url("nor this");
     let invalid = client.payments().create(free).await.unwrap_err();
     assert!(invalid.is_validation());
     assert_eq!(invalid.messages().len(), 2, "{invalid:?}");
@@ -116,7 +116,7 @@ async fn the_client_retrieves_and_simulates_a_checkout_session() {
     assert!(ended.success);
     assert!(client.checkout().simulate(&payment.id, SimulateOutcome::Failed).await.unwrap_err().is_conflict());
 
-    let demo = CreateDemoSession::new("12.5".parse().unwrap()).customer_name("Asha").description("A cup");
+    let demo = CreateDemoSession::of(Money::paisa(1250)).customer_name("Asha").description("A cup");
     let demo = client.checkout().demo_session(demo).await.unwrap();
     assert!(demo.id.as_str().starts_with("test_pay_"));
     let ended = client.checkout().simulate(&demo.id, SimulateOutcome::Cancelled).await.unwrap();

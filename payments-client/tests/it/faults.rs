@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::{Client, CreatePayment, ErrorCode, SimulateOutcome};
+use payments_client::{Client, CreatePayment, ErrorCode, Money, SimulateOutcome};
 
 use crate::scripted_server::{Action, ScriptedServer, respond};
 
@@ -10,7 +10,7 @@ const LIST: &str = r#"{"items":[],"total":0,"page":1,"limit":20}"#;
 const REMOVED: &str = r#"{"success":true,"message":"Webhook endpoint removed"}"#;
 
 fn cup() -> CreatePayment {
-    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    CreatePayment::of(Money::taka(750)).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart")
 }
 
 fn truncated() -> Action {

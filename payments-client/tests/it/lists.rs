@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, TryStreamExt};
-use payments_client::{CreatePayment, PaymentId, SimulateOutcome, Standing, Timestamp};
+use payments_client::{CreatePayment, Money, PaymentId, SimulateOutcome, Standing, Timestamp};
 
 use crate::{
     scripted_server::{ScriptedServer, respond},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn cup() -> CreatePayment {
-    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    CreatePayment::of(Money::taka(750)).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart")
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use gateway_fakes::{
     stripe::{CARD, SECRET_KEY, Stripe},
 };
 use payments_client::{
-    Client, CreatePayment, Currency, Environment, IdempotencyKey, Pay, PayResult, RawStatus, RefundStatus, Standing,
+    Amount, Client, CreatePayment, Environment, IdempotencyKey, Money, Pay, PayResult, RawStatus, RefundStatus,
+    Standing,
 };
 
 use crate::server::Server;
@@ -20,8 +21,10 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let client = Client::builder(&key).base_url(&server.url).build().unwrap();
     assert_eq!(client.environment(), Environment::Live);
 
-    let params = CreatePayment::new("12.50".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
-    let payment = client.payments().create(params.currency(Currency::Usd)).await.unwrap();
+    let params = CreatePayment::of(Money::cents(1250))
+        .success_url("https://shop.example/paid")
+        .cancel_url("https://shop.example/cart");
+    let payment = client.payments().create(params).await.unwrap();
     let PayResult::Redirect { redirect_url } = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
         panic!("a live session redirects to the gateway")
     };
@@ -29,7 +32,7 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     assert_eq!(browser.get(back).send().await.unwrap().status(), 303);
 
-    let (part, key) = ("5".parse().unwrap(), IdempotencyKey::new("return-cup").unwrap());
+    let (part, key) = (Amount::from_major(5), IdempotencyKey::new("return-cup").unwrap());
     let one = client.payments().refund_part(&payment.id, part, Some("chipped"), key.clone()).await.unwrap();
     assert_eq!((&one.raw_status, one.amount_refunded()), (&RawStatus::Paid, part));
     assert_eq!(client.payments().refund_part(&payment.id, part, Some("chipped"), key).await.unwrap(), one);

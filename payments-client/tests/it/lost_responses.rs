@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_client::{Client, CreatePayment};
+use payments_client::{Client, CreatePayment, Money};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -84,7 +84,9 @@ async fn each_of_1000_creates_makes_one_payment_if_two_in_five_responses_fail() 
         let (client, at_once) = (client.clone(), at_once.clone());
         creates.spawn(async move {
             let _permit = at_once.acquire().await.unwrap();
-            let params = CreatePayment::new("1".parse().unwrap(), "https://shop.example/a", "https://shop.example/b")
+            let params = CreatePayment::of(Money::taka(1))
+                .success_url("https://shop.example/a")
+                .cancel_url("https://shop.example/b")
                 .merchant_transaction_id(format!("order-{order}"));
             let response = client.payments().create(params).send_for_response().await.unwrap();
             (response.value.id, response.tries)

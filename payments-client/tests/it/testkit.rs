@@ -1,7 +1,7 @@
 //! A merchant's test with a real server.
 
 use payments_client::{
-    CreatePayment, EventKind, Status,
+    CreatePayment, EventKind, Money, Status,
     testing::{ReceiveError, StartError, TestServer},
 };
 
@@ -11,7 +11,9 @@ use crate::server::binary;
 async fn a_merchants_test_creates_pays_and_receives_on_a_real_server() {
     let server = TestServer::start_program(binary()).await.unwrap();
     let mut webhooks = server.receive_webhooks().await.unwrap();
-    let params = CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
+    let params = CreatePayment::of(Money::taka(750))
+        .success_url("https://shop.example/paid")
+        .cancel_url("https://shop.example/cart");
     let payment = server.client().payments().create(params).await.unwrap();
     assert_eq!(*webhooks.next().await.unwrap().kind(), EventKind::PaymentCreated);
     server.pay(&payment.id).await.unwrap();
@@ -29,7 +31,9 @@ async fn a_merchants_test_creates_pays_and_receives_on_a_real_server() {
 async fn servers_of_two_tests_know_nothing_of_each_other_and_end_with_them() {
     let (one, other) = tokio::join!(TestServer::start_program(binary()), TestServer::start_program(binary()));
     let (one, other) = (one.unwrap(), other.unwrap());
-    let params = CreatePayment::new("1".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
+    let params = CreatePayment::of(Money::taka(1))
+        .success_url("https://shop.example/paid")
+        .cancel_url("https://shop.example/cart");
     one.client().payments().create(params).await.unwrap();
     assert_eq!(other.client().payments().list().await.unwrap().total, Some(0));
     assert_eq!(one.log().unwrap(), "", "nothing went wrong");

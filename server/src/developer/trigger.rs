@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use payments_client::{Client, CreatePayment, Environment, SimulateOutcome};
+use payments_client::{Client, CreatePayment, Currency, Environment, Money, SimulateOutcome};
 use payments_core::{EventKind, Metadata};
 use url::Url;
 
@@ -24,7 +24,8 @@ pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), Failure> {
 async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), Failure> {
     let server = &args.api.api;
     let back = "https://shop.example/";
-    let mut params = CreatePayment::new(args.amount, back, back);
+    let money = Money::new(args.amount, Currency::Bdt);
+    let mut params = CreatePayment::of(money).success_url(back).cancel_url(back);
     if let Some(metadata) = &args.metadata {
         let metadata = Metadata::new(metadata.as_str()).map_err(|error| format!("--metadata {error}"))?;
         params = params.metadata(metadata);

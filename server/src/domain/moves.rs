@@ -97,7 +97,7 @@ pub(crate) fn kind_of(session: &Session) -> Option<TimelineKind> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use payments_core::{CreatePayment, Environment, FeeRate, NewPayment, PaymentId};
+    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, PaymentId};
 
     use super::*;
 
@@ -106,8 +106,8 @@ pub(super) mod tests {
     }
 
     pub(in crate::domain) fn session() -> Session {
-        let amount = "100".parse().unwrap();
-        let params = CreatePayment::new(amount, "https://a.example/", "https://a.example/");
+        let params =
+            CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
         let new = NewPayment {
             id: PaymentId::new(at(0), [1; payments_core::RANDOM_BYTES]),
             developer_id: "dev_1".parse().unwrap(),

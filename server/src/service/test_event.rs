@@ -1,8 +1,8 @@
 //! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment stands behind them.
 
 use payments_core::{
-    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, NewPayment, Payment, PaymentId,
-    PaymentMethod, RawJson, RefundId,
+    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, Money, NewPayment, Payment,
+    PaymentId, PaymentMethod, RawJson, RefundId,
 };
 use serde_json::json;
 
@@ -36,8 +36,9 @@ impl Service {
         let now = self.ambient.now();
         let id: PaymentId =
             format!("test_{}", PaymentId::new(now, self.ambient.id_bytes())).parse().map_err(|_| NO_PAYMENT)?;
-        let mut params =
-            CreatePayment::new(Amount::from_minor(75_000), "https://shop.example/paid", "https://shop.example/cart");
+        let mut params = CreatePayment::of(Money::taka(750))
+            .success_url("https://shop.example/paid")
+            .cancel_url("https://shop.example/cart");
         params.description = Some("An example: two cups".to_owned());
         params.metadata = Metadata::new(r#"{"test":true}"#).ok();
         let new = NewPayment { environment: Environment::Live, ..self.new_payment(caller, id, now) };

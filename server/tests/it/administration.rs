@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use payments_client::{Client, CreatePayment, CreateWebhook, Subscription};
+use payments_client::{Client, CreatePayment, CreateWebhook, Money, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn client(server: &Server, key: &str) -> Client {
 }
 
 fn order() -> CreatePayment {
-    CreatePayment::new("5".parse().unwrap(), "https://a.example/ok", "https://a.example/no")
+    CreatePayment::of(Money::taka(5)).success_url("https://a.example/ok").cancel_url("https://a.example/no")
 }
 
 #[tokio::test(flavor = "multi_thread")]

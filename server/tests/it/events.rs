@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::{TryStreamExt, future::join_all};
-use payments_client::{CreatePayment, Event, EventId, EventKind, ListedEvent, PaymentId, SimulateOutcome, Standing};
+use payments_client::{
+    CreatePayment, Event, EventId, EventKind, ListedEvent, Money, PaymentId, SimulateOutcome, Standing,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -15,7 +17,7 @@ async fn create(server: &Server) -> PaymentId {
 }
 
 fn cup() -> CreatePayment {
-    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    CreatePayment::of(Money::taka(750)).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart")
 }
 
 async fn listed(server: &Server, after: Option<&EventId>) -> Vec<ListedEvent> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::{TryStreamExt, future::join_all};
 use payments_client::{
-    CreatePayment, Currency, Customer, ErrorCode, Payment, PaymentId, PaymentPage, Request, SimulateOutcome, Status,
+    CreatePayment, Currency, Customer, ErrorCode, Money, Payment, PaymentId, PaymentPage, Request, SimulateOutcome,
+    Status,
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -13,11 +14,16 @@ use tokio::time::sleep;
 use crate::{engine::Engine, server::Server};
 
 fn cup() -> CreatePayment {
-    CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart")
+    CreatePayment::of(Money::taka(750)).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart")
 }
 
 fn of_customer(email: &str, phone: &str) -> CreatePayment {
     cup().customer(Customer { email: Some(email.into()), phone: Some(phone.into()), ..Customer::default() })
+}
+
+fn in_dollars(mut params: CreatePayment) -> CreatePayment {
+    params.currency = Currency::Usd;
+    params
 }
 
 async fn create(server: &Server, params: CreatePayment) -> Payment {
@@ -38,7 +44,7 @@ async fn payments_are_found_by_what_a_shop_knows_of_them(engine: Engine) {
     let mut server = Server::start_on(engine, &[]);
     let first =
         create(&server, of_customer("Asha@Shop.example", "+880 1712-345678").merchant_transaction_id("A-17")).await;
-    let second = create(&server, of_customer("asha@shop.example", "01999999999").currency(Currency::Usd)).await;
+    let second = create(&server, in_dollars(of_customer("asha@shop.example", "01999999999"))).await;
     let third =
         create(&server, of_customer("rafi@shop.example", "8801712345678").merchant_transaction_id("A-17")).await;
     let fourth = create(&server, cup().merchant_transaction_id(second.id.as_str())).await;
@@ -97,7 +103,7 @@ async fn payments_are_found_by_what_a_shop_knows_of_them_on_postgresql() {
 /// A filter that lets nothing through ends a request after 1,000 payments, and says where the next begins.
 async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all(engine: Engine) {
     let server = Server::start_on(engine, &[]);
-    let dollars = create(&server, cup().currency(Currency::Usd)).await;
+    let dollars = create(&server, in_dollars(cup())).await;
     let client = server.client();
     for _ in 0..11 {
         let all = join_all((0..100).map(|_| client.payments().create(cup()).send())).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use payments_client::{
-    Client, CreatePayment, CreateWebhook, Delivery, DeliveryStatus, PaymentId, Retries, SimulateOutcome, Status,
+    Client, CreatePayment, CreateWebhook, Delivery, DeliveryStatus, Money, PaymentId, Retries, SimulateOutcome, Status,
     Subscription,
 };
 use reqwest::{Method, StatusCode};
@@ -23,7 +23,9 @@ fn client(server: &Server, key: &str) -> Client {
 }
 
 async fn create(client: &Client) -> PaymentId {
-    let params = CreatePayment::new("750".parse().unwrap(), "https://shop.example/paid", "https://shop.example/cart");
+    let params = CreatePayment::of(Money::taka(750))
+        .success_url("https://shop.example/paid")
+        .cancel_url("https://shop.example/cart");
     client.payments().create(params).await.unwrap().id
 }
 

@@ -2,7 +2,7 @@
 //! signed webhooks. All of it survives a crash after any step.
 
 use payments_client::{
-    CreatePayment, CreateWebhook, Customer, EventKind, IdempotencyKey, Metadata, RawStatus, Status, Subscription,
+    CreatePayment, CreateWebhook, Customer, EventKind, IdempotencyKey, Metadata, Money, RawStatus, Status, Subscription,
 };
 use reqwest::{Method, StatusCode};
 
@@ -59,11 +59,12 @@ async fn play(engine: Engine, crash_after: Option<usize>) {
 
     // 2. The merchant creates a payment.
     let metadata = r#"{"order":"A-17", "big":123456789012345678901234567890,"rate":1.10}"#;
-    let params =
-        CreatePayment::new("1250.5".parse().unwrap(), "https://shop.example/paid?a=1", "https://shop.example/cart")
-            .description("Two <b>cups</b>")
-            .customer(Customer { name: Some("আশা".into()), ..Customer::default() })
-            .metadata(Metadata::new(metadata).unwrap());
+    let params = CreatePayment::of(Money::paisa(125_050))
+        .success_url("https://shop.example/paid?a=1")
+        .cancel_url("https://shop.example/cart")
+        .description("Two <b>cups</b>")
+        .customer(Customer { name: Some("আশা".into()), ..Customer::default() })
+        .metadata(Metadata::new(metadata).unwrap());
     let key = IdempotencyKey::new("order-A-17").unwrap();
     let created = client.payments().create(params.clone()).idempotency_key(key.clone()).await.unwrap();
     assert_eq!((created.status.clone(), created.raw_status.clone()), (Status::Pending, RawStatus::Created));
