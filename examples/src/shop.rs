@@ -10,6 +10,7 @@
 use std::{env, error::Error, net::SocketAddr};
 
 use payments_client::{Client, CreatePayment, IdempotencyKey, Metadata, Money, PaymentId, Status};
+use serde_json::json;
 use warp::{
     Filter,
     http::{Response, StatusCode, header},
@@ -56,7 +57,7 @@ async fn buy(client: Client, shop: SocketAddr) -> Response<String> {
             .success_url(format!("http://{shop}/paid"))
             .cancel_url(format!("http://{shop}/"))
             .description("One cup")
-            .metadata(Metadata::new(format!(r#"{{"order":"{order}"}}"#))?);
+            .metadata(Metadata::of(json!({ "order": order }))?);
         Ok(client.payments().create(params).idempotency_key(IdempotencyKey::new(order)?).await?)
     }
     .await;

@@ -174,7 +174,7 @@ fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     let json = fields.raw("metadata")?;
     Metadata::new(json).map(Some).unwrap_or_else(|error| {
         let code = match error {
-            MetadataError::NotAnObject => ErrorCode::FieldInvalid,
+            MetadataError::NotAnObject | MetadataError::NotSerializable => ErrorCode::FieldInvalid,
             MetadataError::TooLong | MetadataError::TooDeep => ErrorCode::MetadataTooLarge,
         };
         fields.fault("metadata", code, error, None)

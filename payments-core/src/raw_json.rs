@@ -70,9 +70,22 @@ impl<'de> Deserialize<'de> for RawJson {
 
 /// A merchant's own data on a payment: a JSON object of at most 16 KiB. The API returns it byte for byte.
 ///
+/// Make it of a struct of your own, or of [`json!`](serde_json::json):
+///
 /// ```
 /// use payments_core::Metadata;
+/// use serde_json::json;
 ///
+/// let (order, note) = ("A-17", r#"a "gift""#);
+/// let metadata = Metadata::of(json!({ "order": order, "note": note }))?;
+/// assert_eq!(metadata.get::<String>("note").as_deref(), Some(note));
+/// # Ok::<(), payments_core::MetadataError>(())
+/// ```
+///
+/// Text stays as it is:
+///
+/// ```
+/// # use payments_core::Metadata;
 /// let metadata = Metadata::new(r#"{"order": 12345678901234567890, "rate": 1.10}"#)?;
 /// assert_eq!(metadata.as_str(), r#"{"order": 12345678901234567890, "rate": 1.10}"#);
 /// assert_eq!(metadata.get::<u64>("order"), Some(12345678901234567890));
@@ -95,6 +108,14 @@ impl Metadata {
         let text = text.into();
         Self::check(&text)?;
         RawJson::new(text).map(Self).map_err(|_| MetadataError::NotAnObject)
+    }
+
+    /// Creates metadata from a value that serializes to a JSON object.
+    ///
+    /// # Errors
+    /// If the value cannot be serialized or is not an object, or its JSON is too long or too deep.
+    pub fn of(value: impl Serialize) -> Result<Self, MetadataError> {
+        Self::new(serde_json::to_string(&value).map_err(|_| MetadataError::NotSerializable)?)
     }
 
     /// The value of a key, or `None` if the key is missing or has another type.
@@ -188,6 +209,9 @@ pub enum MetadataError {
     /// It nests deeper than [`Metadata::MAX_DEPTH`].
     #[error("must nest at most 64 levels deep")]
     TooDeep,
+    /// Its `Serialize` failed, for example for a map whose keys are not strings.
+    #[error("must be a value that serializes to JSON")]
+    NotSerializable,
 }
 
 #[cfg(test)]
@@ -206,6 +230,21 @@ mod tests {
         let long = |filler: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(filler));
         assert!(Metadata::new(long(Metadata::MAX_BYTES - 8)).is_ok());
         assert_eq!(Metadata::new(long(Metadata::MAX_BYTES - 7)), Err(MetadataError::TooLong));
+    }
+
+    #[test]
+    fn metadata_is_made_of_what_serializes_to_an_object() {
+        #[derive(Serialize)]
+        struct Order<'a> {
+            number: &'a str,
+            items: u64,
+        }
+        let metadata = Metadata::of(Order { number: r#"A-"17"#, items: u64::MAX }).unwrap();
+        assert_eq!(metadata.as_str(), r#"{"number":"A-\"17","items":18446744073709551615}"#);
+        assert_eq!(Metadata::of("A-17"), Err(MetadataError::NotAnObject));
+        assert_eq!(Metadata::of(None::<Order<'_>>), Err(MetadataError::NotAnObject));
+        let unordered = std::collections::BTreeMap::from([((1, 2), 3)]);
+        assert_eq!(Metadata::of(unordered), Err(MetadataError::NotSerializable));
     }
 
     #[test]
