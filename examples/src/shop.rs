@@ -9,7 +9,7 @@
 
 use std::{env, error::Error, net::SocketAddr};
 
-use payments_client::{Client, CreatePayment, IdempotencyKey, Metadata, Money, PaymentId, Status};
+use payments_client::{Client, CreatePayment, Metadata, Money, PaymentId, Status};
 use serde_json::json;
 use warp::{
     Filter,
@@ -58,7 +58,7 @@ async fn buy(client: Client, shop: SocketAddr) -> Response<String> {
             .cancel_url(format!("http://{shop}/"))
             .description("One cup")
             .metadata(Metadata::of(json!({ "order": order }))?);
-        Ok(client.payments().create(params).idempotency_key(IdempotencyKey::new(order)?).await?)
+        Ok(client.payments().create(params).idempotency_key(order).await?)
     }
     .await;
     match outcome {

@@ -1,6 +1,6 @@
 //! Errors, and how to handle them.
 
-use std::{fmt, time::Duration};
+use std::{convert::Infallible, fmt, time::Duration};
 
 use payments_core::{ErrorBody, ErrorCode, FieldError};
 use reqwest::StatusCode;
@@ -20,7 +20,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// async fn pay(client: &Client, order: &str, params: CreatePayment) -> Result<Option<Payment>, Error> {
 ///     // Derive the key from the order, so that the program finds the same payment after a crash, within 24 hours.
-///     let key = IdempotencyKey::new(order)?;
+///     let key = IdempotencyKey::try_from(order)?;
 ///     for _ in 0..5 {
 ///         match client.payments().create(params.clone()).idempotency_key(key.clone()).await {
 ///             Ok(payment) => return Ok(Some(payment)),
@@ -292,6 +292,13 @@ impl From<Kind> for Error {
 impl From<SecretKeyError> for Error {
     fn from(error: SecretKeyError) -> Self {
         Kind::Build(error.to_string()).into()
+    }
+}
+
+/// A finished [`IdempotencyKey`] is valid, so passing one cannot fail.
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

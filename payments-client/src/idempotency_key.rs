@@ -4,20 +4,21 @@ use std::fmt;
 
 /// An `Idempotency-Key`: 1 to 255 visible ASCII characters. For 24 hours, the API processes a key once and returns the
 /// stored response to later requests with it. After that, the same key creates a second payment.
+///
+/// Make one of your own text, such as an order number. The program then cannot pay twice after a crash:
+///
+/// ```
+/// use payments_client::IdempotencyKey;
+///
+/// let key = IdempotencyKey::try_from("order-1017")?;
+/// assert_eq!(key.as_str(), "order-1017");
+/// assert!(IdempotencyKey::try_from("order 1017").is_err());
+/// # Ok::<(), payments_client::IdempotencyKeyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Creates a key from your own text, such as an order number. The program then cannot pay twice after a crash.
-    ///
-    /// # Errors
-    /// If the text is empty, longer than 255 characters, or has other characters than visible ASCII.
-    pub fn new(key: impl Into<String>) -> Result<Self, IdempotencyKeyError> {
-        let key = key.into();
-        let is_valid = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_valid { Ok(Self(key)) } else { Err(IdempotencyKeyError) }
-    }
-
     /// Generates a random key.
     ///
     /// # Errors
@@ -35,6 +36,23 @@ impl IdempotencyKey {
     }
 }
 
+impl TryFrom<String> for IdempotencyKey {
+    type Error = IdempotencyKeyError;
+
+    fn try_from(key: String) -> Result<Self, IdempotencyKeyError> {
+        let is_valid = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_valid { Ok(Self(key)) } else { Err(IdempotencyKeyError) }
+    }
+}
+
+impl TryFrom<&str> for IdempotencyKey {
+    type Error = IdempotencyKeyError;
+
+    fn try_from(key: &str) -> Result<Self, IdempotencyKeyError> {
+        Self::try_from(key.to_owned())
+    }
+}
+
 impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -45,3 +63,24 @@ impl fmt::Display for IdempotencyKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an idempotency key must be 1 to 255 visible ASCII characters")]
 pub struct IdempotencyKeyError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_to_255_visible_characters() {
+        for (text, is_valid) in [
+            ("order-1017".to_owned(), true),
+            ("x".repeat(255), true),
+            ("x".repeat(256), false),
+            (String::new(), false),
+            ("order 1017".to_owned(), false),
+            ("অর্ডার".to_owned(), false),
+            ("order\n".to_owned(), false),
+        ] {
+            assert_eq!(IdempotencyKey::try_from(text.as_str()).is_ok(), is_valid, "{text:?}");
+            assert_eq!(IdempotencyKey::try_from(text).is_ok(), is_valid);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use payments_core::{
 };
 use reqwest::Method;
 
-use crate::{Client, IdempotencyKey, IdempotentRequest, call::Call, request::Request};
+use crate::{Client, Error, IdempotencyKey, IdempotentRequest, call::Call, request::Request};
 
 /// The payment methods, for the key's developer and environment.
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +32,9 @@ impl<'c> Payments<'c> {
     /// that, the same key creates a second payment.
     ///
     /// ```no_run
-    /// # use payments_client::{Client, CreatePayment, IdempotencyKey};
-    /// # async fn create(client: Client, params: CreatePayment) -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = IdempotencyKey::new("order-1017")?;
-    /// let payment = client.payments().create(params).idempotency_key(key).await?;
+    /// # use payments_client::{Client, CreatePayment};
+    /// # async fn create(client: Client, params: CreatePayment) -> Result<(), payments_client::Error> {
+    /// let payment = client.payments().create(params).idempotency_key("order-1017").await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -100,22 +99,25 @@ impl<'c> Payments<'c> {
     /// first answer, and another key refunds another part. More than is left is refused with status 409.
     ///
     /// ```no_run
-    /// # use payments_client::{Amount, Client, IdempotencyKey, PaymentId};
-    /// # async fn refund(client: Client, id: PaymentId) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use payments_client::{Amount, Client, PaymentId};
+    /// # async fn refund(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
     /// let cup = Amount::from_major(250);
-    /// let key = IdempotencyKey::new("return-1017-cup")?;
-    /// let payment = client.payments().refund_part(&id, cup, Some("The cup was broken"), key).await?;
+    /// let payment = client.payments().refund_part(&id, cup, Some("The cup was broken"), "return-1017-cup").await?;
     /// println!("{} of {} is refunded", payment.amount_refunded(), payment.amount);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn refund_part(
+    pub fn refund_part<K>(
         self,
         id: &PaymentId,
         amount: Amount,
         reason: Option<&str>,
-        key: IdempotencyKey,
-    ) -> IdempotentRequest<Payment> {
+        key: K,
+    ) -> IdempotentRequest<Payment>
+    where
+        K: TryInto<IdempotencyKey>,
+        Error: From<K::Error>,
+    {
         let part = CreateRefund::part(amount);
         self.refund_with(id, &reason.map_or(part.clone(), |reason| part.reason(reason))).idempotency_key(key)
     }

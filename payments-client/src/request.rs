@@ -81,7 +81,7 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Request<T> {
 #[must_use = "nothing is sent until it is awaited"]
 pub struct IdempotentRequest<T> {
     request: Request<T>,
-    key: Option<IdempotencyKey>,
+    key: Option<Result<IdempotencyKey>>,
 }
 
 impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
@@ -89,17 +89,20 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         Self { request: Request::new(client, call), key: None }
     }
 
-    /// Sets your own key, such as the order number. After a crash, the program gets the same payment within 24 hours.
-    pub fn idempotency_key(mut self, key: IdempotencyKey) -> Self {
-        self.key = Some(key);
+    /// Sets your own key, such as the order number. After a crash, the program gets the same payment within 24 hours. With
+    /// text that is no valid key, the request fails when it is awaited, and nothing is sent.
+    pub fn idempotency_key<K>(mut self, key: K) -> Self
+    where
+        K: TryInto<IdempotencyKey>,
+        Error: From<K::Error>,
+    {
+        self.key = Some(key.try_into().map_err(Error::from));
         self
     }
 
     fn keyed(mut self) -> Request<T> {
-        let key = self.key.map_or_else(
-            || IdempotencyKey::generate().map_err(|error| Error::from(Kind::Request(error.to_string()))),
-            Ok,
-        );
+        let generate = || IdempotencyKey::generate().map_err(|error| Kind::Request(error.to_string()).into());
+        let key = self.key.unwrap_or_else(generate);
         self.request.call = self.request.call.and_then(|call| Ok(Call { key: Some(key?), ..call.repeatable() }.into()));
         self.request
     }

@@ -229,6 +229,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_request_with_an_invalid_key_fails_before_it_is_sent() {
+        let script = Script::new().answer(201, "{}");
+        let client = set_up(&script, &FixedClock::default()).build().unwrap();
+        let error = client.payments().create(cup()).idempotency_key("two words").await.unwrap_err();
+        assert!(!error.is_retryable() && error.tries() == 0, "{error:?}");
+        assert!(error.to_string().ends_with("must be 1 to 255 visible ASCII characters"), "{error}");
+        assert_eq!(script.requests(), []);
+    }
+
+    #[tokio::test]
     async fn a_retry_waits_for_a_retry_after_date() {
         let later = [("retry-after", "Tue, 14 Nov 2023 22:13:27 GMT")];
         let script = Script::new().answer_with(429, &later, "{}").answer(200, r#"{"bdt_balance":0,"usd_balance":0}"#);

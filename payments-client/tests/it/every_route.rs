@@ -17,7 +17,7 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
     let server = Server::start();
     let client = server.client();
     assert_eq!(client.environment(), Environment::Test);
-    let key = IdempotencyKey::new("order-1").unwrap();
+    let key = IdempotencyKey::try_from("order-1").unwrap();
     let first = client.payments().create(cup()).idempotency_key(key.clone()).send_for_response().await.unwrap();
     assert_eq!((first.status, first.tries, first.is_replayed()), (201, 1, false));
     assert!(first.request_id().is_some());

@@ -5,8 +5,7 @@ use gateway_fakes::{
     stripe::{CARD, SECRET_KEY, Stripe},
 };
 use payments_client::{
-    Amount, Client, CreatePayment, Environment, IdempotencyKey, Money, Pay, PayResult, RawStatus, RefundStatus,
-    Standing,
+    Amount, Client, CreatePayment, Environment, Money, Pay, PayResult, RawStatus, RefundStatus, Standing,
 };
 
 use crate::server::Server;
@@ -32,11 +31,11 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     assert_eq!(browser.get(back).send().await.unwrap().status(), 303);
 
-    let (part, key) = (Amount::from_major(5), IdempotencyKey::new("return-cup").unwrap());
-    let one = client.payments().refund_part(&payment.id, part, Some("chipped"), key.clone()).await.unwrap();
+    let (part, key) = (Amount::from_major(5), "return-cup");
+    let one = client.payments().refund_part(&payment.id, part, Some("chipped"), key).await.unwrap();
     assert_eq!((&one.raw_status, one.amount_refunded()), (&RawStatus::Paid, part));
     assert_eq!(client.payments().refund_part(&payment.id, part, Some("chipped"), key).await.unwrap(), one);
-    let more = client.payments().refund_part(&payment.id, payment.amount, None, IdempotencyKey::new("more").unwrap());
+    let more = client.payments().refund_part(&payment.id, payment.amount, None, "more");
     assert_eq!(more.await.unwrap_err().status(), Some(409));
     let refunded = client.payments().refund(&payment.id, Some("damaged")).send_for_response().await.unwrap();
     assert_eq!((refunded.value.refunds.len(), refunded.value.amount_refunded()), (2, payment.amount));

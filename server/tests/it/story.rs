@@ -65,7 +65,7 @@ async fn play(engine: Engine, crash_after: Option<usize>) {
         .description("Two <b>cups</b>")
         .customer(Customer { name: Some("আশা".into()), ..Customer::default() })
         .metadata(Metadata::new(metadata).unwrap());
-    let key = IdempotencyKey::new("order-A-17").unwrap();
+    let key = IdempotencyKey::try_from("order-A-17").unwrap();
     let created = client.payments().create(params.clone()).idempotency_key(key.clone()).await.unwrap();
     assert_eq!((created.status.clone(), created.raw_status.clone()), (Status::Pending, RawStatus::Created));
     assert_eq!(created.metadata.as_str(), metadata);
