@@ -276,7 +276,7 @@ mod tests {
     fn debug_omits_the_key() {
         let client = built("sk_test_verysecret", "https://pay.example").unwrap();
         let builder = Client::builder("sk_test_verysecret");
-        let request = client.request(&Call::new(Method::GET, "/payments", None), Duration::MAX);
+        let request = client.prepare(&Call::new(Method::GET, "/payments", None), Duration::MAX);
         for text in [format!("{client:?}"), format!("{builder:?}"), format!("{request:?}")] {
             assert!(!text.contains("verysecret"), "{text}");
         }

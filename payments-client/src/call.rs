@@ -1,7 +1,10 @@
 //! API calls before they are sent.
 
+use std::borrow::Cow;
+
 use reqwest::Method;
 use serde::Serialize;
+use url::Url;
 
 use crate::{IdempotencyKey, Result, error::Kind, retry::Safety};
 
@@ -9,36 +12,61 @@ use crate::{IdempotencyKey, Result, error::Kind, retry::Safety};
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The path below `/api/v1`, with `{}` for the id.
-    pub(crate) template: &'static str,
-    pub(crate) id: Option<Box<str>>,
-    pub(crate) query: Vec<(&'static str, String)>,
+    pub(crate) route: Route,
+    pub(crate) query: Vec<(Cow<'static, str>, String)>,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) is_keyed: bool,
     pub(crate) safety: Safety,
+    /// Whether a 404 after a lost response means success, because an earlier try has removed the resource.
+    pub(crate) is_removal: bool,
 }
 
-impl Call {
-    /// Creates a call. The id replaces the `{}` of the template.
-    pub(crate) fn new(method: Method, template: &'static str, id: Option<&str>) -> Self {
-        let safety = if method == Method::POST { Safety::Once } else { Safety::Repeatable };
-        Self {
-            method,
-            template,
-            id: id.map(Into::into),
-            query: Vec::new(),
-            body: None,
-            key: None,
-            is_keyed: true,
-            safety,
+/// Where a call goes.
+#[derive(Debug, Clone)]
+pub(crate) enum Route {
+    /// The path below `/api/v1`, with `{}` for the id.
+    Known { template: &'static str, id: Option<Box<str>> },
+    /// A path below the base URL, already checked.
+    Any(Box<str>),
+}
+
+impl Route {
+    /// The path for logs, without ids.
+    pub(crate) fn template(&self) -> &'static str {
+        match self {
+            Self::Known { template, .. } => template,
+            Self::Any(_) => "any",
         }
     }
 
-    /// The segments of the path below `/api/v1`, not encoded.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = &str> {
-        let id = self.id.as_deref().unwrap_or_default();
-        self.template.split('/').skip(1).map(move |segment| if segment == "{}" { id } else { segment })
+    /// Adds the path to the base URL. Encodes each segment of a known route.
+    pub(crate) fn extend(&self, base: &mut Url) {
+        match self {
+            Self::Known { template, id } => {
+                let id = id.as_deref().unwrap_or_default();
+                let segments = template.split('/').skip(1).map(|segment| if segment == "{}" { id } else { segment });
+                if let Ok(mut path) = base.path_segments_mut() {
+                    path.pop_if_empty().extend(["api", "v1"]).extend(segments);
+                }
+            }
+            Self::Any(path) => {
+                let path = format!("{}{path}", base.path().trim_end_matches('/'));
+                base.set_path(&path);
+            }
+        }
+    }
+}
+
+impl Call {
+    /// Creates a call of a known route. The id replaces the `{}` of the template.
+    pub(crate) fn new(method: Method, template: &'static str, id: Option<&str>) -> Self {
+        Self::of(method, Route::Known { template, id: id.map(Into::into) })
+    }
+
+    pub(crate) fn of(method: Method, route: Route) -> Self {
+        let safety = if method.is_idempotent() { Safety::Repeatable } else { Safety::Once };
+        Self { method, route, query: Vec::new(), body: None, key: None, is_keyed: true, safety, is_removal: false }
     }
 
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self> {
@@ -53,6 +81,11 @@ impl Call {
 
     pub(crate) fn repeatable(mut self) -> Self {
         self.safety = Safety::Repeatable;
+        self
+    }
+
+    pub(crate) fn removal(mut self) -> Self {
+        self.is_removal = true;
         self
     }
 }

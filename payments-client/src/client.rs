@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use payments_core::Environment;
-use reqwest::{Method, RequestBuilder, StatusCode, header};
+use reqwest::{RequestBuilder, header};
 use serde::de::DeserializeOwned;
 use tracing::Instrument;
 use url::Url;
@@ -19,7 +19,6 @@ use crate::{
     jitter::Jitter,
     limiter::Limiter,
     raw_response::{RawResponse, failed},
-    response::rate_limit,
     retry::{Failure, Next, Policy},
 };
 
@@ -66,12 +65,10 @@ impl Client {
         self.inner.key.environment()
     }
 
-    /// Builds the request of one try. Encodes each path segment.
-    pub(crate) fn request(&self, call: &Call, left: Duration) -> RequestBuilder {
+    /// Builds the request of one try.
+    pub(crate) fn prepare(&self, call: &Call, left: Duration) -> RequestBuilder {
         let mut url = self.inner.base_url.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1"]).extend(call.segments());
-        }
+        call.route.extend(&mut url);
         if !call.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&call.query);
         }
@@ -94,30 +91,26 @@ impl Client {
 
     /// Sends a call with retries, and deserializes the response.
     pub(crate) async fn send<T: DeserializeOwned>(&self, call: Box<Call>) -> Result<Response<T>> {
+        let raw = self.send_raw(call).await?;
+        Ok(Response { value: raw.json()?, raw })
+    }
+
+    /// Sends a call with retries.
+    pub(crate) async fn send_raw(&self, call: Box<Call>) -> Result<RawResponse> {
         let span = tracing::debug_span!(
             "payments_api",
             method = call.method.as_str(),
-            path = call.template,
+            path = call.route.template(),
             status = tracing::field::Empty,
             tries = tracing::field::Empty,
         );
         let response = self.send_with_retries(&call).instrument(span.clone()).await;
         let (status, tries) = match &response {
-            Ok(response) => (Some(response.status.as_u16()), response.tries),
+            Ok(response) => (Some(response.status), response.tries),
             Err(error) => (error.status(), error.tries()),
         };
         span.record("status", status).record("tries", tries);
-        let response = response?;
-        match serde_json::from_slice(&response.body) {
-            Ok(value) => Ok(Response {
-                value,
-                status: response.status.as_u16(),
-                headers: response.headers,
-                tries: response.tries,
-                idempotency_key: call.key,
-            }),
-            Err(source) => Err(response.unreadable::<T>(source, call.key, &self.inner.clock)),
-        }
+        response
     }
 
     /// Sends a call with retries until it succeeds.
@@ -128,21 +121,19 @@ impl Client {
         let mut was_lost = false;
         for tries in 1.. {
             self.wait_for_rate_limit(call, tries, left()).await?;
-            let outcome = self.send_once(self.request(call, left()), tries).await;
+            let outcome = self.send_once(call, left(), tries).await;
             if let (Some(limiter), Ok(response)) = (&inner.limiter, &outcome)
-                && let Some(limit) = rate_limit(&response.headers)
+                && let Some(limit) = response.rate_limit()
             {
                 limiter.update(limit, inner.clock.elapsed());
             }
             let (failure, kind, mut context) = match outcome {
-                Ok(response) if response.status.is_success() => {
+                Ok(response) if response.is_success() => {
                     inner.budget.succeeded(tries);
                     return Ok(response);
                 }
-                // An earlier try deleted it, and the response was lost.
-                Ok(response)
-                    if was_lost && call.method == Method::DELETE && response.status == StatusCode::NOT_FOUND =>
-                {
+                // An earlier try removed it, and the response was lost.
+                Ok(response) if was_lost && call.is_removal && response.status == 404 => {
                     return Ok(response.removed());
                 }
                 Ok(response) => response.refusal(&inner.clock),
@@ -182,16 +173,19 @@ impl Client {
     }
 
     /// Makes one try and reads the whole response.
-    async fn send_once(&self, request: RequestBuilder, tries: u32) -> Result<RawResponse, (Failure, Kind)> {
+    async fn send_once(&self, call: &Call, left: Duration, tries: u32) -> Result<RawResponse, (Failure, Kind)> {
+        let request = self.prepare(call, left);
+        let idempotency_key = call.key.clone();
         #[cfg(feature = "testing")]
         if let Some(script) = &self.inner.script {
-            return scripted(script, request, tries);
+            let (status, headers, body) = script.respond(&request.build().map_err(failed)?)?;
+            return Ok(RawResponse { status, headers, body, tries, idempotency_key });
         }
         self.inner.early_timer.keep(self.inner.attempt_timeout.min(self.inner.total_timeout));
         let mut response = request.send().await.map_err(failed)?;
-        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         let body = read(&mut response).await.map_err(failed)?;
-        Ok(RawResponse { status, headers, body, tries })
+        Ok(RawResponse { status, headers, body, tries, idempotency_key })
     }
 }
 
@@ -207,23 +201,10 @@ async fn read(response: &mut reqwest::Response) -> reqwest::Result<Bytes> {
     Ok(body.freeze())
 }
 
-#[cfg(feature = "testing")]
-fn scripted(
-    script: &crate::testing::Script,
-    request: RequestBuilder,
-    tries: u32,
-) -> Result<RawResponse, (Failure, Kind)> {
-    use crate::testing::Outcome;
-    match script.play(&request.build().map_err(failed)?) {
-        Outcome::Response { status, headers, body } => Ok(RawResponse { status, headers, body, tries }),
-        Outcome::Lost => Err((Failure::Lost, Kind::Lost(None))),
-        Outcome::TimedOut => Err((Failure::Lost, Kind::Timeout(None))),
-        Outcome::NotConnected => Err((Failure::Connect, Kind::Connect(None))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use reqwest::Method;
+
     use super::*;
 
     #[test]
@@ -233,7 +214,7 @@ mod tests {
             ("https://pay.example/sub/", "https://pay.example/sub/api/v1/payments/a%2Fb"),
         ] {
             let call = Call::new(Method::GET, "/payments/{}", Some("a/b"));
-            let request = Client::builder("sk_test_1").base_url(base).build().unwrap().request(&call, Duration::MAX);
+            let request = Client::builder("sk_test_1").base_url(base).build().unwrap().prepare(&call, Duration::MAX);
             assert_eq!(request.build().unwrap().url().as_str(), url);
         }
     }

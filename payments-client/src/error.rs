@@ -3,9 +3,8 @@
 use std::{convert::Infallible, fmt, time::Duration};
 
 use payments_core::{ErrorBody, ErrorCode, FieldError};
-use reqwest::StatusCode;
 
-use crate::{IdempotencyKey, IdempotencyKeyError, SecretKeyError};
+use crate::{IdempotencyKey, IdempotencyKeyError, RawResponse, SecretKeyError};
 
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -48,28 +47,16 @@ struct Inner {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Context {
     pub(crate) tries: u32,
-    pub(crate) request_id: Option<Box<str>>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) key: Option<IdempotencyKey>,
-    pub(crate) body_start: Option<BodyStart>,
+    pub(crate) response: Option<RawResponse>,
 }
 
-/// The start of a response body. `Debug` omits it, since it may contain customer data.
-#[derive(Clone)]
-pub(crate) struct BodyStart(Box<str>);
-
-impl BodyStart {
-    const MAX_BYTES: usize = 1024;
-
-    pub(crate) fn of(body: &[u8]) -> Self {
-        let start = &body[..body.len().min(Self::MAX_BYTES)];
-        Self(String::from_utf8_lossy(start).into())
-    }
-}
-
-impl fmt::Debug for BodyStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
+impl Context {
+    /// The context of a response.
+    pub(crate) fn of(response: RawResponse) -> Self {
+        let (tries, key) = (response.tries, response.idempotency_key.clone());
+        Self { tries, retry_after: None, key, response: Some(response) }
     }
 }
 
@@ -87,12 +74,12 @@ pub(crate) enum Kind {
     Lost(#[source] Option<reqwest::Error>),
     #[error("the rate limit is used up and the deadline ends before the next minute; the request was not sent")]
     Limited,
-    #[error("the API returned {}: {}", .status.as_u16(), .body.message.sentences().join("; "))]
-    Api { status: StatusCode, body: Box<ErrorBody> },
-    #[error("the API returned {} without an error body; check the base URL", .status.as_u16())]
-    Status { status: StatusCode },
-    #[error("cannot parse the response ({}) at {path}", .status.as_u16())]
-    Decode { status: StatusCode, path: String, source: serde_json::Error },
+    #[error("the API returned {}: {}", .status, .body.message.sentences().join("; "))]
+    Api { status: u16, body: Box<ErrorBody> },
+    #[error("the API returned {} without an error body; check the base URL", .status)]
+    Status { status: u16 },
+    #[error("cannot parse the response ({}) at {path}", .status)]
+    Decode { status: u16, path: String, source: serde_json::Error },
 }
 
 impl Error {
@@ -104,7 +91,7 @@ impl Error {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match &self.0.kind {
-            Kind::Api { status, .. } | Kind::Status { status } | Kind::Decode { status, .. } => Some(status.as_u16()),
+            Kind::Api { status, .. } | Kind::Status { status } | Kind::Decode { status, .. } => Some(*status),
             _ => None,
         }
     }
@@ -151,7 +138,7 @@ impl Error {
     /// The server's request id. Include it when you contact the operator.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
-        self.0.context.request_id.as_deref()
+        self.response()?.request_id()
     }
 
     /// How many times the request was sent; 0 if never.
@@ -182,10 +169,21 @@ impl Error {
         }
     }
 
-    /// The first 1024 bytes of the response body. It may contain customer data, so do not log it carelessly.
+    /// The response as the server sent it: status, headers, request id and body. `None` if there is no response. The body may
+    /// contain customer data, so do not log it carelessly.
+    ///
+    /// ```no_run
+    /// use payments_client::Error;
+    ///
+    /// /// A field of the error's body that this version does not know.
+    /// fn help(error: &Error) -> Option<String> {
+    ///     let body: serde_json::Value = error.response()?.json().ok()?;
+    ///     Some(body["helpUrl"].as_str()?.to_owned())
+    /// }
+    /// ```
     #[must_use]
-    pub fn body_start(&self) -> Option<&str> {
-        self.0.context.body_start.as_ref().map(|start| &*start.0)
+    pub fn response(&self) -> Option<&RawResponse> {
+        self.0.context.response.as_ref()
     }
 
     /// The request is invalid (400). The messages name the fields to correct.

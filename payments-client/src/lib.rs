@@ -18,6 +18,7 @@ mod jitter;
 mod limiter;
 mod parts;
 mod payments;
+mod raw_request;
 mod raw_response;
 mod reconcile;
 mod request;
@@ -51,9 +52,12 @@ pub use payments_core::{
     TransactionPage, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
     WorkspaceProfile,
 };
+pub use raw_request::RawRequest;
+pub use raw_response::RawResponse;
 pub use reconcile::{Reconciled, Standing};
 pub use request::{IdempotentRequest, Request};
 pub use request_log::RequestLog;
+pub use reqwest::Method;
 pub use response::{RateLimit, Response};
 pub use sandbox::Sandbox;
 pub use secret_key::{SecretKey, SecretKeyError};

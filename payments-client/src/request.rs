@@ -5,7 +5,7 @@ use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Client, IdempotencyKey, Response, Result,
+    Client, IdempotencyKey, RawResponse, Response, Result,
     call::{Call, CallResult},
     error::{Error, Kind},
 };
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
     pub(crate) fn query(mut self, name: &'static str, value: String) -> Self {
         if let Ok(call) = &mut self.call {
             call.query.retain(|(known, _)| *known != name);
-            call.query.push((name, value));
+            call.query.push((name.into(), value));
         }
         self
     }
@@ -52,6 +52,24 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
     /// See [`Error`].
     pub async fn send_for_response(self) -> Result<Response<T>> {
         self.client.send(self.call?).await
+    }
+
+    /// Sends the request and returns the response as the server sent it, without parsing the body.
+    ///
+    /// ```no_run
+    /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// let response = client.account().retrieve().send_raw().await?;
+    /// println!("{} {:?} {:?}", response.status, response.request_id(), response.body);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn send_raw(self) -> Result<RawResponse> {
+        // A delete that an earlier try has done has no response of its own.
+        let call = Call { is_removal: false, ..*self.call? };
+        self.client.send_raw(call.into()).await
     }
 
     /// Sends the request and blocks the thread until the value arrives. Does not panic inside a runtime.
@@ -121,6 +139,14 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
     /// See [`Error`].
     pub async fn send_for_response(self) -> Result<Response<T>> {
         self.keyed().send_for_response().await
+    }
+
+    /// Sends the request and returns the response as the server sent it, without parsing the body.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn send_raw(self) -> Result<RawResponse> {
+        self.keyed().send_raw().await
     }
 
     /// Sends the request and blocks the thread until the value arrives. Does not panic inside a runtime.

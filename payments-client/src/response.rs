@@ -1,42 +1,25 @@
-//! Responses with their metadata.
+//! Responses with their values.
 
-use reqwest::header::{HeaderMap, HeaderName};
+use std::ops::Deref;
 
-use crate::IdempotencyKey;
+use crate::RawResponse;
 
-/// A value with the details of its response. `send_for_response` returns it; awaiting a request returns only the value.
+/// A value with the response that it came in. `send_for_response` returns it; awaiting a request returns only the value. It
+/// dereferences to the [`RawResponse`], so `response.status` and `response.request_id()` work.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response<T> {
     /// The value.
     pub value: T,
-    /// The HTTP status.
-    pub status: u16,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// How many times the request was sent.
-    pub tries: u32,
-    /// The idempotency key of the request, if any.
-    pub idempotency_key: Option<IdempotencyKey>,
+    /// The response: status, headers, request id and body.
+    pub raw: RawResponse,
 }
 
-impl<T> Response<T> {
-    /// The server's request id. Include it when you contact the operator.
-    #[must_use]
-    pub fn request_id(&self) -> Option<&str> {
-        request_id(&self.headers)
-    }
+impl<T> Deref for Response<T> {
+    type Target = RawResponse;
 
-    /// Whether this is the stored response of an earlier request with the same idempotency key.
-    #[must_use]
-    pub fn is_replayed(&self) -> bool {
-        is_replayed(&self.headers)
-    }
-
-    /// The rate limit of the key, if the server sent it.
-    #[must_use]
-    pub fn rate_limit(&self) -> Option<RateLimit> {
-        rate_limit(&self.headers)
+    fn deref(&self) -> &RawResponse {
+        &self.raw
     }
 }
 
@@ -48,20 +31,4 @@ pub struct RateLimit {
     pub limit: u32,
     /// The number of requests left in this minute.
     pub remaining: u32,
-}
-
-pub(crate) fn rate_limit(headers: &HeaderMap) -> Option<RateLimit> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
-    Some(RateLimit { limit: number("x-ratelimit-limit")?, remaining: number("x-ratelimit-remaining")? })
-}
-
-static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-
-pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(&REQUEST_ID)?.to_str().ok()
-}
-
-pub(crate) fn is_replayed(headers: &HeaderMap) -> bool {
-    headers.get(&REPLAYED).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"))
 }

@@ -127,7 +127,7 @@ impl<T: Listed> Pages<T> {
     fn new(client: Client, mut call: Box<Call>) -> Self {
         let page = call.query.iter().find(|(name, _)| *name == "page").and_then(|(_, page)| page.parse().ok());
         if !call.query.iter().any(|(name, _)| *name == "limit") {
-            call.query.push(("limit", "100".into()));
+            call.query.push(("limit".into(), "100".into()));
         }
         Self {
             client,
@@ -166,8 +166,8 @@ impl<T: Listed> Pages<T> {
 
     /// Sets where the next request begins.
     fn ask(&mut self, name: &'static str, value: String) {
-        self.call.query.retain(|(name, _)| !["page", "after"].contains(name));
-        self.call.query.push((name, value));
+        self.call.query.retain(|(name, _)| !["page", "after"].contains(&name.as_ref()));
+        self.call.query.push((name.into(), value));
     }
 
     fn take(&mut self, page: PaymentPage<T>) {

@@ -33,6 +33,8 @@ use reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 
+use crate::{error::Kind, retry::Failure};
+
 pub use receiver::{ReceiveError, Receiver};
 pub use server::{StartError, TestServer};
 
@@ -48,7 +50,7 @@ struct State {
 
 /// The outcome of one request.
 #[derive(Debug, Clone)]
-pub(crate) enum Outcome {
+enum Outcome {
     Response { status: StatusCode, headers: HeaderMap, body: Bytes },
     Lost,
     TimedOut,
@@ -128,7 +130,17 @@ impl Script {
         self
     }
 
-    pub(crate) fn play(&self, request: &reqwest::Request) -> Outcome {
+    /// The status, headers and body of the next response, or how the request fails.
+    pub(crate) fn respond(&self, request: &reqwest::Request) -> Result<(u16, HeaderMap, Bytes), (Failure, Kind)> {
+        match self.play(request) {
+            Outcome::Response { status, headers, body } => Ok((status.as_u16(), headers, body)),
+            Outcome::Lost => Err((Failure::Lost, Kind::Lost(None))),
+            Outcome::TimedOut => Err((Failure::Lost, Kind::Timeout(None))),
+            Outcome::NotConnected => Err((Failure::Connect, Kind::Connect(None))),
+        }
+    }
+
+    fn play(&self, request: &reqwest::Request) -> Outcome {
         let url = request.url();
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let key = request.headers().get("idempotency-key").and_then(|value| value.to_str().ok());

@@ -129,7 +129,7 @@ impl Webhooks<'_> {
     /// # }
     /// ```
     pub fn delete(self, id: &WebhookId) -> Request<Removed> {
-        Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", Some(id.as_str())))
+        Request::new(self.client, Call::new(Method::DELETE, "/webhooks/{}", Some(id.as_str())).removal())
     }
 
     /// Sends a `test.ping` to an endpoint. Returns `None` if the server could not send or record it.

@@ -1,9 +1,9 @@
 //! Each method against the real server.
 
 use payments_client::{
-    CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorCode, IdempotencyKey, KeyHeader,
-    Money, Pay, PayResult, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome, Status, Subscription,
-    UpdateWebhook, VerifySignature,
+    CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorBody, ErrorCode, IdempotencyKey,
+    KeyHeader, Method, Money, Pay, PayResult, Payment, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome,
+    Status, Subscription, UpdateWebhook, VerifySignature,
 };
 
 use crate::server::Server;
@@ -121,6 +121,31 @@ async fn the_client_retrieves_and_simulates_a_checkout_session() {
     assert!(demo.id.as_str().starts_with("test_pay_"));
     let ended = client.checkout().simulate(&demo.id, SimulateOutcome::Cancelled).await.unwrap();
     assert_eq!((ended.status, ended.success), (RawStatus::Cancelled, false));
+}
+
+#[tokio::test]
+async fn any_route_answers_and_each_response_is_there_as_it_was_sent() {
+    let server = Server::start();
+    let client = server.client();
+    let create = || client.request(Method::POST, "/api/v1/payments").json(&cup()).idempotency_key("order-1");
+    let (first, again) = (create().await.unwrap(), create().await.unwrap());
+    assert_eq!((first.status, first.is_replayed(), again.is_replayed()), (201, false, true));
+    assert_eq!(first.body, again.body);
+    let payment: Payment = first.json().unwrap();
+    let raw = client.payments().retrieve(&payment.id).send_raw().await.unwrap();
+    assert_eq!((raw.status, &raw.body), (200, &first.body));
+    assert!(raw.request_id().is_some() && raw.headers.contains_key("date"));
+    assert_eq!(client.payments().retrieve(&payment.id).send_for_response().await.unwrap().raw.body, raw.body);
+
+    let table = client.request(Method::GET, "/api/v1/account/transactions.csv").query("currency", "BDT").await.unwrap();
+    assert!(table.headers["content-type"].to_str().unwrap().starts_with("text/csv"));
+    assert!(table.json::<Payment>().unwrap_err().is_decode());
+    let error = client.request(Method::GET, "/api/v1/nothing").await.unwrap_err();
+    assert!(error.is_not_found() && error.request_id().is_some());
+    let body: ErrorBody = error.response().unwrap().json().unwrap();
+    assert_eq!((body.status_code, body.code.as_ref()), (404, error.code()));
+    let elsewhere = client.request(Method::GET, "/api/v1/payments/../webhooks").await.unwrap_err();
+    assert!(elsewhere.tries() == 0 && !elsewhere.is_retryable(), "{elsewhere:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::{Client, CreatePayment, ErrorCode, Money, SimulateOutcome};
+use payments_client::{Client, CreatePayment, ErrorCode, Method, Money, SimulateOutcome};
 
 use crate::scripted_server::{Action, ScriptedServer, respond};
 
@@ -44,7 +44,7 @@ async fn all_tries_and_the_error_have_the_same_key() {
     let requests = server.requests();
     assert_eq!((requests.len(), error.tries(), error.status()), (3, 3, Some(500)));
     assert!(error.is_server() && error.is_retryable());
-    assert_eq!(error.body_start(), Some("<html>"));
+    assert_eq!(error.response().unwrap().body, "<html>");
     assert!(requests.iter().all(|request| key_of(request) == error.idempotency_key().unwrap().as_str()));
     assert!(!format!("{error:?}{error}").contains("verysecret"));
 }
@@ -153,10 +153,28 @@ async fn a_delete_succeeds_if_the_response_to_the_first_try_was_lost() {
     let missing = || respond(404, "", r#"{"statusCode":404,"message":"no such webhook","error":"Not Found"}"#);
     let server = ScriptedServer::start(vec![truncated(), missing()]).await;
     assert!(server.client().webhooks().delete(&id).await.unwrap().success);
+    let server = ScriptedServer::start(vec![truncated(), missing()]).await;
+    let raw = server.client().webhooks().delete(&id).send_raw().await.unwrap_err();
+    assert!(raw.is_not_found() && raw.tries() == 2, "no response is made up: {raw:?}");
     let server = ScriptedServer::start(vec![missing()]).await;
     assert!(server.client().webhooks().delete(&id).await.unwrap_err().is_not_found());
     let server = ScriptedServer::start(vec![truncated(), respond(200, "", REMOVED)]).await;
     assert!(server.client().webhooks().delete(&id).await.unwrap().success);
+}
+
+#[tokio::test]
+async fn any_route_is_retried_as_far_as_http_allows() {
+    const ROUTE: &str = "/api/v1/later";
+    let keyed = |client: Client| client.request(Method::POST, ROUTE).idempotency_key("once");
+    let server = ScriptedServer::start(vec![truncated(), respond(200, "", "[1]")]).await;
+    let response = keyed(server.client()).json(&[7]).await.unwrap();
+    assert_eq!((response.status, response.tries, response.json::<[u8; 1]>().unwrap()), (200, 2, [1]));
+    assert!(server.requests().iter().all(|request| key_of(request) == "once" && request.ends_with("\r\n\r\n[7]")));
+    for (method, requests) in [(Method::GET, 3), (Method::PUT, 3), (Method::POST, 1), (Method::PATCH, 1)] {
+        let server = ScriptedServer::start(vec![respond(503, "", "{}")]).await;
+        let error = server.client().request(method.clone(), ROUTE).await.unwrap_err();
+        assert_eq!((server.requests().len(), error.status()), (requests, Some(503)), "{method}");
+    }
 }
 
 #[tokio::test]

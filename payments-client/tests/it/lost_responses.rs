@@ -89,7 +89,7 @@ async fn each_of_1000_creates_makes_one_payment_if_two_in_five_responses_fail() 
                 .cancel_url("https://shop.example/b")
                 .merchant_transaction_id(format!("order-{order}"));
             let response = client.payments().create(params).send_for_response().await.unwrap();
-            (response.value.id, response.tries)
+            (response.value.id, response.raw.tries)
         });
     }
     let responses = creates.join_all().await;
