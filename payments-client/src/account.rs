@@ -94,7 +94,7 @@ impl AccountResource<'_> {
             let request = client.account().transactions().limit(100);
             let request = if let Some(after) = after { request.after(after) } else { request };
             Box::pin(async move {
-                let TransactionPage { items, has_more, next } = request.await?;
+                let TransactionPage { items, has_more, next, .. } = request.await?;
                 Ok(Part { items, has_more, next })
             })
         })

@@ -1,11 +1,11 @@
 //! The checkout methods. They use keyless routes, so the client sends no API key.
 
 use payments_core::{
-    Amount, CheckoutSession, Currency, DemoCheckout, Money, Pay, PaymentId, Simulate, SimulateOutcome, Simulation,
+    Amount, CheckoutSession, Currency, DemoCheckout, Money, Pay, PayResult, PaymentId, Simulate, SimulateOutcome,
+    Simulation,
 };
 use reqwest::Method;
-use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use crate::{Client, call::Call, request::Request};
 
@@ -63,7 +63,7 @@ impl Checkout<'_> {
     /// # use payments_client::{Client, Pay, PayResult, PaymentId};
     /// # async fn pay(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
     /// match client.checkout().pay(&id, Pay::default()).await? {
-    ///     PayResult::Redirect { redirect_url } => println!("redirect to the gateway: {redirect_url}"),
+    ///     PayResult::Redirect(to) => println!("redirect to the gateway: {}", to.redirect_url),
     ///     PayResult::Simulated(ended) => println!("a test session, {}", ended.status),
     ///     _ => {}
     /// }
@@ -88,38 +88,6 @@ impl Checkout<'_> {
     pub fn demo_session(self, params: CreateDemoSession) -> Request<DemoCheckout> {
         let call = Call::new(Method::POST, "/checkout/demo-session", None).keyless();
         Request::new(self.client, call.body(&params))
-    }
-}
-
-/// The result of [`Checkout::pay`].
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum PayResult {
-    /// The simulator ended a test session.
-    Simulated(Simulation),
-    /// A live session: redirect the customer to the gateway.
-    Redirect {
-        /// The gateway's URL.
-        redirect_url: String,
-    },
-}
-
-/// Only `Simulated` has the field `success`.
-impl<'de> Deserialize<'de> for PayResult {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Shape {
-            redirect_url: String,
-            success: Option<bool>,
-        }
-        // Parse twice, because `untagged` cannot buffer the raw text of unknown fields.
-        let json = Box::<RawValue>::deserialize(deserializer)?;
-        let shape: Shape = serde_json::from_str(json.get()).map_err(de::Error::custom)?;
-        match shape.success {
-            Some(_) => serde_json::from_str(json.get()).map(Self::Simulated).map_err(de::Error::custom),
-            None => Ok(Self::Redirect { redirect_url: shape.redirect_url }),
-        }
     }
 }
 

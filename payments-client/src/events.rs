@@ -80,7 +80,7 @@ impl Events<'_> {
             let request = client.events().list().limit(100);
             let request = if let Some(cursor) = cursor { request.after(cursor) } else { request };
             Box::pin(async move {
-                let EventPage { items, has_more, next } = request.await?;
+                let EventPage { items, has_more, next, .. } = request.await?;
                 Ok(Part { items, has_more, next })
             })
         })

@@ -35,7 +35,7 @@ mod webhooks;
 
 pub use account::AccountResource;
 pub use builder::ClientBuilder;
-pub use checkout::{Checkout, CreateDemoSession, PayResult};
+pub use checkout::{Checkout, CreateDemoSession};
 pub use client::{Client, KeyHeader};
 pub use error::{Error, Result};
 pub use events::{Events, ListedEvent};
@@ -45,12 +45,12 @@ pub use payments_core::{
     Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
     Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
     DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
-    LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay, Payment, PaymentId,
-    PaymentMethod, PaymentPage, RawStatus, RecoverWebhook, Recovered, Refund, RefundId, RefundStatus, Refunds,
-    RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery,
-    TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind,
-    TransactionPage, UpdateWebhook, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
-    WorkspaceProfile,
+    LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay, PayResult, Payment, PaymentId,
+    PaymentMethod, PaymentPage, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId,
+    RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status,
+    Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction,
+    TransactionId, TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint,
+    WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use raw_request::RawRequest;
 pub use raw_response::RawResponse;
@@ -63,4 +63,4 @@ pub use sandbox::Sandbox;
 pub use secret_key::{SecretKey, SecretKeyError};
 pub use stream::Listed;
 pub use webhook_verify as webhook;
-pub use webhooks::{Removed, Verdict, VerifySignature, Webhooks};
+pub use webhooks::{VerifySignature, Webhooks};

@@ -1,9 +1,9 @@
 //! The sandbox methods, for test keys.
 
-use payments_core::{AdvanceSandbox, Advanced};
+use payments_core::{AdvanceSandbox, Advanced, Removed};
 use reqwest::Method;
 
-use crate::{Client, Removed, call::Call, request::Request};
+use crate::{Client, call::Call, request::Request};
 
 /// What a test key does with its own sandbox. The server refuses live keys, and the public key of a sandbox that others reach.
 #[derive(Debug, Clone, Copy)]

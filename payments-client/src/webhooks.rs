@@ -3,11 +3,11 @@
 use std::fmt;
 
 use payments_core::{
-    CreateWebhook, Delivery, DeliveryId, EventKind, Page, RecoverWebhook, Recovered, RotateSecret, TestWebhook,
-    UpdateWebhook, WebhookEndpoint, WebhookId,
+    CreateWebhook, Delivery, DeliveryId, EventKind, Page, RecoverWebhook, Recovered, Removed, RotateSecret,
+    TestWebhook, UpdateWebhook, Verdict, WebhookEndpoint, WebhookId,
 };
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{Client, IdempotentRequest, call::Call, request::Request};
 
@@ -248,16 +248,6 @@ impl Request<Page<Delivery>> {
     }
 }
 
-/// The response to a delete.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Removed {
-    /// Always true.
-    pub success: bool,
-    /// A sentence that describes the result.
-    pub message: String,
-}
-
 /// A signature to verify. `Debug` omits the secret.
 #[derive(Clone, Serialize)]
 pub struct VerifySignature {
@@ -287,18 +277,4 @@ impl fmt::Debug for VerifySignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifySignature").field("tolerance", &self.tolerance).finish_non_exhaustive()
     }
-}
-
-/// The result of a verification.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Verdict {
-    /// Whether the signature is valid.
-    pub valid: bool,
-    /// When the body was signed, in Unix seconds, if the signature is valid.
-    #[serde(default)]
-    pub timestamp: Option<u64>,
-    /// Why it is invalid: `missing_secret`, `malformed_header`, `timestamp_outside_tolerance` or `signature_mismatch`.
-    #[serde(default)]
-    pub reason: Option<String>,
 }

@@ -67,74 +67,85 @@ fn minor_units(text: &str) -> Option<i128> {
     whole.parse::<i128>().ok()?.checked_mul(100)?.checked_add(hundredths)?.checked_mul(sign)
 }
 
-/// A developer's account (API specification, "Account"). Each environment has its own totals.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
-    /// The merchant's workspace.
-    pub workspace: WorkspaceProfile,
-    /// What the platform owes the merchant.
-    pub balance: AccountBalance,
-    /// What customers have paid, over the lifetime of the account.
-    pub volume: Volume,
+aliased_resource! {
+    /// A developer's account (API specification, "Account"). Each environment has its own totals.
+    #[derive(Debug)]
+    pub struct Account {
+        /// The merchant's workspace.
+        workspace: WorkspaceProfile = "workspace",
+        /// What the platform owes the merchant.
+        balance: AccountBalance = "balance",
+        /// What customers have paid, over the lifetime of the account.
+        volume: Volume = "volume",
+    }
 }
 
-/// A merchant's workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkspaceProfile {
-    /// Identifier of the workspace.
-    pub id: WorkspaceId,
-    /// The name that customers see.
-    pub name: String,
-    /// The name as used in URLs.
-    pub slug: String,
-    /// The merchant's website.
-    pub website: Option<String>,
-    /// The workspace's status, such as `active`.
-    pub status: String,
+aliased_resource! {
+    /// A merchant's workspace.
+    #[derive(Debug)]
+    pub struct WorkspaceProfile {
+        /// Identifier of the workspace.
+        id: WorkspaceId = "id",
+        /// The name that customers see.
+        name: String = "name",
+        /// The name as used in URLs.
+        slug: String = "slug",
+        /// The merchant's website.
+        website: Option<String> = "website",
+        /// The workspace's status, such as `active`.
+        status: String = "status",
+    }
 }
 
-/// The balances of an account, each under two names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountBalance {
-    /// The balance in taka.
-    pub bdt: Balance,
-    /// The balance in US dollars.
-    pub usd: Balance,
-    /// The same as `bdt`, under the name that the balance route uses.
-    pub bdt_balance: Balance,
-    /// The same as `usd`, under the name that the balance route uses.
-    pub usd_balance: Balance,
+aliased_resource! {
+    /// The balances of an account, each under two names.
+    #[derive(Debug)]
+    pub struct AccountBalance {
+        /// The balance in taka.
+        bdt: Balance = "bdt",
+        /// The balance in US dollars.
+        usd: Balance = "usd",
+        /// The same as `bdt`, under the name that the balance route uses.
+        bdt_balance: Balance = "bdt_balance",
+        /// The same as `usd`, under the name that the balance route uses.
+        usd_balance: Balance = "usd_balance",
+    }
 }
 
-/// A developer's balances: the net amounts of paid payments, minus those of refunded payments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Balances {
-    /// Taka.
-    pub bdt_balance: Balance,
-    /// Dollars.
-    pub usd_balance: Balance,
+aliased_resource! {
+    /// A developer's balances: the net amounts of paid payments, minus those of refunded payments.
+    #[derive(Debug)]
+    pub struct Balances {
+        /// Taka.
+        bdt_balance: Balance = "bdt_balance",
+        /// Dollars.
+        usd_balance: Balance = "usd_balance",
+    }
 }
 
 impl From<Balances> for AccountBalance {
     fn from(balances: Balances) -> Self {
-        let Balances { bdt_balance, usd_balance } = balances;
-        Self { bdt: bdt_balance, usd: usd_balance, bdt_balance, usd_balance }
+        let Balances { bdt_balance, usd_balance, unknown } = balances;
+        Self { bdt: bdt_balance, usd: usd_balance, bdt_balance, usd_balance, unknown }
     }
 }
 
-/// What customers have paid, over the lifetime of the account. Refunds do not reduce it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Volume {
-    /// Taka.
-    pub bdt: Balance,
-    /// Dollars.
-    pub usd: Balance,
-    /// The number of completed payments.
-    pub total_payments: u64,
+aliased_resource! {
+    /// What customers have paid, over the lifetime of the account. Refunds do not reduce it.
+    #[derive(Debug)]
+    pub struct Volume {
+        /// Taka.
+        bdt: Balance = "bdt",
+        /// Dollars.
+        usd: Balance = "usd",
+        /// The number of completed payments.
+        total_payments: u64 = "total_payments",
+    }
 }
 
 aliased_resource! {
     /// A developer's app (API specification, "Developer app").
+    #[derive(Debug)]
     pub struct DeveloperApp {
         /// Identifier of the app.
         id: AppId = "id",

@@ -39,15 +39,37 @@ use serde::{
 
 use crate::RawJson;
 
-/// Fields that this version does not know, in the order received.
+/// Fields that this version does not know, in the order received. Each resource has them in its field `unknown`:
+///
+/// ```
+/// use payments_core::Balances;
+///
+/// let json = r#"{"bdt_balance":712.5,"usd_balance":0,"eur_balance":3.5}"#;
+/// let balances: Balances = serde_json::from_str(json)?;
+/// let euros: Option<f64> = balances.unknown.get("eur_balance").and_then(|value| value.parse().ok());
+/// assert_eq!(euros, Some(3.5));
+/// assert_eq!(serde_json::to_string(&balances)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownFields(Vec<(Box<str>, RawJson)>);
 
 impl UnknownFields {
+    /// No fields.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     /// The value of a field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+    }
+
+    /// The fields with their values, in the order received.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
     }
 
     /// Adds a field, or replaces one.
@@ -184,7 +206,7 @@ pub fn write_entry<M: SerializeMap>(map: &mut M, name: &'static str, value: &imp
 macro_rules! aliased_resource {
     (
         $(#[$meta:meta])*
-        pub struct $resource:ident {
+        pub struct $resource:ident $( < $param:ident > )? {
             $(
                 $(#[$field_meta:meta])*
                 $field:ident : $type:ty = $current:literal $( | $alias:literal )*
@@ -196,14 +218,14 @@ macro_rules! aliased_resource {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        pub struct $resource {
+        #[derive(Clone, PartialEq, Eq)]
+        pub struct $resource $( < $param > )? {
             $( $(#[$field_meta])* pub $field: $type, )+
             /// Unknown fields as received. They are serialized again.
             pub unknown: $crate::aliased::UnknownFields,
         }
 
-        impl serde::Serialize for $resource {
+        impl $( < $param: serde::Serialize > )? serde::Serialize for $resource $( < $param > )? {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
                 let mut map = serializer.serialize_map(None)?;
@@ -223,7 +245,7 @@ macro_rules! aliased_resource {
             }
         }
 
-        impl $crate::aliased::Brief for $resource {
+        impl $( < $param: serde::Serialize > )? $crate::aliased::Brief for $resource $( < $param > )? {
             fn serialize_brief<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
                 let mut map = serializer.serialize_map(None)?;
@@ -237,30 +259,25 @@ macro_rules! aliased_resource {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $resource {
+        impl<'de $(, $param: serde::Deserialize<'de>)?> serde::Deserialize<'de> for $resource $( < $param > )? {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
+                struct Visitor $( < $param > )? (std::marker::PhantomData<fn() -> ( $( $param, )? )>);
 
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = $resource;
+                impl<'de $(, $param: serde::Deserialize<'de>)?> serde::de::Visitor<'de> for Visitor $( < $param > )? {
+                    type Value = $resource $( < $param > )?;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                         f.write_str(concat!("a ", stringify!($resource), " object"))
                     }
 
-                    fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<$resource, M::Error> {
-                        /// The fields and their mirrors.
-                        #[derive(Default)]
-                        struct Slots {
-                            $( $field: $crate::aliased::Slot<$type>, )+
-                            $( $( $( $entry: $crate::aliased::Slot<Option<String>>, )+ )? )+
-                        }
-                        let mut slots = Slots::default();
+                    fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                        $( let mut $field = $crate::aliased::Slot::<$type>::default(); )+
+                        $( $( $( let mut $entry = $crate::aliased::Slot::<Option<String>>::default(); )+ )? )+
                         let mut unknown = $crate::aliased::UnknownFields::default();
                         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                             $(
                                 if let Some(rank) = $crate::aliased::rank(&name, &[$current $(, $alias)* $(, $first_name)?]) {
-                                    slots.$field.read(&name, rank, &mut map)?;
+                                    $field.read(&name, rank, &mut map)?;
                                     continue;
                                 }
                                 $( $(
@@ -271,7 +288,7 @@ macro_rules! aliased_resource {
                                 )* )?
                                 $( $(
                                     if name == $mirror {
-                                        slots.$entry.read(&name, 0, &mut map)?;
+                                        $entry.read(&name, 0, &mut map)?;
                                         continue;
                                     }
                                 )+ )?
@@ -280,19 +297,19 @@ macro_rules! aliased_resource {
                         }
                         #[allow(unused_mut)]
                         let mut resource = $resource {
-                            $( $field: slots.$field.finish($current)?, )+
+                            $( $field: $field.finish($current)?, )+
                             unknown,
                         };
                         $( $( $(
                             if resource.$field.$entry.is_none() {
-                                resource.$field.$entry = slots.$entry.into_value().flatten();
+                                resource.$field.$entry = $entry.into_value().flatten();
                             }
                         )+ )? )+
                         Ok(resource)
                     }
                 }
 
-                deserializer.deserialize_map(Visitor)
+                deserializer.deserialize_map(Visitor(std::marker::PhantomData))
             }
         }
     };
@@ -320,6 +337,7 @@ mod tests {
 
     aliased_resource! {
         /// One field of each kind.
+        #[derive(Debug)]
         #[allow(unreachable_pub, private_interfaces)]
         pub struct Sample {
             /// Has three names.

@@ -6,7 +6,7 @@ use url::Url;
 use crate::{
     Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, MobileNumber, Money, Payment, PaymentId,
     PaymentMethod, RawStatus, Status, Timestamp,
-    aliased::aliased_resource,
+    aliased::{UnknownFields, aliased_resource},
     create_payment,
     validation::{Fields, Invalid},
     web_url::web_url,
@@ -15,6 +15,7 @@ use crate::{
 aliased_resource! {
     /// A checkout session: what the checkout page shows (API specification, "Checkout session"). It omits what the
     /// customer must not see, such as metadata and fees.
+    #[derive(Debug)]
     pub struct CheckoutSession {
         /// The payment's id.
         id: PaymentId = "id",
@@ -113,6 +114,7 @@ const OUTCOMES: [SimulateOutcome; 3] =
 
 aliased_resource! {
     /// The result of a simulation.
+    #[derive(Debug)]
     pub struct Simulation {
         /// The payment's new status: `paid`, `failed` or `cancelled`.
         status: RawStatus = "status",
@@ -131,7 +133,7 @@ impl Simulation {
             status: payment.raw_status.clone(),
             redirect_url: redirect_url(payment),
             success: payment.raw_status == RawStatus::Paid,
-            unknown: crate::aliased::UnknownFields::default(),
+            unknown: UnknownFields::new(),
         }
     }
 }
@@ -239,6 +241,7 @@ impl DemoSession {
             name: fields.text("customerName", MAX_TEXT_BYTES),
             email: fields.text("customerEmail", MAX_TEXT_BYTES),
             phone: None,
+            unknown: UnknownFields::new(),
         };
         fields.finish(Self { params: params.customer(customer) })
     }
@@ -246,6 +249,7 @@ impl DemoSession {
 
 aliased_resource! {
     /// A demo session and the URL of its checkout page.
+    #[derive(Debug)]
     pub struct DemoCheckout {
         /// The payment's id, `test_pay_…`.
         id: PaymentId = "id",

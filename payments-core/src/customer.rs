@@ -2,24 +2,25 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{ErrorCode, validation::Fields};
+use crate::{
+    ErrorCode,
+    aliased::{UnknownFields, aliased_resource},
+    validation::Fields,
+};
 
 const MAX_CUSTOMER_BYTES: usize = 320;
 
-/// The customer of a payment, as the merchant described them. Missing fields are `null` on the wire.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Customer {
-    /// The customer's name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// The customer's e-mail address.
-    #[serde(default)]
-    pub email: Option<String>,
-    /// The customer's phone number.
-    #[serde(default)]
-    pub phone: Option<String>,
+aliased_resource! {
+    /// The customer of a payment, as the merchant described them. Missing fields are `null` on the wire.
+    #[derive(Default)]
+    pub struct Customer {
+        /// The customer's name.
+        name: Option<String> = "name",
+        /// The customer's e-mail address.
+        email: Option<String> = "email",
+        /// The customer's phone number.
+        phone: Option<String> = "phone",
+    }
 }
 
 impl Customer {
@@ -29,6 +30,7 @@ impl Customer {
             name: customer.text("name", MAX_CUSTOMER_BYTES),
             email: customer.text("email", MAX_CUSTOMER_BYTES),
             phone: customer.text("phone", MAX_CUSTOMER_BYTES),
+            unknown: UnknownFields::new(),
         });
         for (flat, nested, entry) in [
             ("customerName", "customer.name", &mut customer.name),
@@ -61,6 +63,7 @@ impl fmt::Debug for Customer {
             .field("name", &given(&self.name))
             .field("email", &given(&self.email))
             .field("phone", &given(&self.phone))
+            .field("unknown", &self.unknown)
             .finish()
     }
 }

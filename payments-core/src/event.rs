@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 use webhook_verify::Verified;
 
-use crate::{EventId, Payment, RawJson, Timestamp, open_enum::open_enum};
+use crate::{
+    EventId, Payment, RawJson, Timestamp,
+    aliased::{UnknownFields, aliased_resource},
+    open_enum::open_enum,
+};
 
 open_enum! {
     /// The kind of an event (API specification, "Event kinds").
@@ -66,20 +70,18 @@ pub struct Envelope<'e> {
 /// let event: Event = serde_json::from_str(r#"{"id":"evt_1"}"#).unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    id: EventId,
-    kind: EventKind,
-    created_at: Timestamp,
-    data: RawJson,
-}
+pub struct Event(Received);
 
-/// The wire format of an event. Private, because deserializing does not verify.
-#[derive(Deserialize)]
-struct Received {
-    id: EventId,
-    event: EventKind,
-    created_at: Timestamp,
-    data: RawJson,
+aliased_resource! {
+    /// The wire format of an event. Private, because deserializing does not verify.
+    #[derive(Debug)]
+    #[allow(unreachable_pub)]
+    pub struct Received {
+        id: EventId = "id",
+        event: EventKind = "event",
+        created_at: Timestamp = "created_at",
+        data: RawJson = "data",
+    }
 }
 
 impl Event {
@@ -137,32 +139,37 @@ impl Event {
     }
 
     fn parse(body: &[u8]) -> Result<Self, EventParseError> {
-        let Received { id, event, created_at, data } = serde_json::from_slice(body).map_err(EventParseError)?;
-        Ok(Self { id, kind: event, created_at, data })
+        serde_json::from_slice(body).map(Self).map_err(EventParseError)
     }
 
     /// The event's id. Handle each id once, because an event can arrive again.
     #[must_use]
     pub fn id(&self) -> &EventId {
-        &self.id
+        &self.0.id
     }
 
     /// The event's kind.
     #[must_use]
     pub fn kind(&self) -> &EventKind {
-        &self.kind
+        &self.0.event
     }
 
     /// When the event happened.
     #[must_use]
     pub fn created_at(&self) -> Timestamp {
-        self.created_at
+        self.0.created_at
     }
 
     /// The event's data as sent.
     #[must_use]
     pub fn data(&self) -> &RawJson {
-        &self.data
+        &self.0.data
+    }
+
+    /// Fields next to the event's data that this version does not know.
+    #[must_use]
+    pub fn unknown(&self) -> &UnknownFields {
+        &self.0.unknown
     }
 
     /// The event's payment. Also reads the form `{event, payment}`, which the dashboard's simulator sends.
@@ -174,9 +181,10 @@ impl Event {
         struct Wrapped {
             payment: Payment,
         }
-        self.data
+        self.0
+            .data
             .parse::<Payment>()
-            .or_else(|error| self.data.parse::<Wrapped>().map(|wrapped| wrapped.payment).map_err(|_| error))
+            .or_else(|error| self.0.data.parse::<Wrapped>().map(|wrapped| wrapped.payment).map_err(|_| error))
             .map_err(EventParseError)
     }
 }

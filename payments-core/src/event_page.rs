@@ -1,21 +1,22 @@
 //! Parts of the list of events.
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    ErrorCode, EventId, EventKind, PaymentId, Timestamp, aliased::aliased_resource, query::Query, validation::Invalid,
+};
 
-use crate::{ErrorCode, EventId, EventKind, PaymentId, Timestamp, query::Query, validation::Invalid};
-
-/// A part of the list of events, oldest first. The list has everything that was sent to webhook endpoints about payments, and
-/// what would have been sent if there had been any.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventPage<E> {
-    /// The events, in the order in which they became durable.
-    pub items: Vec<E>,
-    /// Whether the list goes on at the moment.
-    pub has_more: bool,
-    /// Where the next part begins: pass it as `after`. `null` as long as there is no event. With filters it may be an event
-    /// that they exclude, and a part may have no items although the list goes on.
-    pub next: Option<EventId>,
+aliased_resource! {
+    /// A part of the list of events, oldest first. The list has everything that was sent to webhook endpoints about payments, and
+    /// what would have been sent if there had been any.
+    #[derive(Debug)]
+    pub struct EventPage<E> {
+        /// The events, in the order in which they became durable.
+        items: Vec<E> = "items",
+        /// Whether the list goes on at the moment.
+        has_more: bool = "hasMore",
+        /// Where the next part begins: pass it as `after`. `null` as long as there is no event. With filters it may be an event
+        /// that they exclude, and a part may have no items although the list goes on.
+        next: Option<EventId> = "next",
+    }
 }
 
 /// The part of the list of events that a request asks for.

@@ -47,6 +47,7 @@ mod money;
 mod near_miss;
 mod open_enum;
 mod page;
+mod pay_result;
 mod payment;
 mod payment_page;
 mod payment_urls;
@@ -54,6 +55,7 @@ mod query;
 mod raw_json;
 mod recover;
 mod refund;
+mod removed;
 mod request_log;
 mod sandbox;
 mod status;
@@ -62,11 +64,13 @@ mod timestamp;
 mod transaction;
 mod transition;
 mod validation;
+mod verdict;
 mod web_url;
 mod webhook;
 mod webhook_params;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
+pub use aliased::UnknownFields;
 pub use amount::Amount;
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
@@ -91,12 +95,14 @@ pub use ledger::{LedgerAccount, Posting};
 pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::Money;
 pub use page::{Page, PageRequest};
+pub use pay_result::{PayResult, Redirect};
 pub use payment::{Payment, PaymentMethod};
 pub use payment_page::{PaymentPage, PaymentQuery};
 pub use payment_urls::{WithoutCancelUrl, WithoutSuccessUrl};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use recover::{RecoverWebhook, Recovered};
 pub use refund::{CreateRefund, MAX_REFUNDS, Refund, RefundStatus, Refunds};
+pub use removed::Removed;
 pub use request_log::{LoggedRequest, RequestPage, RequestQuery};
 pub use sandbox::{AdvanceSandbox, Advanced};
 pub use status::{RawStatus, Status};
@@ -105,6 +111,7 @@ pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Transaction, TransactionKind, TransactionPage, TransactionQuery};
 pub use transition::{Cause, Refusal, transition};
 pub use validation::{Fields, Invalid, whole_number};
+pub use verdict::Verdict;
 pub use webhook::{
     Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DisabledReason, LoggedAttempt, Retries, SigningSecret,
     Subscription, WebhookEndpoint,

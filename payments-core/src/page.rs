@@ -1,20 +1,20 @@
 //! Pages of a list.
 
-use serde::{Deserialize, Serialize};
+use crate::{ErrorCode, aliased::aliased_resource, validation::Invalid};
 
-use crate::{ErrorCode, validation::Invalid};
-
-/// One page of a list, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page<T> {
-    /// The items of this page. Only the last page has fewer than `limit`.
-    pub items: Vec<T>,
-    /// The number of items in the whole list.
-    pub total: u64,
-    /// The number of this page, from 1.
-    pub page: u32,
-    /// The maximum number of items per page.
-    pub limit: u32,
+aliased_resource! {
+    /// One page of a list, newest first.
+    #[derive(Debug)]
+    pub struct Page<T> {
+        /// The items of this page. Only the last page has fewer than `limit`.
+        items: Vec<T> = "items",
+        /// The number of items in the whole list.
+        total: u64 = "total",
+        /// The number of this page, from 1.
+        page: u32 = "page",
+        /// The maximum number of items per page.
+        limit: u32 = "limit",
+    }
 }
 
 /// The page of a list that a request asks for.

@@ -10,6 +10,7 @@ aliased_resource! {
     ///
     /// Server and client share this type. The server creates payments with [`create`](crate::create) and changes them
     /// with [`decide`](crate::decide), which keep the fields consistent.
+    #[derive(Debug)]
     pub struct Payment {
         /// The id of the payment and its checkout session.
         id: PaymentId = "id",

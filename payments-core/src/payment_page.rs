@@ -1,14 +1,16 @@
 //! Parts of the list of payments.
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
-    Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency, query::Query, validation::Invalid,
+    Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency,
+    aliased::{UnknownFields, aliased_resource},
+    query::Query,
+    validation::Invalid,
 };
 
 /// A part of the list of payments, newest first: a page that a number leads to, or a part that filters or a cursor lead to.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaymentPage<P> {
     /// The payments. With filters there may be none although the list goes on.
@@ -20,24 +22,24 @@ pub struct PaymentPage<P> {
     /// The maximum number of items.
     pub limit: u32,
     /// Whether the list goes on. The server says so where it gives no `total`; see [`goes_on`](Self::goes_on).
-    #[serde(default)]
     pub has_more: Option<bool>,
     /// Where the next part begins: pass it as `after`. With filters it may be a payment that they exclude.
-    #[serde(default)]
     pub next: Option<PaymentId>,
+    /// Unknown fields as received. They are serialized again.
+    pub unknown: UnknownFields,
 }
 
 impl<P> PaymentPage<P> {
     /// A page that a number leads to.
     #[must_use]
     pub const fn numbered(items: Vec<P>, total: u64, page: u32, limit: u32) -> Self {
-        Self { items, total: Some(total), page, limit, has_more: None, next: None }
+        Self { items, total: Some(total), page, limit, has_more: None, next: None, unknown: UnknownFields::new() }
     }
 
     /// A part that filters or a cursor lead to.
     #[must_use]
     pub const fn part(items: Vec<P>, limit: u32, has_more: bool, next: Option<PaymentId>) -> Self {
-        Self { items, total: None, page: 1, limit, has_more: Some(has_more), next }
+        Self { items, total: None, page: 1, limit, has_more: Some(has_more), next, unknown: UnknownFields::new() }
     }
 
     /// Whether the list goes on after this part.
@@ -51,17 +53,37 @@ impl<P> PaymentPage<P> {
 /// As the API serves it: with a total, or with where the next part begins.
 impl<P: Serialize> Serialize for PaymentPage<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = if self.total.is_some() { 4 } else { 6 };
-        let mut page = serializer.serialize_struct("PaymentPage", fields)?;
-        page.serialize_field("items", &self.items)?;
-        page.serialize_field("total", &self.total)?;
-        page.serialize_field("page", &self.page)?;
-        page.serialize_field("limit", &self.limit)?;
+        let mut page = serializer.serialize_map(None)?;
+        page.serialize_entry("items", &self.items)?;
+        page.serialize_entry("total", &self.total)?;
+        page.serialize_entry("page", &self.page)?;
+        page.serialize_entry("limit", &self.limit)?;
         if self.total.is_none() {
-            page.serialize_field("hasMore", &self.has_more.unwrap_or_default())?;
-            page.serialize_field("next", &self.next)?;
+            page.serialize_entry("hasMore", &self.has_more.unwrap_or_default())?;
+            page.serialize_entry("next", &self.next)?;
         }
+        self.unknown.write(&mut page)?;
         page.end()
+    }
+}
+
+aliased_resource! {
+    /// The form of both kinds of parts.
+    #[allow(unreachable_pub)]
+    pub struct Received<P> {
+        items: Vec<P> = "items",
+        total: Option<u64> = "total",
+        page: u32 = "page",
+        limit: u32 = "limit",
+        has_more: Option<bool> = "hasMore",
+        next: Option<PaymentId> = "next",
+    }
+}
+
+impl<'de, P: Deserialize<'de>> Deserialize<'de> for PaymentPage<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Received { items, total, page, limit, has_more, next, unknown } = Received::deserialize(deserializer)?;
+        Ok(Self { items, total, page, limit, has_more, next, unknown })
     }
 }
 

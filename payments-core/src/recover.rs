@@ -1,9 +1,10 @@
 //! Sending again what an endpoint missed.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     DeliveryId, ErrorCode, Timestamp,
+    aliased::{UnknownFields, aliased_resource},
     validation::{Fields, Invalid},
 };
 
@@ -65,24 +66,25 @@ fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
     text.parse().map_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, fault, None), Some)
 }
 
-/// What was sent again of a part of an endpoint's deliveries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Recovered {
-    /// How many deliveries are pending again.
-    pub resent: u32,
-    /// Whether there are more deliveries to look at.
-    pub has_more: bool,
-    /// Where the next part begins: pass it as `after`. `null` at the end.
-    pub next: Option<DeliveryId>,
+aliased_resource! {
+    /// What was sent again of a part of an endpoint's deliveries.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub struct Recovered {
+        /// How many deliveries are pending again.
+        resent: u32 = "resent",
+        /// Whether there are more deliveries to look at.
+        has_more: bool = "hasMore",
+        /// Where the next part begins: pass it as `after`. `null` at the end.
+        next: Option<DeliveryId> = "next",
+    }
 }
 
 impl Recovered {
     /// A part of which this many were sent again, and the delivery after which there are more.
     #[must_use]
     pub const fn part(resent: u32, next: Option<DeliveryId>) -> Self {
-        Self { resent, has_more: next.is_some(), next }
+        Self { resent, has_more: next.is_some(), next, unknown: UnknownFields::new() }
     }
 }
 

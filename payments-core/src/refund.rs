@@ -17,6 +17,7 @@ use crate::{
 
 aliased_resource! {
     /// A refund of a payment or of a part of it (API specification, "Refund").
+    #[derive(Debug)]
     pub struct Refund {
         /// The refund's id.
         id: RefundId = "id",

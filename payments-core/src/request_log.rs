@@ -1,41 +1,41 @@
 //! The log of a developer's requests.
 
-use serde::{Deserialize, Serialize};
+use crate::{ErrorCode, Timestamp, aliased::aliased_resource, query::Query, validation::Invalid};
 
-use crate::{ErrorCode, Timestamp, query::Query, validation::Invalid};
-
-/// A request that was made with one of the developer's keys in the key's environment. Bodies and queries are not logged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoggedRequest {
-    /// The request's id, which the response has as `X-Request-Id`.
-    pub id: String,
-    /// The HTTP method.
-    pub method: String,
-    /// The path, without the query.
-    pub path: String,
-    /// The status of the response.
-    pub status: u16,
-    /// What the response refused, if it is an error.
-    pub error: Option<ErrorCode>,
-    /// The last four characters of the key.
-    pub key_last4: String,
-    /// How many milliseconds the response took.
-    pub duration_ms: u32,
-    /// When the request came.
-    pub created_at: Timestamp,
+aliased_resource! {
+    /// A request that was made with one of the developer's keys in the key's environment. Bodies and queries are not logged.
+    #[derive(Debug)]
+    pub struct LoggedRequest {
+        /// The request's id, which the response has as `X-Request-Id`.
+        id: String = "id",
+        /// The HTTP method.
+        method: String = "method",
+        /// The path, without the query.
+        path: String = "path",
+        /// The status of the response.
+        status: u16 = "status",
+        /// What the response refused, if it is an error.
+        error: Option<ErrorCode> = "error",
+        /// The last four characters of the key.
+        key_last4: String = "keyLast4",
+        /// How many milliseconds the response took.
+        duration_ms: u32 = "durationMs",
+        /// When the request came.
+        created_at: Timestamp = "createdAt",
+    }
 }
 
-/// A part of the log, newest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RequestPage {
-    /// The requests.
-    pub items: Vec<LoggedRequest>,
-    /// Whether the log has older ones.
-    pub has_more: bool,
-    /// Where the next part begins: pass it as `before`. `null` at the end.
-    pub next: Option<String>,
+aliased_resource! {
+    /// A part of the log, newest first.
+    #[derive(Debug, Default)]
+    pub struct RequestPage {
+        /// The requests.
+        items: Vec<LoggedRequest> = "items",
+        /// Whether the log has older ones.
+        has_more: bool = "hasMore",
+        /// Where the next part begins: pass it as `before`. `null` at the end.
+        next: Option<String> = "next",
+    }
 }
 
 /// The part of the log that a request asks for.

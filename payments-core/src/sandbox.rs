@@ -1,9 +1,10 @@
 //! What a test key does with its own sandbox.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     ErrorCode,
+    aliased::{UnknownFields, aliased_resource},
     validation::{Fields, Invalid, whole_number},
 };
 
@@ -43,25 +44,25 @@ impl AdvanceSandbox {
     }
 }
 
-/// What moved with the time of a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Advanced {
-    /// How many open checkout sessions came closer to their end.
-    pub sessions: u32,
-    /// How many of them expired by it.
-    pub expired: u32,
-    /// How many deliveries came closer to their next attempt. Older servers do not say it.
-    #[serde(default)]
-    pub retries: u32,
+aliased_resource! {
+    /// What moved with the time of a sandbox.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub struct Advanced {
+        /// How many open checkout sessions came closer to their end.
+        sessions: u32 = "sessions",
+        /// How many of them expired by it.
+        expired: u32 = "expired",
+        /// How many deliveries came closer to their next attempt.
+        retries: u32 = "retries",
+    }
 }
 
 impl Advanced {
     /// Nothing yet.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { sessions: 0, expired: 0, retries: 0 }
+        Self { sessions: 0, expired: 0, retries: 0, unknown: UnknownFields::new() }
     }
 }
 

@@ -1,10 +1,8 @@
 //! A payment's timeline: what happened to it, and why.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     DeliveryError, DeliveryId, DeliveryStatus, EventId, EventKind, PaymentId, Timestamp, WebhookId,
-    open_enum::open_enum,
+    aliased::aliased_resource, open_enum::open_enum,
 };
 
 open_enum! {
@@ -45,66 +43,70 @@ open_enum! {
     }
 }
 
-/// A payment's timeline, oldest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Timeline {
-    /// The payment.
-    pub payment_id: PaymentId,
-    /// What happened, in the order of time.
-    pub items: Vec<TimelineEntry>,
-    /// Whether there are more deliveries than the entries show: they show the oldest 200.
-    pub has_more_deliveries: bool,
+aliased_resource! {
+    /// A payment's timeline, oldest first.
+    #[derive(Debug)]
+    pub struct Timeline {
+        /// The payment.
+        payment_id: PaymentId = "paymentId",
+        /// What happened, in the order of time.
+        items: Vec<TimelineEntry> = "items",
+        /// Whether there are more deliveries than the entries show: they show the oldest 200.
+        has_more_deliveries: bool = "hasMoreDeliveries",
+    }
 }
 
-/// Something that happened to a payment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TimelineEntry {
-    /// When it happened; if several times in a row, the first time.
-    pub created_at: Timestamp,
-    /// What happened.
-    pub kind: TimelineKind,
-    /// What happened and why, for people.
-    pub description: String,
-    /// How many times it happened in a row.
-    pub times: u32,
-    /// When it happened for the last time, if more than once.
-    pub last_at: Option<Timestamp>,
-    /// The event, if it is one.
-    pub event: Option<TimelineEvent>,
+aliased_resource! {
+    /// Something that happened to a payment.
+    #[derive(Debug)]
+    pub struct TimelineEntry {
+        /// When it happened; if several times in a row, the first time.
+        created_at: Timestamp = "createdAt",
+        /// What happened.
+        kind: TimelineKind = "kind",
+        /// What happened and why, for people.
+        description: String = "description",
+        /// How many times it happened in a row.
+        times: u32 = "times",
+        /// When it happened for the last time, if more than once.
+        last_at: Option<Timestamp> = "lastAt",
+        /// The event, if it is one.
+        event: Option<TimelineEvent> = "event",
+    }
 }
 
-/// An event in a timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TimelineEvent {
-    /// The event's id.
-    pub id: EventId,
-    /// The event's kind.
-    pub event: EventKind,
-    /// Its deliveries, oldest first.
-    pub deliveries: Vec<TimelineDelivery>,
+aliased_resource! {
+    /// An event in a timeline.
+    #[derive(Debug)]
+    pub struct TimelineEvent {
+        /// The event's id.
+        id: EventId = "id",
+        /// The event's kind.
+        event: EventKind = "event",
+        /// Its deliveries, oldest first.
+        deliveries: Vec<TimelineDelivery> = "deliveries",
+    }
 }
 
-/// A delivery in a timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TimelineDelivery {
-    /// The delivery's id.
-    pub id: DeliveryId,
-    /// The endpoint.
-    pub webhook_id: WebhookId,
-    /// The delivery's status.
-    pub status: DeliveryStatus,
-    /// The number of delivery attempts.
-    pub attempts: u32,
-    /// The HTTP status of the last response; `None` without a response.
-    pub response_status: Option<u16>,
-    /// Why there is no response.
-    pub error: Option<DeliveryError>,
-    /// When the delivery was added to the outbox.
-    pub created_at: Timestamp,
-    /// When the response arrived.
-    pub delivered_at: Option<Timestamp>,
+aliased_resource! {
+    /// A delivery in a timeline.
+    #[derive(Debug)]
+    pub struct TimelineDelivery {
+        /// The delivery's id.
+        id: DeliveryId = "id",
+        /// The endpoint.
+        webhook_id: WebhookId = "webhookId",
+        /// The delivery's status.
+        status: DeliveryStatus = "status",
+        /// The number of delivery attempts.
+        attempts: u32 = "attempts",
+        /// The HTTP status of the last response; `None` without a response.
+        response_status: Option<u16> = "responseStatus",
+        /// Why there is no response.
+        error: Option<DeliveryError> = "error",
+        /// When the delivery was added to the outbox.
+        created_at: Timestamp = "createdAt",
+        /// When the response arrived.
+        delivered_at: Option<Timestamp> = "deliveredAt",
+    }
 }

@@ -1,10 +1,8 @@
 //! The account's transactions: what has moved the merchant's balance.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, open_enum::open_enum, query::Query,
-    validation::Invalid,
+    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, aliased::aliased_resource, open_enum::open_enum,
+    query::Query, validation::Invalid,
 };
 
 open_enum! {
@@ -21,37 +19,39 @@ open_enum! {
     }
 }
 
-/// A posting to the ledger that moved the merchant's balance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Transaction {
-    /// The transaction's id. It never changes.
-    pub id: TransactionId,
-    /// When it was posted.
-    pub created_at: Timestamp,
-    /// The payment that it belongs to.
-    pub payment_id: PaymentId,
-    /// Why the balance moved.
-    pub kind: TransactionKind,
-    /// By how much: negative for fees and refunds.
-    pub amount: Balance,
-    /// The currency of `amount` and `balance`.
-    pub currency: Currency,
-    /// The balance in this currency right after this transaction.
-    pub balance: Balance,
+aliased_resource! {
+    /// A posting to the ledger that moved the merchant's balance.
+    #[derive(Debug)]
+    pub struct Transaction {
+        /// The transaction's id. It never changes.
+        id: TransactionId = "id",
+        /// When it was posted.
+        created_at: Timestamp = "createdAt",
+        /// The payment that it belongs to.
+        payment_id: PaymentId = "paymentId",
+        /// Why the balance moved.
+        kind: TransactionKind = "kind",
+        /// By how much: negative for fees and refunds.
+        amount: Balance = "amount",
+        /// The currency of `amount` and `balance`.
+        currency: Currency = "currency",
+        /// The balance in this currency right after this transaction.
+        balance: Balance = "balance",
+    }
 }
 
-/// A part of the list of transactions, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TransactionPage {
-    /// The transactions, the last one posted first.
-    pub items: Vec<Transaction>,
-    /// Whether the list goes on.
-    pub has_more: bool,
-    /// Where the next part begins: pass it as `after`. With filters it may be a transaction that they exclude, and a part may
-    /// have no items although the list goes on.
-    pub next: Option<TransactionId>,
+aliased_resource! {
+    /// A part of the list of transactions, newest first.
+    #[derive(Debug)]
+    pub struct TransactionPage {
+        /// The transactions, the last one posted first.
+        items: Vec<Transaction> = "items",
+        /// Whether the list goes on.
+        has_more: bool = "hasMore",
+        /// Where the next part begins: pass it as `after`. With filters it may be a transaction that they exclude, and a part may
+        /// have no items although the list goes on.
+        next: Option<TransactionId> = "next",
+    }
 }
 
 /// The part of the list of transactions that a request asks for.
@@ -121,6 +121,7 @@ impl TransactionQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UnknownFields;
 
     fn parameters<'p>(pairs: &'p [(&'p str, &'p str)]) -> impl Fn(&str) -> Option<String> + 'p {
         |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
@@ -173,6 +174,7 @@ mod tests {
             amount: Balance::from_minor(-3750),
             currency: Currency::Bdt,
             balance: Balance::from_minor(71_250),
+            unknown: UnknownFields::new(),
         };
         let json = serde_json::to_value(&transaction).unwrap();
         assert_eq!((&json["amount"], &json["balance"]), (&serde_json::json!(-37.5), &serde_json::json!(712.5)));

@@ -12,6 +12,7 @@ use crate::{
 
 aliased_resource! {
     /// A webhook endpoint (API specification, "Webhook endpoint").
+    #[derive(Debug)]
     pub struct WebhookEndpoint {
         /// The endpoint's id.
         id: WebhookId = "id",
@@ -67,6 +68,7 @@ open_enum! {
 
 aliased_resource! {
     /// The delivery of an event to an endpoint (API specification, "Webhook delivery").
+    #[derive(Debug)]
     pub struct Delivery {
         /// The delivery's id, which the request has as `X-Service-Delivery`.
         id: DeliveryId = "id",
@@ -115,6 +117,7 @@ open_enum! {
 
 aliased_resource! {
     /// One attempt of a delivery.
+    #[derive(Debug)]
     pub struct LoggedAttempt {
         /// When the request was sent.
         attempted_at: Timestamp = "attemptedAt",
@@ -129,6 +132,7 @@ aliased_resource! {
 
 aliased_resource! {
     /// Why a delivery got no response.
+    #[derive(Debug)]
     pub struct DeliveryError {
         /// A stable code for programs.
         code: DeliveryErrorCode = "code",

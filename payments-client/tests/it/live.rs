@@ -24,10 +24,10 @@ async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
         .success_url("https://shop.example/paid")
         .cancel_url("https://shop.example/cart");
     let payment = client.payments().create(params).await.unwrap();
-    let PayResult::Redirect { redirect_url } = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
+    let PayResult::Redirect(to) = client.checkout().pay(&payment.id, Pay::default()).await.unwrap() else {
         panic!("a live session redirects to the gateway")
     };
-    let back = stripe.program().pay(redirect_url.rsplit('/').next().unwrap(), CARD).unwrap();
+    let back = stripe.program().pay(to.redirect_url.rsplit('/').next().unwrap(), CARD).unwrap();
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     assert_eq!(browser.get(back).send().await.unwrap().status(), 303);
 

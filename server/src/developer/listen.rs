@@ -82,7 +82,7 @@ impl List {
                 Some(cursor) => request.after(cursor),
                 None => request.created_after(self.since),
             };
-            let EventPage { items, has_more, next } = request.await?;
+            let EventPage { items, has_more, next, .. } = request.await?;
             found.extend(items);
             self.cursor = next.or(self.cursor.take());
             if !has_more {

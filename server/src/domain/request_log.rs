@@ -84,7 +84,7 @@ impl LogPart {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, Timestamp};
+    use payments_core::{Environment, Timestamp, UnknownFields};
 
     use super::*;
 
@@ -99,6 +99,7 @@ mod tests {
             key_last4: "cafe".into(),
             duration_ms: 1,
             created_at: Timestamp::from_millis(0).unwrap(),
+            unknown: UnknownFields::new(),
         };
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
         let (full, open) = LogPart::first(scope).with((0..70).map(request).collect());

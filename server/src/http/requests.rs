@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use payments_core::{LoggedRequest, RequestQuery, Timestamp};
+use payments_core::{LoggedRequest, RequestQuery, Timestamp, UnknownFields};
 use warp::http::StatusCode;
 
 use super::{head::Head, reply, request::Request, route::Outcome};
@@ -33,6 +33,7 @@ pub(super) fn note(service: &Service, head: &Head, caller: &Caller, took: Durati
             key_last4: caller.last4.clone(),
             duration_ms: took,
             created_at: Timestamp::from_millis(ended_at.as_millis() - i64::from(took)).unwrap_or(ended_at),
+            unknown: UnknownFields::new(),
         }
     });
 }

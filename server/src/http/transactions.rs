@@ -50,7 +50,7 @@ fn csv(transactions: &[Transaction]) -> Result<Vec<u8>, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Balance, Currency, TransactionKind};
+    use payments_core::{Balance, Currency, TransactionKind, UnknownFields};
 
     use super::*;
 
@@ -64,6 +64,7 @@ mod tests {
             amount: Balance::from_minor(-250),
             currency: Currency::Bdt,
             balance: Balance::from_minor(9_750),
+            unknown: UnknownFields::new(),
         };
         let table = String::from_utf8(csv(&[fee]).unwrap()).unwrap();
         assert_eq!(

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Account, AppId, Balance, Balances, Currency, DeveloperApp, DeveloperId, PaymentId, RANDOM_BYTES, Volume,
-    WorkspaceProfile,
+    Account, AppId, Balance, Balances, Currency, DeveloperApp, DeveloperId, PaymentId, RANDOM_BYTES, UnknownFields,
+    Volume, WorkspaceProfile,
 };
 
 use super::{Caller, Record, Refused, Service};
@@ -25,9 +25,11 @@ impl Service {
                 slug: workspace.slug,
                 website: workspace.website,
                 status: workspace.status,
+                unknown: UnknownFields::new(),
             },
             balance: balances.into(),
             volume,
+            unknown: UnknownFields::new(),
         })
     }
 
@@ -47,11 +49,13 @@ impl Service {
         let balances = Balances {
             bdt_balance: Balance::from_minor(bdt.balance_minor),
             usd_balance: Balance::from_minor(usd.balance_minor),
+            unknown: UnknownFields::new(),
         };
         let volume = Volume {
             bdt: Balance::from_minor(bdt.volume_minor),
             usd: Balance::from_minor(usd.volume_minor),
             total_payments: bdt.payments + usd.payments,
+            unknown: UnknownFields::new(),
         };
         Ok((balances, volume))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson};
+use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
 use super::{Caller, Record, Refused, Service};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
@@ -34,7 +34,7 @@ impl Service {
             envelope(events.get(&entry.id).ok_or_else(missing)?)
         };
         let items = chosen.items.iter().map(envelope).collect::<Result<_, _>>()?;
-        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next })
+        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next, unknown: UnknownFields::new() })
     }
 
     /// An event by its id.
@@ -66,13 +66,14 @@ impl Service {
         let chosen = choose(events[first..].iter().map(entry).collect(), query, usize::MAX);
         let is_chosen = |event: &&EventWrite| chosen.items.iter().any(|entry| entry.id == event.id);
         let items = events.iter().filter(is_chosen).map(envelope).collect::<Result<_, _>>()?;
-        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next })
+        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next, unknown: UnknownFields::new() })
     }
 }
 
 /// The first events that the filters let through, of at most so many that are looked at.
 fn choose(entries: Vec<EventEntry>, query: &EventQuery, examined: usize) -> EventPage<EventEntry> {
-    let mut page = EventPage { items: Vec::new(), has_more: false, next: query.after.clone() };
+    let mut page =
+        EventPage { items: Vec::new(), has_more: false, next: query.after.clone(), unknown: UnknownFields::new() };
     for (nth, entry) in entries.into_iter().enumerate() {
         if nth == examined || page.items.len() == query.limit() {
             page.has_more = true;

@@ -82,7 +82,7 @@ impl Service {
         if !query.is_page() {
             return self.part_of_payments(caller, query).await;
         }
-        let Page { items, total, page, limit } =
+        let Page { items, total, page, limit, .. } =
             self.store.payments(&caller.scope, query.status.as_ref(), query.page).await?;
         Ok(PaymentPage::numbered(items, total, page, limit))
     }

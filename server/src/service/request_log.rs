@@ -175,7 +175,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::Environment;
+    use payments_core::{Environment, UnknownFields};
 
     use super::*;
     use crate::{domain::ApiKey, service::in_memory::service};
@@ -190,6 +190,7 @@ mod tests {
             key_last4: "cafe".into(),
             duration_ms: 1,
             created_at: Timestamp::from_millis(1_900_000_000_000).unwrap(),
+            unknown: UnknownFields::new(),
         }
     }
 

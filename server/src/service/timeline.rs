@@ -2,6 +2,7 @@
 
 use payments_core::{
     EventId, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp,
+    UnknownFields,
 };
 use serde::Deserialize;
 
@@ -28,12 +29,20 @@ impl Service {
         items.extend(events.map(|event| event_entry(event, &deliveries)));
         // What happened at one time stays in this order: the move, and then its event.
         items.sort_by_key(|entry| entry.created_at);
-        Ok(Timeline { payment_id, items, has_more_deliveries })
+        Ok(Timeline { payment_id, items, has_more_deliveries, unknown: UnknownFields::new() })
     }
 }
 
 fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<String>) -> TimelineEntry {
-    TimelineEntry { created_at, kind, description: description.into(), times: 1, last_at: None, event: None }
+    TimelineEntry {
+        created_at,
+        kind,
+        description: description.into(),
+        times: 1,
+        last_at: None,
+        event: None,
+        unknown: UnknownFields::new(),
+    }
 }
 
 /// What the session tells.
@@ -88,7 +97,7 @@ fn event_entry(event: EventWrite, deliveries: &[Outgoing]) -> TimelineEntry {
         1 => format!("The event {kind}, with one delivery."),
         several => format!("The event {kind}, with {several} deliveries."),
     };
-    let event = Some(TimelineEvent { id, event: kind, deliveries });
+    let event = Some(TimelineEvent { id, event: kind, deliveries, unknown: UnknownFields::new() });
     TimelineEntry { event, ..entry(created_at, TimelineKind::Event, words) }
 }
 
@@ -113,5 +122,6 @@ fn delivery(outgoing: &Outgoing) -> TimelineDelivery {
         error: it.error.clone(),
         created_at: it.created_at,
         delivered_at: it.delivered_at,
+        unknown: UnknownFields::new(),
     }
 }

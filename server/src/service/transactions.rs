@@ -4,7 +4,7 @@
 
 use payments_core::{
     Balance, ErrorCode, EventId, Invalid, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
-    TransactionQuery,
+    TransactionQuery, UnknownFields,
 };
 
 use super::{Caller, Refused, Service};
@@ -37,7 +37,12 @@ impl Service {
 
 /// The first transactions after the cursor that the filters let through, of at most so many changes that are looked at.
 fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usize) -> TransactionPage {
-    let mut page = TransactionPage { items: Vec::new(), has_more: false, next: query.after.clone() };
+    let mut page = TransactionPage {
+        items: Vec::new(),
+        has_more: false,
+        next: query.after.clone(),
+        unknown: UnknownFields::new(),
+    };
     let is_over =
         |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < EventsFrom::margin(from));
     // What `after` names stands at the very beginning.
@@ -92,6 +97,7 @@ fn of_entry(entry: &TransactionEntry) -> impl Iterator<Item = Transaction> {
             amount: Balance::from_minor(minor.into()),
             currency: money.currency,
             balance: Balance::from_minor(balance),
+            unknown: UnknownFields::new(),
         };
         format!("{prefix}{name}").parse().ok().map(transaction)
     };

@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, Page, PageRequest,
-    PaymentId, Status, Timestamp, WebhookId, WorkspaceId,
+    PaymentId, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 
 use super::{
@@ -110,7 +110,13 @@ fn page<T>(newest_first: Vec<T>, request: PageRequest) -> Page<T> {
     let total = newest_first.len() as u64;
     let shown = request.skipped()..request.skipped() + u64::from(request.limit());
     let items = newest_first.into_iter().zip(0..).filter(|(_, place)| shown.contains(place));
-    Page { items: items.map(|(it, _)| it).collect(), total, page: request.page(), limit: request.limit() }
+    Page {
+        items: items.map(|(it, _)| it).collect(),
+        total,
+        page: request.page(),
+        limit: request.limit(),
+        unknown: UnknownFields::new(),
+    }
 }
 
 fn json_of(session: &Session) -> PaymentJson {

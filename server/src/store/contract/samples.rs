@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use payments_core::{
     Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
-    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp, WebhookId,
-    WorkspaceId,
+    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp,
+    UnknownFields, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
@@ -159,6 +159,7 @@ pub(super) fn log_part(version: u64) -> LogPart {
         key_last4: "1234".into(),
         duration_ms: 1,
         created_at: at(0),
+        unknown: UnknownFields::new(),
     };
     LogPart { version, requests: vec![request], ..LogPart::first(scope()) }
 }
@@ -271,13 +272,13 @@ pub(super) async fn payment_page(store: &Arc<dyn Store>, status: Option<&Status>
 }
 
 pub(super) fn parsed(page: Page<PaymentJson>) -> Page<Payment> {
-    let Page { items, total, page, limit } = page;
+    let Page { items, total, page, limit, unknown } = page;
     let items = items.iter().map(|json| serde_json::from_str(&json.0).unwrap()).collect();
-    Page { items, total, page, limit }
+    Page { items, total, page, limit, unknown }
 }
 
 /// The ids of a page of payments of every status.
 pub(super) async fn payments(store: &Arc<dyn Store>, page: u32, limit: u32) -> Page<PaymentId> {
-    let Page { items, total, page, limit } = payment_page(store, None, page_of(page, limit)).await;
-    Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit }
+    let Page { items, total, page, limit, unknown } = payment_page(store, None, page_of(page, limit)).await;
+    Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit, unknown }
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use journaled_tree::Read;
-use payments_core::{Page, PageRequest, PaymentId};
+use payments_core::{Page, PageRequest, PaymentId, UnknownFields};
 
 use super::{
     EmbeddedStore,
@@ -44,7 +44,7 @@ impl EmbeddedStore {
                 items.extend(id.map(|id| item(&id)).transpose()?.flatten());
             }
         }
-        Ok(Page { items, total, page: request.page(), limit: request.limit() })
+        Ok(Page { items, total, page: request.page(), limit: request.limit(), unknown: UnknownFields::new() })
     }
 
     /// The positions of set bits, latest first, after the first `skip`.

@@ -1,6 +1,6 @@
 //! Pages of payments.
 
-use payments_core::{Page, PageRequest, Payment, Status};
+use payments_core::{Page, PageRequest, Payment, Status, UnknownFields};
 use tokio_postgres::types::ToSql;
 
 use super::{
@@ -111,6 +111,12 @@ impl PostgresStore {
         let (total, bodies): (i64, Vec<&str>) = (field(&row, 0)?, field(&row, 1)?);
         let items = bodies.into_iter().map(|body| json_of(&payment_body("payment", body)?.0.payment));
         let (page, limit) = (page.page(), page.limit());
-        Ok(Page { items: items.collect::<Result<_>>()?, total: u64::try_from(total).unwrap_or_default(), page, limit })
+        Ok(Page {
+            items: items.collect::<Result<_>>()?,
+            total: u64::try_from(total).unwrap_or_default(),
+            page,
+            limit,
+            unknown: UnknownFields::new(),
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, WebhookId,
+    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, UnknownFields, WebhookId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -273,7 +273,13 @@ impl PostgresStore {
                 items.push(delivery(row)?.delivery);
             }
         }
-        Ok(Page { items, total: u64::try_from(total).unwrap_or_default(), page: page.page(), limit: page.limit() })
+        Ok(Page {
+            items,
+            total: u64::try_from(total).unwrap_or_default(),
+            page: page.page(),
+            limit: page.limit(),
+            unknown: UnknownFields::new(),
+        })
     }
 
     pub(super) async fn outbox_head(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {

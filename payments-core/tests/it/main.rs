@@ -1,0 +1,4 @@
+//! Tests of the resources in their wire format.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod unknown_fields;
