@@ -1,6 +1,5 @@
 //! The account methods.
 
-use futures_util::stream::BoxStream;
 use payments_core::{
     Account, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
 };
@@ -10,6 +9,7 @@ use crate::{
     Client, Result,
     call::Call,
     parts::{Part, stream_parts},
+    platform::BoxStream,
     request::Request,
 };
 

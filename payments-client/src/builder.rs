@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use payments_core::Environment;
-use reqwest::redirect;
 use url::{Host, Url};
 
 use crate::{
@@ -11,10 +10,10 @@ use crate::{
     budget::Budget,
     client::{Client, Inner, KeyHeader},
     clock::Clock,
-    early_timer::EarlyTimer,
     error::{Error, Kind},
     jitter::Jitter,
     limiter::Limiter,
+    platform::{self, EarlyTimer},
     retry::Policy,
 };
 
@@ -200,12 +199,7 @@ impl ClientBuilder {
                     agent.push(' ');
                     agent.push_str(suffix);
                 }
-                reqwest::Client::builder()
-                    .user_agent(agent)
-                    .redirect(redirect::Policy::none())
-                    .connect_timeout(self.connect_timeout)
-                    .build()
-                    .map_err(|error| Kind::Build(error.to_string()))?
+                platform::http(agent, self.connect_timeout).map_err(|error| Kind::Build(error.to_string()))?
             }
         };
         let seed = match self.jitter_seed {

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::{Bytes, BytesMut};
 use payments_core::Environment;
 use reqwest::{RequestBuilder, header};
 use serde::de::DeserializeOwned;
@@ -14,10 +13,10 @@ use crate::{
     budget::Budget,
     call::Call,
     clock::Clock,
-    early_timer::EarlyTimer,
     error::{Context, Error, Kind},
     jitter::Jitter,
     limiter::Limiter,
+    platform::{self, EarlyTimer},
     raw_response::{RawResponse, failed},
     retry::{Failure, Next, Policy},
 };
@@ -184,21 +183,9 @@ impl Client {
         self.inner.early_timer.keep(self.inner.attempt_timeout.min(self.inner.total_timeout));
         let mut response = request.send().await.map_err(failed)?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let body = read(&mut response).await.map_err(failed)?;
+        let body = platform::read(response).await.map_err(failed)?;
         Ok(RawResponse { status, headers, body, tries, idempotency_key })
     }
-}
-
-/// Reads a response's body. A body of one chunk is not copied.
-async fn read(response: &mut reqwest::Response) -> reqwest::Result<Bytes> {
-    let first = response.chunk().await?.unwrap_or_default();
-    let Some(second) = response.chunk().await? else { return Ok(first) };
-    let mut body = BytesMut::from(first);
-    body.extend_from_slice(&second);
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body.freeze())
 }
 
 #[cfg(test)]

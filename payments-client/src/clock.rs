@@ -1,8 +1,10 @@
 //! The system clock, or a test's fixed clock.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use jiff::Timestamp;
+
+use crate::platform::{Instant, SystemTime, UNIX_EPOCH, sleep};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Clock {
@@ -39,7 +41,7 @@ impl Clock {
 
     pub(crate) async fn sleep(&self, duration: Duration) {
         match self {
-            Self::System(_) => tokio::time::sleep(duration).await,
+            Self::System(_) => sleep(duration).await,
             #[cfg(feature = "testing")]
             Self::Fixed(clock) => clock.sleep(duration),
         }

@@ -2,7 +2,6 @@
 
 use std::{fmt, ops::Deref};
 
-use futures_util::stream::BoxStream;
 use payments_core::{Event, EventId, EventKind, EventPage, PaymentId, RawJson, Timestamp};
 use reqwest::Method;
 use serde::{Deserialize, Deserializer, de};
@@ -11,6 +10,7 @@ use crate::{
     Client, Result,
     call::Call,
     parts::{Part, stream_parts},
+    platform::BoxStream,
     request::Request,
 };
 

@@ -1,10 +1,13 @@
 //! Streams of lists that are read part by part.
 
-use std::{collections::VecDeque, pin::Pin};
+use std::collections::VecDeque;
 
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream;
 
-use crate::Result;
+use crate::{
+    Result,
+    platform::{BoxFuture, BoxStream},
+};
 
 /// A part of a list, and where the next part begins.
 pub(crate) struct Part<T, C> {
@@ -13,7 +16,7 @@ pub(crate) struct Part<T, C> {
     pub(crate) next: Option<C>,
 }
 
-type Asking<T, C> = Pin<Box<dyn Future<Output = Result<Part<T, C>>> + Send>>;
+type Asking<T, C> = BoxFuture<Result<Part<T, C>>>;
 
 /// Streams a list from a cursor on. Asks for the next part when the one before is used up, and ends after an error.
 pub(crate) fn stream_parts<T, C>(

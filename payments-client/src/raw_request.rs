@@ -1,6 +1,6 @@
 //! Requests to any route.
 
-use std::{borrow::Cow, future::IntoFuture, pin::Pin};
+use std::{borrow::Cow, future::IntoFuture};
 
 use reqwest::Method;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use crate::{
     Client, Error, IdempotencyKey, RawResponse, Result,
     call::{Call, Route},
     error::Kind,
+    platform::BoxFuture,
 };
 
 impl Client {
@@ -108,7 +109,7 @@ impl RawRequest {
 
 impl IntoFuture for RawRequest {
     type Output = Result<RawResponse>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<RawResponse>> + Send>>;
+    type IntoFuture = BoxFuture<Result<RawResponse>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())

@@ -11,6 +11,7 @@ use crate::{
     IdempotencyKey, RateLimit, Result,
     clock::Clock,
     error::{Context, Error, Kind},
+    platform::is_connect,
     retry::Failure,
     retry_after::retry_after,
 };
@@ -112,7 +113,7 @@ impl fmt::Debug for RawResponse {
 pub(crate) fn failed(error: reqwest::Error) -> (Failure, Kind) {
     // The URL contains ids and queries.
     let error = error.without_url();
-    if error.is_connect() {
+    if is_connect(&error) {
         (Failure::Connect, Kind::Connect(Some(error)))
     } else if error.is_timeout() {
         (Failure::Lost, Kind::Timeout(Some(error)))

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use futures_util::{
-    StreamExt,
-    future::ready,
-    stream::{self, BoxStream},
-};
+use futures_util::{StreamExt, future::ready, stream};
 use payments_core::{EventId, Payment, PaymentId, Status, Timestamp};
 
-use crate::{Error, Payments, Result, error::Kind};
+use crate::{Error, Payments, Result, error::Kind, platform::BoxStream};
 
 /// What a payment means for its order (API specification, "Rules", 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +84,7 @@ impl Payments<'_> {
                     match client.payments().retrieve(&id).await {
                         Err(error) if error.is_rate_limited() && waits < MAX_RATE_LIMIT_WAITS => {
                             waits += 1;
-                            tokio::time::sleep(error.retry_after().unwrap_or(Duration::from_secs(5))).await;
+                            client.inner.clock.sleep(error.retry_after().unwrap_or(Duration::from_secs(5))).await;
                         }
                         outcome => return (id, outcome.map(Reconciled::from)),
                     }

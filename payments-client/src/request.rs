@@ -1,6 +1,6 @@
 //! Requests before they are sent.
 
-use std::{future::IntoFuture, marker::PhantomData, pin::Pin};
+use std::{future::IntoFuture, marker::PhantomData};
 
 use serde::de::DeserializeOwned;
 
@@ -8,9 +8,8 @@ use crate::{
     Client, IdempotencyKey, RawResponse, Response, Result,
     call::{Call, CallResult},
     error::{Error, Kind},
+    platform::BoxFuture,
 };
-
-type Sending<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// A request. Await it to send it.
 #[derive(Debug)]
@@ -84,7 +83,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
 
 impl<T: DeserializeOwned + Send + 'static> IntoFuture for Request<T> {
     type Output = Result<T>;
-    type IntoFuture = Sending<T>;
+    type IntoFuture = BoxFuture<Result<T>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
@@ -161,7 +160,7 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
 
 impl<T: DeserializeOwned + Send + 'static> IntoFuture for IdempotentRequest<T> {
     type Output = Result<T>;
-    type IntoFuture = Sending<T>;
+    type IntoFuture = BoxFuture<Result<T>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())

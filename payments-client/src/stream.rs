@@ -2,11 +2,11 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream;
 use payments_core::{Delivery, Page, Payment, PaymentPage};
 use serde::de::DeserializeOwned;
 
-use crate::{Client, Result, call::Call, request::Request};
+use crate::{Client, Result, call::Call, platform::BoxStream, request::Request};
 
 /// An item of a list.
 pub trait Listed: DeserializeOwned + Send + Sync + 'static + sealed::Sealed {

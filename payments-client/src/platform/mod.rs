@@ -1,0 +1,13 @@
+//! What differs between a program and WebAssembly in a browser or a worker: clocks, timers, and what `reqwest` can do.
+
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+mod early_timer;
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+mod native;
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+mod web;
+
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
+pub(crate) use native::*;
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+pub(crate) use web::*;

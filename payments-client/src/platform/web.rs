@@ -1,0 +1,34 @@
+//! WebAssembly in a browser or a worker: requests go through `fetch`, and futures stay on their thread.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub(crate) use futures_util::stream::LocalBoxStream as BoxStream;
+pub(crate) use gloo_timers::future::sleep;
+pub(crate) use web_time::{Instant, SystemTime, UNIX_EPOCH};
+
+pub(crate) type BoxFuture<T> = futures_util::future::LocalBoxFuture<'static, T>;
+
+/// `fetch` has no timer of ours to wake.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyTimer;
+
+impl EarlyTimer {
+    pub(crate) fn keep(&self, _: Duration) {}
+}
+
+/// The HTTP client of a client without its own. `fetch` has no connect timeout, and follows redirects.
+pub(crate) fn http(user_agent: String, _: Duration) -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder().user_agent(user_agent).build()
+}
+
+/// `fetch` does not tell whether it has sent the request, so assume that it has.
+pub(crate) fn is_connect(_: &reqwest::Error) -> bool {
+    false
+}
+
+/// Reads a response's body.
+pub(crate) async fn read(response: reqwest::Response) -> reqwest::Result<Bytes> {
+    response.bytes().await
+}
