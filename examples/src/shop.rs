@@ -7,7 +7,7 @@
 //! `PAYMENTS_URL` and `PAYMENTS_KEY` set the server and key. Default: the sandbox on this machine.
 #![forbid(unsafe_code)]
 
-use std::{env, error::Error, net::SocketAddr};
+use std::{env, error::Error, net::SocketAddr, process::ExitCode};
 
 use payments_client::{Client, CreatePayment, Metadata, Money, PaymentId, Status};
 use serde_json::json;
@@ -17,13 +17,23 @@ use warp::{
 };
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the shop ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let key = env::var("PAYMENTS_KEY").unwrap_or_else(|_| "sk_test_demo".into());
     let url = env::var("PAYMENTS_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
     let client = Client::builder(key).base_url(url).build()?;
-    let listen: SocketAddr = env::var("SHOP_LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into()).parse()?;
-
-    let listener = tokio::net::TcpListener::bind(listen).await?;
+    let listen = env::var("SHOP_LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into());
+    let listener = tokio::net::TcpListener::bind(&listen).await;
+    let listener = listener.map_err(|error| format!("cannot listen on SHOP_LISTEN={listen}: {error}"))?;
     let address = listener.local_addr()?;
     println!("the shop listens on http://{address}");
 

@@ -8,7 +8,7 @@
 //! this machine. In production, create the endpoint once and set `WEBHOOK_SECRET`.
 #![forbid(unsafe_code)]
 
-use std::{env, error::Error, net::SocketAddr, sync::Arc};
+use std::{env, error::Error, process::ExitCode, sync::Arc};
 
 use bytes::Bytes;
 use payments_client::{
@@ -18,9 +18,20 @@ use payments_client::{
 use warp::{Filter, http::StatusCode};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let listen: SocketAddr = env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into()).parse()?;
-    let listener = tokio::net::TcpListener::bind(listen).await?;
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the webhook receiver ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let listen = env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into());
+    let listener = tokio::net::TcpListener::bind(&listen).await;
+    let listener = listener.map_err(|error| format!("cannot listen on RECEIVER_LISTEN={listen}: {error}"))?;
     let address = listener.local_addr()?;
     let secret = match env::var("WEBHOOK_SECRET") {
         Ok(secret) => Secret::new(&secret)?,

@@ -4,7 +4,7 @@
 //! `RECEIVER_LISTEN` is the address to listen on. Default: 127.0.0.1:9000.
 #![forbid(unsafe_code)]
 
-use std::{env, error::Error, net::SocketAddr, sync::LazyLock};
+use std::{env, error::Error, net::SocketAddr, process::ExitCode, sync::LazyLock};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -23,7 +23,8 @@ static EVENTS: LazyLock<ReplayGuard<MemoryClaims>> = LazyLock::new(|| ReplayGuar
 /// # Errors
 /// If the variable is not set or a secret is invalid.
 pub fn receiver() -> Result<Receiver, Box<dyn Error>> {
-    let secrets = env::var("WEBHOOK_SECRET")?;
+    let secrets = env::var("WEBHOOK_SECRET")
+        .map_err(|error| format!("WEBHOOK_SECRET must be the secret of your webhook endpoint: {error}"))?;
     Ok(Receiver::new(Verifier::from_secrets(secrets.split(','))?))
 }
 
@@ -32,7 +33,21 @@ pub fn receiver() -> Result<Receiver, Box<dyn Error>> {
 /// # Errors
 /// If the address is invalid.
 pub fn address() -> Result<SocketAddr, Box<dyn Error>> {
-    Ok(env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into()).parse()?)
+    let address = env::var("RECEIVER_LISTEN").unwrap_or_else(|_| "127.0.0.1:9000".into());
+    let parsed: Result<SocketAddr, _> = address.parse();
+    Ok(parsed.map_err(|_| format!("RECEIVER_LISTEN must be an address such as 127.0.0.1:9000, not {address:?}"))?)
+}
+
+/// Prints an error as one line, and returns the program's exit code.
+#[must_use]
+pub fn exit_code(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the receiver ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Prints the receiver's URL.

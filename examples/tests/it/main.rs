@@ -90,3 +90,34 @@ async fn a_customer_buys_a_cup_and_the_receiver_gets_the_events() {
     let forged = browser.post(endpoint).header("x-service-signature", "t=1,v1=00").body("{}").send().await.unwrap();
     assert_eq!(forged.status(), 400);
 }
+
+#[test]
+fn an_example_says_in_one_line_why_it_cannot_run() {
+    for (program, variable, value, expected) in [
+        (
+            env!("CARGO_BIN_EXE_shop"),
+            "SHOP_LISTEN",
+            "nowhere",
+            "the shop ended: cannot listen on SHOP_LISTEN=nowhere: ",
+        ),
+        (
+            env!("CARGO_BIN_EXE_shop"),
+            "PAYMENTS_KEY",
+            "pk_test_1",
+            "the shop ended: cannot build the client: an API key ",
+        ),
+        (
+            env!("CARGO_BIN_EXE_webhook-receiver"),
+            "PAYMENTS_URL",
+            "http://127.0.0.1:9",
+            "the webhook receiver ended: cannot connect to the API; check the base URL and the network",
+        ),
+    ] {
+        let mut command = Command::new(program);
+        command.env_remove("WEBHOOK_SECRET").env("RECEIVER_LISTEN", "127.0.0.1:0").env("SHOP_LISTEN", "127.0.0.1:0");
+        let output = command.env(variable, value).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.lines().count() == 1, "{said}");
+        assert!(said.starts_with(expected), "{said}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Serves a fake over HTTP and injects its faults.
 
-use std::{collections::BTreeMap, fmt, io, net::SocketAddr, sync::Arc, vec};
+use std::{collections::BTreeMap, fmt, io, net::SocketAddr, process::ExitCode, sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -138,15 +138,23 @@ impl<P> Drop for Running<P> {
     }
 }
 
-/// Runs a fake on the address in the first argument until the process ends.
-///
-/// # Errors
-/// If it cannot listen on the address.
-pub async fn run(program: impl Program) -> io::Result<()> {
+/// Runs a fake on the address in the first argument until the process ends. Says in one line why it cannot.
+pub async fn run(program: impl Program) -> ExitCode {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".into());
-    let mut fake = Running::start(program, &address).await?;
-    println!("listening on {}", fake.url());
-    (&mut fake.task).await.map_err(io::Error::other)
+    let ended = match Running::start(program, &address).await {
+        Ok(mut fake) => {
+            println!("listening on {}", fake.url());
+            (&mut fake.task).await.map_err(io::Error::other)
+        }
+        Err(error) => Err(error),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the fake on {address} ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn accept<P: Program>(listener: TcpListener, program: Arc<P>, faults: Arc<Faults>, base_url: String) {

@@ -1,13 +1,17 @@
 //! A webhook receiver on actix-web.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+use std::{error::Error, process::ExitCode};
 
 use actix_web::{App, HttpResponse, HttpServer, http::StatusCode, web};
 use webhook_verify::adapters::actix_web::VerifiedBody;
 
 #[actix_web::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    receivers::exit_code(run().await)
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let receiver = receivers::receiver()?;
     let app = move || App::new().app_data(receiver.clone()).route("/webhooks", web::post().to(webhook));
     let server = HttpServer::new(app).workers(1).bind(receivers::address()?)?;

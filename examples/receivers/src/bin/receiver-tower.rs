@@ -5,6 +5,7 @@ use std::{
     convert::Infallible,
     error::Error,
     future::{Ready, ready},
+    process::ExitCode,
     task::{Context, Poll},
 };
 
@@ -18,7 +19,11 @@ use tower_service::Service;
 use webhook_verify::{Verified, adapters::tower::VerifyLayer};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    receivers::exit_code(run().await)
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let service = VerifyLayer::new(receivers::receiver()?).layer(Webhook);
     let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;
     receivers::greet(listener.local_addr()?);

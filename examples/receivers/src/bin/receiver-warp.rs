@@ -1,13 +1,17 @@
 //! A webhook receiver on warp.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+use std::{error::Error, process::ExitCode};
 
 use warp::{Filter, Reply};
 use webhook_verify::adapters::warp::verified;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    receivers::exit_code(run().await)
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let webhook =
         warp::path!("webhooks").and(warp::post()).and(verified(receivers::receiver()?)).map(|body| match body {
             Ok(verified) => receivers::handle(verified).into_response(),

@@ -179,14 +179,25 @@ async fn a_body_over_the_limit_gets_413_with_or_without_a_content_length() {
     }
 }
 
+fn assert_says_in_one_line(command: &mut Command, expected: &str) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.lines().count() == 1, "{command:?}: {said}");
+    assert!(said.starts_with("the receiver ended: ") && said.contains(expected), "{command:?}: {said}");
+}
+
 #[test]
-fn receivers_do_not_start_without_a_secret() {
+fn receivers_do_not_start_without_a_secret_or_an_address() {
     for binary in RECEIVERS {
         for secret in [None, Some(""), Some("whsec_a,")] {
             let mut command = Command::new(binary);
-            command.env_remove("WEBHOOK_SECRET").env("RECEIVER_LISTEN", "127.0.0.1:0").stderr(Stdio::null());
-            command.envs(secret.map(|secret| ("WEBHOOK_SECRET", secret)));
-            assert!(!command.status().unwrap().success(), "{binary}");
+            command.env_remove("WEBHOOK_SECRET").env("RECEIVER_LISTEN", "127.0.0.1:0");
+            assert_says_in_one_line(command.envs(secret.map(|secret| ("WEBHOOK_SECRET", secret))), "secret");
         }
+        let mut command = Command::new(binary);
+        assert_says_in_one_line(
+            command.env("WEBHOOK_SECRET", SECRET).env("RECEIVER_LISTEN", "nowhere"),
+            "RECEIVER_LISTEN must be an address such as 127.0.0.1:9000, not \"nowhere\"",
+        );
     }
 }

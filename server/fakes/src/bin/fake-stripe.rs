@@ -2,6 +2,6 @@
 #![forbid(unsafe_code)]
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
+async fn main() -> std::process::ExitCode {
     gateway_fakes::run(gateway_fakes::stripe::Stripe::new()).await
 }
