@@ -70,17 +70,37 @@ async fn a_customer_buys_a_cup_and_the_receiver_gets_the_events() {
     let shop = shop.address();
 
     let browser = reqwest::Client::new();
-    let checkout = browser.post(format!("{shop}/buy")).send().await.unwrap();
+    let shelf = browser.get(&shop).send().await.unwrap().text().await.unwrap();
+    assert!(shelf.contains("৳750<") && shelf.contains("৳950<") && shelf.contains("value=\"cup\""), "{shelf}");
+    let buy = |product: &str| {
+        let form = browser.post(format!("{shop}/buy")).header("content-type", "application/x-www-form-urlencoded");
+        form.body(format!("product={product}"))
+    };
+    assert_eq!(buy("gold").send().await.unwrap().status(), 404);
+    let checkout = buy("cup").send().await.unwrap();
     assert!(checkout.url().as_str().starts_with(&format!("{api}/checkout/pay_")), "{}", checkout.url());
     let pay = browser.post(checkout.url().clone()).header("content-type", "application/x-www-form-urlencoded");
     let page = pay.body("action=success").send().await.unwrap().text().await.unwrap();
     // The page of a test payment has a link back to the shop.
     let (_, rest) = page.split_once("<a class=\"button go\" href=\"").unwrap();
     let back = rest.split_once('"').unwrap().0.replace("&#38;", "&");
-    let thanks = browser.get(back).send().await.unwrap().text().await.unwrap();
-    assert!(thanks.starts_with("Thank you. Your cup is on its way (pay_"), "{thanks}");
+    let thanks = browser.get(&back).send().await.unwrap().text().await.unwrap();
+    for expected in ["<h1>Thank you</h1>", "<dd>order-", "<dd>Tea cup</dd>", "<dd>750 BDT</dd>"] {
+        assert!(thanks.contains(expected), "{thanks}");
+    }
 
-    let printed = [receiver.line(), receiver.line()];
+    // The browser says that it is paid. The shop asks the API.
+    let waiting = buy("pot").send().await.unwrap();
+    let id = waiting.url().path().rsplit('/').next().unwrap();
+    let page = browser.get(format!("{shop}/order?payment_id={id}&status=completed"));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("<h1>We wait for your payment</h1>") && page.contains("<dd>2400 BDT</dd>"), "{page}");
+    for unknown in ["pay_unknown", "%3Cscript%3E"] {
+        let page = browser.get(format!("{shop}/order?payment_id={unknown}")).send().await.unwrap();
+        assert_eq!(page.status(), 404);
+    }
+
+    let printed = [receiver.line(), receiver.line(), receiver.line()];
     assert!(printed.iter().any(|line| line.contains(" payment.created pay_")), "{printed:?}");
     assert!(
         printed.iter().any(|line| line.contains(" payment.completed pay_") && line.ends_with(" 750 BDT")),
