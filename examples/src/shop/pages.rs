@@ -30,7 +30,9 @@ pub(crate) fn shelf() -> Response<String> {
 pub(crate) fn order(payment: &Payment) -> Response<String> {
     let (title, text) = match payment.status {
         Status::Completed => ("Thank you", "Your order is paid and on its way."),
-        Status::Pending => ("We wait for your payment", "You can still pay. Reload this page to see whether it has arrived."),
+        Status::Pending => {
+            ("We wait for your payment", "You can still pay. Reload this page to see whether it has arrived.")
+        }
         Status::Cancelled => ("You cancelled", "Nothing was charged."),
         Status::Refunded => ("Your money is on its way back", "We have refunded this order."),
         _ => ("It did not work", "Nothing was charged. You can try again."),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod every_route;
+mod example;
 mod faults;
 mod lists;
 mod live;

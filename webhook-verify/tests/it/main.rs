@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod body;
+mod example;
 mod header;
 mod independent;
 mod properties;
