@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::{self, Write},
-    path::{Path, absolute},
+    path::absolute,
     sync::Arc,
     time::Duration,
 };
@@ -24,6 +24,7 @@ use crate::{
     failure::Failure,
     gateway::Gateways,
     metrics::Metrics,
+    no_store::no_store_in,
     service::{AdminReply, AdminRequest, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings},
     store::{
         ServerId, Store,
@@ -38,6 +39,10 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let reply = match data.location()? {
         Location::Database(target) => {
+            if !PostgresStore::is_there(&target).await? {
+                let missing = format!("there is no store in {target}; name the right one with --database-url");
+                begin(&request, &target.to_string(), missing)?;
+            }
             let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), Metrics::new().commits).await?;
             let reply = execute(Arc::new(store), ambient, request).await?;
             closing.wait().await;
@@ -46,7 +51,13 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
         Location::Directory(directory) => match admin_socket::ask(&directory, &request).await {
             Ok(Some(reply)) => reply,
             Ok(None) => {
-                find_or_begin(&directory, &request)?;
+                if !embedded::is_there(&directory) {
+                    let missing = no_store_in(&directory, "--data-dir");
+                    if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+                        return Err(missing.into());
+                    }
+                    begin(&request, &absolute(&directory)?.display().to_string(), missing)?;
+                }
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
                 let reply = execute(Arc::new(store), ambient, request).await?;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
@@ -61,22 +72,12 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     print(reply, json)
 }
 
-/// Checks that a directory has a store. Only a workspace may begin a new one.
-fn find_or_begin(directory: &Path, request: &AdminRequest) -> Result<(), Failure> {
-    if embedded::is_there(directory) {
-        return Ok(());
-    }
-    let name = directory.display();
+/// Lets only a new workspace begin a store. Everything else is about records that a store has.
+fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), Failure> {
     if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
-        return Err(format!(
-            "there is no store in {name}, and no server serves from it; name the right directory with --data-dir"
-        )
-        .into());
+        return Err(missing.into());
     }
-    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(format!("{name} has other files and no store; name a new directory with --data-dir").into());
-    }
-    eprintln!("beginning a new store in {name}");
+    eprintln!("beginning a new store in {place}");
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod gateway;
 mod greeting;
 mod http;
 mod metrics;
+mod no_store;
 mod operations;
 mod reach;
 mod serve;

@@ -17,6 +17,7 @@ use crate::{
     ambient::OperatingSystem,
     cli::Location,
     metrics::Metrics,
+    no_store::no_store_in,
     service::{AdminReply, AdminRequest},
     store::{
         Snapshot,
@@ -52,7 +53,7 @@ async fn with_store<T: Send + 'static>(
     read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     if !embedded::is_there(directory) {
-        return Err(format!("there is no store in {}; name its directory with --data-dir", directory.display()).into());
+        return Err(no_store_in(directory, "--data-dir").into());
     }
     remove_abandoned_copies(directory)?;
     // In the data directory, which has room for it and the right permissions.

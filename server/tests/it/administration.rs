@@ -80,7 +80,10 @@ fn a_mistyped_directory_gets_no_store() {
     ] {
         let (is_done, said) = run(&missing, command);
         assert!(
-            !is_done && said.contains("there is no store in ") && said.contains("--data-dir"),
+            !is_done
+                && said
+                    .contains(&format!("there is no store in {}: it does not exist, and no server", missing.display()))
+                && said.contains("name the right directory with --data-dir"),
             "{command:?}: {said}"
         );
         assert!(!missing.exists(), "{command:?}");
@@ -90,7 +93,7 @@ fn a_mistyped_directory_gets_no_store() {
     fs::create_dir(&full).unwrap();
     fs::write(full.join("letter.txt"), "Dear Rahima").unwrap();
     let (is_done, said) = run(&full, &create);
-    assert!(!is_done && said.contains("has other files"), "{said}");
+    assert!(!is_done && said.contains("it has other files"), "{said}");
     assert_eq!(fs::read_dir(&full).unwrap().count(), 1);
 
     let (is_done, said) = run(&missing, &create);

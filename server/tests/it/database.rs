@@ -129,19 +129,35 @@ async fn a_role_that_may_only_read_can_check_and_export() {
 }
 
 #[tokio::test]
-async fn check_and_export_refuse_a_database_without_a_store_and_make_none() {
+async fn only_a_workspace_begins_a_store_in_a_database_and_says_so() {
     let cluster = Cluster::shared();
     let client = connect(&cluster.url("postgres")).await;
     client.batch_execute("CREATE DATABASE without_a_store").await.unwrap();
     let database = cluster.url("without_a_store");
-    for command in [&["check"][..], &["export", "payments"]] {
+    for command in [
+        &["check"][..],
+        &["export", "payments"],
+        &["keys", "list"],
+        &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
+        &["refunds", "list"],
+        &["reconcile", "list"],
+        &["backup", "/tmp/never-made"],
+    ] {
         let refused = try_run(&database, command);
-        assert!(
-            !refused.status.success() && text_of(&refused).contains("the database has no store; name the right one")
-        );
+        let said = text_of(&refused);
+        assert!(!refused.status.success() && said.contains("; name the right one with --database-url"), "{said}");
     }
-    let schemas = connect(&database).await.query("SELECT FROM pg_namespace WHERE nspname = 'payments'", &[]).await;
-    assert!(schemas.unwrap().is_empty());
+    let tables = async || {
+        let query = "SELECT FROM pg_namespace WHERE nspname = 'payments'";
+        connect(&database).await.query(query, &[]).await.unwrap().len()
+    };
+    assert_eq!(tables().await, 0);
+    let begun = try_run(&database, &["workspaces", "create", "--name", "Shop"]);
+    let said = text_of(&begun);
+    assert!(begun.status.success() && said.contains("beginning a new store in the database without_a_store"), "{said}");
+    assert_eq!(tables().await, 1);
+    let second = try_run(&database, &["workspaces", "create", "--name", "Shop"]);
+    assert!(second.status.success() && second.stderr.is_empty(), "{}", text_of(&second));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use crate::{
     ambient::OperatingSystem,
     cli::Location,
     metrics::Metrics,
+    no_store::no_store_in,
     store::{
         Change, CommitError, Migration, Record, Snapshot, Store,
         embedded::{self, Closing, EmbeddedStore},
@@ -33,8 +34,7 @@ impl Source {
         let source = match location {
             Location::Directory(directory) => {
                 if !embedded::is_there(directory) {
-                    let directory = directory.display();
-                    return Err(format!("there is no store in {directory}; name its directory with --from").into());
+                    return Err(no_store_in(directory, "--from").into());
                 }
                 let (store, closing) = open(directory)?;
                 Self { store: Box::new(store), kept: Kept::Directory(closing) }

@@ -105,6 +105,12 @@ pub(crate) enum OpenError {
 }
 
 impl PostgresStore {
+    /// Whether a database has the tables of a store. Makes none.
+    pub(crate) async fn is_there(target: &Target) -> Result<bool, OpenError> {
+        let session = Session::connect(target).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+        Ok(schema::is_there(&session, &target.schema).await?)
+    }
+
     /// Connects, and makes or updates the tables. Refuses a part of another store.
     pub(crate) async fn open(
         target: Target,

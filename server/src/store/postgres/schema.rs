@@ -108,6 +108,12 @@ async fn upgrade(session: &Session, schema: &str) -> Result<Result<(), SchemaErr
     client.batch_execute("COMMIT").await.map(Ok)
 }
 
+/// Whether the tables of any version are there.
+pub(super) async fn is_there(session: &Session, schema: &str) -> Result<bool, SchemaError> {
+    let found = version(session, schema, "SELECT version FROM schema_version").await;
+    Ok(found.map_err(|error| SchemaError::Refused(describe(&error)))?.is_some())
+}
+
 /// Checks that the tables are there as this program knows them, and changes nothing.
 pub(super) async fn expect(session: &Session, schema: &str) -> Result<(), SchemaError> {
     let known = known();
