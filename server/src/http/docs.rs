@@ -4,7 +4,8 @@ use warp::http::{StatusCode, header};
 
 use super::{reference::DESCRIPTION, reply, request::Request, route::Outcome};
 
-const POLICY: &str =
+/// Styles of this server, and nothing else.
+pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
 pub(super) async fn description(_: Request) -> Outcome {

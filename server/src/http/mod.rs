@@ -15,6 +15,7 @@ mod gate;
 mod gateways;
 mod head;
 mod health;
+mod home;
 mod idempotent;
 mod limit;
 mod lingering;

@@ -78,7 +78,9 @@ impl Table {
 
     /// Finds the route of a method and a path. Ignores a trailing slash.
     pub(super) fn find(&'static self, method: &Method, path: &str) -> Option<Found> {
-        let found = self.0.at(path.strip_suffix('/').unwrap_or(path)).ok()?;
+        // `/` is a path of its own, and `//` is not the same.
+        let without_slash = path.strip_suffix('/').filter(|rest| !matches!(*rest, "" | "/"));
+        let found = self.0.at(without_slash.unwrap_or(path)).ok()?;
         // matchit matches empty parameters in the middle of a path: `/api/v1/payments//refund`.
         if found.params.iter().any(|(_, value)| value.is_empty()) {
             return None;
@@ -89,7 +91,7 @@ impl Table {
         let first = routes.first()?;
         Some(Found {
             route: route.unwrap_or(first),
-            label: if path.ends_with('/') { OTHER } else { first.template },
+            label: if without_slash.is_some() { OTHER } else { first.template },
             allow: route.is_none().then_some(allow.as_str()),
             id: found.params.get("id").unwrap_or_default().to_owned(),
         })

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
-    account, assets, checkout, dashboard, docs, events, gate, gateways, health, page, payments,
+    account, assets, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
     reply::Problem,
     request::{Request, request},
     requests,
@@ -88,6 +88,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/assets/dashboard-webhooks.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[2].serve()))),
     route(GET, "/assets/dashboard-transactions.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[3].serve()))),
     route(GET, "/assets/dashboard-requests.js", Unlimited(|_| Box::pin(assets::DASHBOARD_VIEWS[4].serve()))),
+    route(GET, "/", Unlimited(|r| Box::pin(home::show(r)))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
@@ -167,7 +168,7 @@ mod tests {
 
     /// Finds the template of a path by trying all. A literal segment takes precedence over a parameter.
     fn template_of(path: &str) -> Option<&'static str> {
-        let path = path.strip_suffix('/').unwrap_or(path);
+        let path = path.strip_suffix('/').filter(|rest| !matches!(*rest, "" | "/")).unwrap_or(path);
         let matching = ROUTES.iter().map(|route| route.template).filter(|template| matches(template, path));
         matching.max_by_key(|template| template.split('/').map(|part| !part.starts_with('{')).collect::<Vec<_>>())
     }
@@ -209,7 +210,8 @@ mod tests {
             let template = template_of(&path);
             prop_assert_eq!(found.as_ref().map(|found| found.route.template), template);
             let Some(found) = found else { return Ok(()) };
-            prop_assert_eq!(found.label, if path.ends_with('/') { "other" } else { found.route.template });
+            let has_slash = path.len() > 1 && path.ends_with('/');
+            prop_assert_eq!(found.label, if has_slash { "other" } else { found.route.template });
             let rows = ROUTES.iter().filter(|route| Some(route.template) == template);
             let mut methods: BTreeSet<&str> = rows.map(|route| route.method.as_str()).collect();
             if methods.contains("GET") {
@@ -253,6 +255,7 @@ mod tests {
             ("/api/v1/payments/", Some("other")),
             ("/api/v1/payments/a/b", None),
             ("/api/v1/webhooks//test", None),
+            ("/", Some("/")),
             ("//", None),
             ("*", None),
             ("", None),

@@ -134,7 +134,7 @@ async fn invalid_requests(table: &mut Table, server: &Server) {
     table.row(json(&" ".repeat(70_000)), 413, "body_too_large", &[]).await;
 
     let get = |path: &str| server.keyless(Method::GET, path);
-    for path in ["/", "/api/v2/payments", "/api/v1/nothing"] {
+    for path in ["/index.html", "/api/v2/payments", "/api/v1/nothing"] {
         table.row(get(path), 404, "route_not_found", &[]).await;
     }
     table.row(server.request(Method::DELETE, "/payments"), 405, "method_not_allowed", &[]).await;

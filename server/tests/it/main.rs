@@ -27,6 +27,7 @@ mod failover;
 mod footprint;
 mod formats;
 mod found;
+mod front_door;
 mod full_disk;
 mod gateway_chaos;
 mod gateways;

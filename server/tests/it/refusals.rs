@@ -107,7 +107,9 @@ async fn unknown_paths_return_404_and_wrong_methods_405_with_allow() {
     {
         refused(server.request(Method::GET, path).send().await.unwrap(), 404).await;
     }
-    for path in ["/", "/api", "/api/v1", "/api/v2/payments", "/api/v1/checkout/pay_unknown", "/assets/nothing"] {
+    for path in
+        ["/index.html", "/api", "/api/v1", "/api/v2/payments", "/api/v1/checkout/pay_unknown", "/assets/nothing"]
+    {
         refused(server.keyless(Method::GET, path).send().await.unwrap(), 404).await;
     }
     for (method, path, allow) in [

@@ -7,7 +7,7 @@ use crate::server::{SANDBOX_KEY, Server, payment_of};
 
 const PUBLIC: [&str; 2] = ["--base-url", "https://pay.example"];
 /// The pages that show the sandbox key.
-const PAGES: [&str; 3] = ["/docs", "/dashboard", "/api/v1/openapi.json"];
+const PAGES: [&str; 4] = ["/", "/docs", "/dashboard", "/api/v1/openapi.json"];
 
 async fn demo_session(server: &Server) -> (StatusCode, Value) {
     let answer = server.keyless(Method::POST, "/api/v1/checkout/demo-session").send().await.unwrap();
@@ -56,7 +56,7 @@ async fn a_public_server_refuses_a_stored_sandbox_key_unless_the_flag_allows_it(
     server.restart_with(&[&PUBLIC[..], &["--sandbox"]].concat());
     assert_eq!(account(&server).await, StatusCode::OK);
     assert_eq!(demo_session(&server).await.0, StatusCode::CREATED);
-    for page in &PAGES[..2] {
+    for page in &PAGES[..3] {
         assert!(text(&server, page).await.contains(SANDBOX_KEY), "{page} does not show the key");
     }
 }
