@@ -1,10 +1,48 @@
-//! What the server prints at start: its address, for programs, and the first steps, for people.
+//! What the server prints at start: its address, for programs, then where everything is and the first steps, for people.
 
-/// The first line is for programs, the rest for people. `sandbox_key` is the sandbox's key, if the sandbox is on.
-pub(crate) fn greeting(base_url: &str, address: std::net::SocketAddr, sandbox_key: Option<&str>) -> String {
-    let steps = match sandbox_key {
-        Some(key) => format!(
-            "The sandbox is ready; its key moves no money. Create a payment, open its checkoutUrl, and list it:
+use std::{fmt, net::SocketAddr, path::absolute};
+
+use crate::cli::Location;
+
+/// What a server prints at start.
+pub(crate) struct Greeting<'g> {
+    pub(crate) address: SocketAddr,
+    pub(crate) base_url: &'g str,
+    pub(crate) data: Location,
+    /// Each gateway of live payments, with its mode.
+    pub(crate) gateways: Vec<String>,
+    /// The sandbox's key, if the sandbox is on.
+    pub(crate) sandbox_key: Option<&'static str>,
+}
+
+impl fmt::Display for Greeting<'_> {
+    /// The first line is for programs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, base_url, sandbox_key, .. } = self;
+        let data = match &self.data {
+            Location::Directory(directory) => absolute(directory).unwrap_or(directory.clone()).display().to_string(),
+            database @ Location::Database(_) => database.to_string(),
+        };
+        let gateways = match self.gateways.as_slice() {
+            [] => "none: live payments are refused until the --config file has [bkash] or [stripe]".to_owned(),
+            gateways => gateways.join("; "),
+        };
+        let sandbox = sandbox_key.map_or("off".to_owned(), |key| format!("the key {key} works and moves no money"));
+        writeln!(f, "listening on http://{address}\n")?;
+        for (name, value) in [
+            ("Console", format!("{base_url}/dashboard")),
+            ("Reference", format!("{base_url}/docs")),
+            ("Data", data),
+            ("Gateways", gateways),
+            ("Sandbox", sandbox),
+        ] {
+            writeln!(f, "  {name:<10} {value}")?;
+        }
+        match sandbox_key {
+            Some(key) => writeln!(
+                f,
+                "
+Create a payment, open its checkoutUrl, and list it:
 
   curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' \\
@@ -12,15 +50,28 @@ pub(crate) fn greeting(base_url: &str, address: std::net::SocketAddr, sandbox_ke
 
   curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}'
 "
-        ),
-        None => "The sandbox is off: every caller needs a key. Create a workspace and a key for it:
+            ),
+            None => {
+                let place = place(&self.data);
+                writeln!(
+                    f,
+                    "
+Every caller needs a key. Create a workspace and a key for it:
 
-  payments-server workspaces create --name NAME
-  payments-server keys create --workspace WORKSPACE --environment test
+  payments-server workspaces create --name 'Rahim & Sons'{place}
+  payments-server keys create --workspace 'Rahim & Sons' --environment test{place}
 "
-        .to_owned(),
-    };
-    format!("listening on http://{address}\n\n{steps}\n")
+                )
+            }
+        }
+    }
+}
+
+/// The flag with which a command finds the data from anywhere.
+fn place(data: &Location) -> String {
+    let Location::Directory(directory) = data else { return " --database-url URL".to_owned() };
+    let directory = absolute(directory).unwrap_or(directory.clone()).display().to_string();
+    format!(" --data-dir '{}'", directory.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -29,13 +80,25 @@ mod tests {
 
     #[test]
     fn the_sandbox_key_is_printed_only_if_the_sandbox_is_on() {
-        let address = "127.0.0.1:8080".parse().unwrap();
-        let with = greeting("http://127.0.0.1:8080", address, Some("sk_test_demo"));
-        let without = greeting("https://pay.example", address, None);
+        let of = |base_url, sandbox_key, gateways: &[&str]| {
+            let gateways = gateways.iter().map(ToString::to_string).collect();
+            let data = Location::Directory("/var/lib/Rahim's payments".into());
+            let address = "127.0.0.1:8080".parse().unwrap();
+            Greeting { address, base_url, data, gateways, sandbox_key }.to_string()
+        };
+        let with = of("http://127.0.0.1:8080", Some("sk_test_demo"), &[]);
+        let without = of("https://pay.example", None, &["bKash for BDT: live", "Stripe for USD: test mode"]);
         for text in [&with, &without] {
             assert_eq!(text.lines().next(), Some("listening on http://127.0.0.1:8080"));
+            assert!(text.contains("\n  Data       /var/lib/Rahim's payments\n"), "{text}");
         }
         assert!(with.contains("curl http://127.0.0.1:8080/api/v1/payments -H 'Authorization: Bearer sk_test_demo'"));
-        assert!(!without.contains("sk_test_demo") && without.contains("keys create"));
+        assert!(
+            with.contains("\n  Console    http://127.0.0.1:8080/dashboard\n  Reference  http://127.0.0.1:8080/docs\n")
+        );
+        assert!(with.contains("\n  Gateways   none: live payments are refused"), "{with}");
+        assert!(!without.contains("sk_test_demo") && without.contains("\n  Sandbox    off\n"), "{without}");
+        assert!(without.contains(r"--environment test --data-dir '/var/lib/Rahim'\''s payments'"), "{without}");
+        assert!(without.contains("\n  Gateways   bKash for BDT: live; Stripe for USD: test mode\n"), "{without}");
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     delivery::{Dispatcher, DueRetries, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
-    greeting::greeting,
+    greeting::Greeting,
     metrics::Metrics,
     operations,
     reach::Reach,
@@ -43,6 +43,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let front = Front::bind(&args).await?;
     let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone()).await?;
     let ambient = stores.ambient();
+    let gateways = credentials.modes();
     let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
     // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
     let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
@@ -68,7 +69,13 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     if let Some(renewal) = stores.renewal() {
         tasks.start_worker(renewal);
     }
-    print_greeting(&greeting(&service.settings.base_url, front.address, service.offered_key().await));
+    print_greeting(&Greeting {
+        address: front.address,
+        base_url: &service.settings.base_url,
+        data: args.data.location()?,
+        gateways,
+        sandbox_key: service.offered_key().await,
+    });
 
     let drain = Duration::from_secs(args.drain.into());
     // Deliveries drain together with requests.
@@ -163,8 +170,8 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
     }
 }
 
-fn print_greeting(text: &str) {
-    let mut out = io::stdout();
+fn print_greeting(greeting: &Greeting<'_>) {
+    let (text, mut out) = (greeting.to_string(), io::stdout());
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The parent process may have closed our output; serve anyway.
         tracing::debug!(%error, "cannot write to the standard output");

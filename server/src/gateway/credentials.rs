@@ -51,6 +51,24 @@ pub(crate) enum CredentialError {
 }
 
 impl Credentials {
+    /// Each configured gateway: the currency that it takes, and whether it moves real money.
+    pub(crate) fn modes(&self) -> Vec<String> {
+        let bkash = self.bkash.as_ref().map(|BkashCredentials { base_url, .. }| match base_url.as_str() {
+            BKASH_LIVE => "bKash for BDT: live".to_owned(),
+            url if url.contains("sandbox") => format!("bKash for BDT: bKash's sandbox at {url}"),
+            url => format!("bKash for BDT: at {url}"),
+        });
+        let stripe = self.stripe.as_ref().map(|StripeCredentials { base_url, secret_key, .. }| {
+            let is_test = secret_key.expose_secret().contains("_test_");
+            match (base_url.as_str(), is_test) {
+                (STRIPE_LIVE, true) => "Stripe for USD: test mode".to_owned(),
+                (STRIPE_LIVE, false) => "Stripe for USD: live".to_owned(),
+                (url, _) => format!("Stripe for USD: at {url}"),
+            }
+        });
+        bkash.into_iter().chain(stripe).collect()
+    }
+
     /// Checks the credentials. `find` returns each value by the name of its environment variable.
     pub(crate) fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
         let one = |name: &'static str| match find(name) {
@@ -153,6 +171,20 @@ mod tests {
         let missing = "PAYMENTS_BKASH_PASSWORD";
         assert_eq!(read(&BKASH[..3]).unwrap_err(), CredentialError::Missing { gateway: "bKash", missing });
         assert!(read(&[("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")]).is_err());
+    }
+
+    #[test]
+    fn a_gateways_mode_says_whether_it_moves_real_money() {
+        let modes = |more: &[(&str, &str)]| read(&[&BKASH, more].concat()).unwrap().modes();
+        let stripe = |key| [("PAYMENTS_STRIPE_SECRET_KEY", key), ("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")];
+        assert_eq!(read(&[]).unwrap().modes(), [""; 0]);
+        assert_eq!(modes(&stripe("sk_live_x")), ["bKash for BDT: live", "Stripe for USD: live"]);
+        assert_eq!(modes(&stripe("rk_test_x"))[1], "Stripe for USD: test mode");
+        let fake = [("PAYMENTS_STRIPE_BASE_URL", "http://127.0.0.1:9/")];
+        assert_eq!(modes(&[&stripe("sk_test_x")[..], &fake].concat())[1], "Stripe for USD: at http://127.0.0.1:9");
+        let sandbox = "https://tokenized.sandbox.bka.sh/v1.2.0-beta";
+        let expected = [format!("bKash for BDT: bKash's sandbox at {sandbox}")];
+        assert_eq!(modes(&[("PAYMENTS_BKASH_BASE_URL", sandbox)]), expected);
     }
 
     #[test]
