@@ -132,7 +132,7 @@ error_codes! {
         WorkspaceNotFound = "workspace_not_found",
         /// The sandbox is off, or its key was revoked. Use your own test key, or ask the server's operator.
         SandboxNotAvailable = "sandbox_not_available",
-        /// This server has no card processor, or no secret to verify its events. Only card processors see this code.
+        /// This server has no card processor. Only card processors see this code.
         GatewayNotConfigured = "gateway_not_configured",
     }
     405 {

@@ -100,6 +100,7 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         }
         AdminCommand::Apps(Admin { command, args }) => {
             let AppsCommand::Create { workspace, name, redirect_uris, webhook_url } = command;
+            let webhook_url = webhook_url.map(String::from);
             (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, args)
         }
         AdminCommand::Refunds(Admin { command: RefundsCommand::List, args }) => (AdminRequest::ListRefunds, args),

@@ -2,28 +2,29 @@
 
 mod deliveries;
 mod developer;
+mod merchants;
 mod serve;
+mod values;
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use payments_core::{Environment, Timestamp};
+use payments_core::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::DeserializeOwned;
 
 use crate::{
-    domain::Permission,
     failure::Failure,
     service::ManualOutcome,
     store::postgres::{Target, TargetError},
 };
 pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
+pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub(crate) use serve::{LogFormat, ServeArgs};
+use values::one_of;
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
 #[derive(Debug, Parser)]
@@ -266,74 +267,6 @@ pub(crate) enum ExportFormat {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkspacesCommand {
-    /// Create a workspace and print its id.
-    Create {
-        /// The merchant's name on the checkout page.
-        #[arg(long, env = "PAYMENTS_NAME")]
-        name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
-    /// Create an API key and print it. It cannot be shown again.
-    Create {
-        /// The workspace's id.
-        #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
-        workspace: String,
-        /// `live` keys move real money, `test` keys move none.
-        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment, 2>(["live", "test"]))]
-        environment: Environment,
-        /// The id of a developer app of the workspace; payments created with the key carry it as appId.
-        #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
-        app: Option<String>,
-        /// What the key is for, shown by `keys list`.
-        #[arg(long, env = "PAYMENTS_KEY_NAME", value_name = "TEXT")]
-        name: Option<String>,
-        /// What the key may do, separated by commas: payments:read, payments:write, refunds:write, account:read, webhooks:read,
-        /// webhooks:write. Writing includes reading. Without it, the key may do everything.
-        #[arg(long = "scope", env = "PAYMENTS_SCOPE", value_delimiter = ',', value_name = "S")]
-        scopes: Vec<Permission>,
-        /// When the key stops working, such as 2027-03-01T00:00:00Z.
-        #[arg(long = "expires", env = "PAYMENTS_EXPIRES", value_name = "TIME")]
-        expires_at: Option<Timestamp>,
-    },
-    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app, scopes,
-    /// expires, last used (to the minute), name.
-    List,
-    /// Revoke a key. Requests with it get 401 from then on.
-    Revoke {
-        /// The key's id, as `keys list` prints it.
-        id: String,
-    },
-    /// Replace a key: create a new one, revoke the old one, print the new one. It cannot be shown again.
-    Rotate {
-        /// The old key's id, as `keys list` prints it.
-        id: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AppsCommand {
-    /// Create a developer app and print its id.
-    Create {
-        /// The workspace's id.
-        #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
-        workspace: String,
-        /// The app's name.
-        #[arg(long, env = "PAYMENTS_NAME")]
-        name: String,
-        /// URL to which customers may return; repeatable.
-        #[arg(long = "redirect-uri", env = "PAYMENTS_REDIRECT_URI", value_delimiter = ',', value_name = "U")]
-        redirect_uris: Vec<String>,
-        /// URL that receives the app's webhooks.
-        #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U")]
-        webhook_url: Option<String>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum RefundsCommand {
     /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created, refund.
     List,
@@ -362,13 +295,6 @@ pub(crate) enum ReconcileCommand {
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING", value_parser = one_of::<ManualOutcome, 2>(["paid", "failed"]))]
         outcome: Option<ManualOutcome>,
     },
-}
-
-/// Parses a value by its name in JSON.
-fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
-    names: [&'static str; N],
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use clap::{Command, CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::{
     cli::{self, Cli},
+    config_error::in_variable,
     config_file::ConfigFile,
     failure::Failure,
     gateway::Credentials,
@@ -28,19 +29,20 @@ impl Config {
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let args: Vec<OsString> = args.into_iter().collect();
         refuse_password_in(&args)?;
-        let command = parse(Cli::command(), &args)?;
+        let command = parse(Cli::command(), &args, &ConfigFile::default())?;
         let Some(serve) = command.serve_args() else {
             return Ok(Self { command, credentials: Credentials::default() });
         };
         let file = serve.config.as_deref().map(|file| ConfigFile::read(file, &Cli::command())).transpose()?;
         let file = file.unwrap_or_default();
-        let command = parse(file.as_defaults(Cli::command()), &args).map_err(|error| match file.locate(&error) {
-            Some(error) => Cli::command().error(ErrorKind::ValueValidation, error),
-            None => error,
-        })?;
+        let command = parse(file.as_defaults(Cli::command()), &args, &file)?;
+        let in_environment = |variable: &str| env::var(variable).ok().filter(|value| !value.is_empty());
         let credentials = Credentials::read(|variable| {
-            let value = env::var(variable).ok().filter(|value| !value.is_empty());
-            value.map(Into::into).or_else(|| file.credential(variable))
+            in_environment(variable).map(Into::into).or_else(|| file.credential(variable))
+        });
+        let credentials = credentials.map_err(|error| match file.position_of(error.variable) {
+            Some(position) if in_environment(error.variable).is_none() => format!("{position} {}", error.what),
+            _ => error.to_string(),
         })?;
         Ok(Self { command, credentials })
     }
@@ -69,8 +71,13 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn parse(command: Command, args: &[OsString]) -> Result<cli::Command, clap::Error> {
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?).map(Cli::into_command)
+/// Parses the arguments. An error says which line of the file or which variable the value came from.
+fn parse(command: Command, args: &[OsString], file: &ConfigFile) -> Result<cli::Command, clap::Error> {
+    let matches = command.try_get_matches_from(args).map_err(|error| {
+        let place = in_variable(&error, &Cli::command(), args).or_else(|| file.locate(&error));
+        place.map_or(error, |error| Cli::command().error(ErrorKind::ValueValidation, error))
+    })?;
+    Cli::from_arg_matches(&matches).map(Cli::into_command)
 }
 
 #[cfg(test)]
@@ -91,7 +98,8 @@ mod tests {
     fn the_file_sets_flags_and_the_command_line_overrides_it() {
         let text = "listen = '127.0.0.1:9'\nfee-bps = 0xfa\nallow-local-targets = true\nsandbox = false\n\
                     metrics-from = []\ngateway-proxy = 'http://hush@proxy'\nsession-ttl = [60]\n\
-                    trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16,172.16.0.0/12']\n[stripe]\nsecret_key = 'hush'\n";
+                    trusted-proxy = ['10.0.0.0/8', '192.168.0.0/16,172.16.0.0/12']\n[stripe]\n\
+                    secret_key = 'sk_hush'\nwebhook_secret = 'whsec_hush'\n";
         for args in [&["--listen", "127.0.0.1:7"][..], &["serve", "--listen", "127.0.0.1:7"]] {
             let config = read_with(text, args).unwrap();
             let serve = config.command.serve_args().unwrap();
@@ -105,28 +113,42 @@ mod tests {
     #[test]
     fn an_error_in_the_file_names_line_and_column_but_no_value() {
         for (text, says) in [
-            ("lisen = 'hush'", "line 1, column 1: lisen is not a flag of `payments-server serve`"),
+            ("lisen = 'hush'", "column 1: lisen is not a flag of `payments-server serve`; did you mean listen?"),
+            (
+                "[strip]\nsecret_key = 'hush'",
+                "column 2: strip is not a flag of `payments-server serve`; did you mean stripe?",
+            ),
             ("config = 'other.toml'", "line 1, column 1: config is not a flag"),
             ("fee-bps = 1.5", "line 1, column 11: fee-bps must be a string or an integer"),
             ("fee-bps = 10001", "line 1, column 11: fee-bps: 10001 is not in 0..=10000"),
-            ("fee-bps = 1\nlisten = 'hush'", "line 2, column 10: listen: invalid socket address syntax"),
+            ("fee-bps = 1\nlisten = 'hush'", "line 2, column 10: listen: must be IP:PORT, such as 127.0.0.1:8080"),
             ("log-format = 'hush'", "line 1, column 14: log-format: must be one of text, json"),
             ("trusted-proxy = ['10.0.0.0/8', 5.5]", "column 17: trusted-proxy must be an array of strings"),
             ("trusted-proxy = ['hush']", "line 1, column 17: trusted-proxy: invalid IP address syntax"),
             ("listen = ['hush', 'hush']", "column 10: listen must be a string or an integer"),
             ("gateway-proxy = true", "column 17: gateway-proxy must be a string or an integer"),
             ("sandbox = 'hush'", "line 1, column 11: sandbox must be true or false"),
-            ("\n\nlisten = ", "line 3, column 10: invalid TOML"),
-            ("sandbox = true\nsandbox = true", "line 2, column 1: invalid TOML"),
+            ("base-url = 'https://pay.example?hush'", "column 12: base-url: must have no query"),
+            ("\n\nlisten = ", "line 3, column 10: invalid TOML: "),
+            ("listen = hush", "line 1, column 10: invalid TOML: string values must be quoted"),
+            ("listen = ['hush'", "line 1, column 17: invalid TOML: unclosed array"),
+            ("listen 'hush'", "invalid TOML: "),
+            ("sandbox = true\nsandbox = true", "line 2, column 1: invalid TOML: duplicate key"),
             (
-                "[stripe]\nsecret = 'hush'",
-                "line 2, column 1: [stripe] has no such key; its keys are base_url, secret_key, w",
+                "[stripe]\nsecret_ky = 'hush'",
+                "line 2, column 1: secret_ky is not a key of [stripe], whose keys are base_url, secret_key, \
+                webhook_secret; did you mean secret_key?",
             ),
             ("[stripe]\nsecret_key = 5", "line 2, column 14: secret_key of [stripe] must be a string"),
             ("[stripe]\nsecret_key = 'hush", "line 2"),
             ("stripe = 'hush'", "line 1, column 10: stripe must be a section, [stripe]"),
             ("[stripe]\nwebhook_secret = 'hush'", "PAYMENTS_STRIPE_SECRET_KEY is not set"),
-            ("[stripe]\nsecret_key = 'hush hush'", "PAYMENTS_STRIPE_SECRET_KEY must be visible ASCII"),
+            ("[stripe]\nsecret_key = 'sk_hush'", "PAYMENTS_STRIPE_WEBHOOK_SECRET is not set"),
+            ("[stripe]\nsecret_key = 'hush hush'", "line 2, column 14: secret_key of [stripe] must be visible ASCII"),
+            (
+                "[stripe]\nwebhook_secret = 'whsec_hush'\nsecret_key = 'pk_live_hush'",
+                "line 3, column 14: secret_key of [stripe] is a publishable key",
+            ),
         ] {
             let error = read_with(text, &[]).unwrap_err();
             let shown = format!("{error} {error:?}");

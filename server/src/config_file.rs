@@ -11,19 +11,21 @@
 //!
 //! Errors name file, line and column but quote no value, because it may be a misplaced secret.
 
-use std::{collections::HashMap, error::Error, fs, io, ops::Range, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::HashMap, fs, io, ops::Range, os::unix::fs::PermissionsExt, path::Path};
 
-use clap::{
-    Arg, ArgAction, Command, Id,
-    error::{ContextKind, ContextValue},
-};
+use clap::{Arg, ArgAction, Command, Id};
 use secrecy::SecretString;
 use toml::{
     Spanned,
     de::{DeString, DeTable, DeValue},
 };
 
-use crate::{failure::Failure, gateway::CREDENTIALS};
+use crate::{
+    config_error::{fault_of, flag_of},
+    failure::Failure,
+    gateway::CREDENTIALS,
+    nearest::did_you_mean,
+};
 
 type Key<'k> = Spanned<DeString<'k>>;
 type Value<'v> = Spanned<DeValue<'v>>;
@@ -36,7 +38,14 @@ type Located = (Range<usize>, String);
 pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
     /// By the names of their environment variables.
-    credentials: HashMap<String, SecretString>,
+    credentials: HashMap<String, Credential>,
+}
+
+#[derive(Debug)]
+struct Credential {
+    value: SecretString,
+    /// File, line, column, key and section.
+    position: String,
 }
 
 #[derive(Debug)]
@@ -52,7 +61,8 @@ impl ConfigFile {
     /// Reads a file whose flags are those of `command`.
     pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, Failure> {
         let name = file.display();
-        let unreadable = |error: io::Error| format!("{name}: {error}");
+        let unreadable =
+            |error: io::Error| format!("the configuration file {name} cannot be read: {error}; name it with --config");
         let text = fs::read_to_string(file).map_err(unreadable)?;
         let position = |span: Range<usize>| {
             let before = text.get(..span.start).unwrap_or_default();
@@ -71,13 +81,15 @@ impl ConfigFile {
     }
 
     fn parse(text: &str, command: &Command, position: impl Fn(Range<usize>) -> String) -> Result<Self, Located> {
-        // The parser's own message quotes the line, which may contain a secret.
-        let table =
-            DeTable::parse(text).map_err(|error| (error.span().unwrap_or_default(), "invalid TOML".to_owned()))?;
+        // The error's `Display` quotes the line, which may contain a secret; its message does not.
+        let invalid = |error: toml::de::Error| {
+            (error.span().unwrap_or_default(), format!("invalid TOML: {}", error.message().replace('\n', ", ")))
+        };
+        let table = DeTable::parse(text).map_err(invalid)?;
         let mut read = Self::default();
         for (key, value) in table.get_ref() {
             match CREDENTIALS.iter().find(|(section, _)| key.get_ref() == section) {
-                Some((section, keys)) => read.credentials.extend(credentials(section, keys, value)?),
+                Some((section, keys)) => read.credentials.extend(credentials(section, keys, value, &position)?),
                 None => {
                     let (arg, values) = flag(key, value, command)?;
                     let (id, name) = (arg.get_id().clone(), key.get_ref().to_string());
@@ -101,20 +113,19 @@ impl ConfigFile {
 
     /// Describes clap's error by the flag's position. `None` if the flag is not from the file.
     pub(crate) fn locate(&self, error: &clap::Error) -> Option<String> {
-        let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
-        let name = arg.trim_start_matches("--").split(' ').next();
-        let Flag { name, position, .. } = self.flags.iter().find(|flag| Some(flag.name.as_str()) == name)?;
-        let wants = match (error.source(), error.get(ContextKind::ValidValue)) {
-            (Some(source), _) => source.to_string(),
-            (None, Some(ContextValue::Strings(known))) => format!("must be one of {}", known.join(", ")),
-            _ => "invalid value".to_owned(),
-        };
-        Some(format!("{position}: {name}: {wants}"))
+        let name = flag_of(error)?;
+        let Flag { position, .. } = self.flags.iter().find(|flag| flag.name == name)?;
+        Some(format!("{position}: {name}: {}", fault_of(error)))
     }
 
     /// Returns a credential by the name of its environment variable.
     pub(crate) fn credential(&self, variable: &str) -> Option<SecretString> {
-        self.credentials.get(variable).cloned()
+        self.credentials.get(variable).map(|credential| credential.value.clone())
+    }
+
+    /// Where a credential is, by the name of its environment variable.
+    pub(crate) fn position_of(&self, variable: &str) -> Option<&str> {
+        self.credentials.get(variable).map(|credential| &*credential.position)
     }
 }
 
@@ -122,7 +133,11 @@ impl ConfigFile {
 fn flag<'c>(key: &Key<'_>, value: &Value<'_>, command: &'c Command) -> Result<(&'c Arg, Vec<String>), Located> {
     let name = key.get_ref().as_ref();
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name) && name != "config");
-    let unknown = || (key.span(), format!("{name} is not a flag of `payments-server serve`; see its --help"));
+    let unknown = || {
+        let flags = command.get_arguments().filter_map(Arg::get_long);
+        let meant = did_you_mean(name, flags.chain(CREDENTIALS.iter().map(|(section, _)| *section)));
+        (key.span(), format!("{name} is not a flag of `payments-server serve`{meant}"))
+    };
     let arg = arg.ok_or_else(unknown)?;
     let values = values(arg, value.get_ref()).map_err(|wants| (value.span(), format!("{name} {wants}")))?;
     Ok((arg, values))
@@ -148,19 +163,26 @@ fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
 }
 
 /// Reads a section's credentials by the names of their environment variables.
-fn credentials(section: &str, keys: &[&str], value: &Value<'_>) -> Result<HashMap<String, SecretString>, Located> {
+fn credentials(
+    section: &str,
+    keys: &[&str],
+    value: &Value<'_>,
+    position: impl Fn(Range<usize>) -> String,
+) -> Result<HashMap<String, Credential>, Located> {
     let DeValue::Table(table) = value.get_ref() else {
         return Err((value.span(), format!("{section} must be a section, [{section}]")));
     };
-    let credential = |(key, value): (&Key<'_>, &Value<'_>)| match (key.get_ref().as_ref(), value.get_ref()) {
+    let credential = |(key, given): (&Key<'_>, &Value<'_>)| match (key.get_ref().as_ref(), given.get_ref()) {
         (name, _) if !keys.contains(&name) => {
-            let keys = keys.join(", ");
-            Err((key.span(), format!("[{section}] has no such key; its keys are {keys}")))
+            let (meant, keys) = (did_you_mean(name, keys.iter().copied()), keys.join(", "));
+            Err((key.span(), format!("{name} is not a key of [{section}], whose keys are {keys}{meant}")))
         }
         (name, DeValue::String(text)) => {
-            Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), text.as_ref().into()))
+            let position = format!("{}: {name} of [{section}]", position(given.span()));
+            let credential = Credential { value: text.as_ref().into(), position };
+            Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), credential))
         }
-        (name, _) => Err((value.span(), format!("{name} of [{section}] must be a string"))),
+        (name, _) => Err((given.span(), format!("{name} of [{section}] must be a string"))),
     };
     table.iter().map(credential).collect()
 }

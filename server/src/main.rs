@@ -11,6 +11,7 @@ mod admin_socket;
 mod ambient;
 mod cli;
 mod config;
+mod config_error;
 mod config_file;
 mod delivery;
 mod descriptors;
@@ -21,7 +22,9 @@ mod file_modes;
 mod gateway;
 mod greeting;
 mod http;
+mod log;
 mod metrics;
+mod nearest;
 mod no_store;
 mod operations;
 mod reach;
@@ -29,18 +32,11 @@ mod serve;
 mod service;
 mod store;
 
-use std::{
-    io::{IsTerminal, Write},
-    process::ExitCode,
-};
+use std::{io::Write, process::ExitCode};
 
-use cli::{Command, LogFormat};
+use cli::Command;
 use config::Config;
 use failure::Failure;
-use tracing_subscriber::{
-    EnvFilter,
-    fmt::format::{JsonFields, format},
-};
 
 /// Store threads free memory that request threads allocated, and vice versa, for which glibc's allocator takes locks.
 /// mimalloc reduces the CPU time of creating a payment by a fifth.
@@ -62,7 +58,7 @@ fn main() -> ExitCode {
 
 fn start() -> Result<(), Failure> {
     let config = Config::read(std::env::args_os())?;
-    log(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default());
+    log::start(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default())?;
     let runtime = tokio::runtime::Runtime::new()?;
     let outcome = runtime.block_on(run(config));
     // Abandon tasks that still wait for others.
@@ -81,23 +77,5 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,
         Command::Migrate(args) => operations::migrate(args).await,
-    }
-}
-
-/// Logs to the standard error stream, filtered by `PAYMENTS_LOG`; `info` by default.
-fn log(style: LogFormat) {
-    let filter = EnvFilter::try_from_env("PAYMENTS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // The subscriber would report a failed write on the same stream, and panic if that fails too. The server must
-    // survive a full disk or a closed pipe, so drop the line instead.
-    let log = log.log_internal_errors(false);
-    match style {
-        LogFormat::Text => {
-            log.event_format(http::WithRequest::text(format().with_ansi(std::io::stderr().is_terminal()))).init();
-        }
-        LogFormat::Json => {
-            let line = http::WithRequest::json(format().json().flatten_event(true));
-            log.fmt_fields(JsonFields::new()).event_format(line).init();
-        }
     }
 }

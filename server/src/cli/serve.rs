@@ -5,17 +5,20 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 
-use super::DataArgs;
+use super::{
+    DataArgs,
+    values::{address, base_url},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
-    /// Address to listen on; port 0 picks a free one.
-    #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR")]
+    /// Address to listen on, IP:PORT; port 0 picks a free one. A port alone means 127.0.0.1.
+    #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// URL at which customers reach this server. Default: the listening address.
-    #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL")]
+    #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL", value_parser = base_url)]
     pub(crate) base_url: Option<String>,
     /// Open the sandbox, with its public key and demo sessions, to everyone who reaches this server. Always open if
     /// base URL and listener are both loopback.
@@ -87,7 +90,7 @@ pub(crate) struct ServeArgs {
     pub(crate) drain: u16,
     /// Separate address for /metrics. Without it, /metrics is on --listen if base URL and listener are both loopback,
     /// and off otherwise.
-    #[arg(long, env = "PAYMENTS_METRICS_LISTEN", value_name = "ADDR")]
+    #[arg(long, env = "PAYMENTS_METRICS_LISTEN", value_name = "ADDR", value_parser = address)]
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Network that may read /metrics; repeatable. Requests through a proxy may not.
     #[arg(long = "metrics-from", env = "PAYMENTS_METRICS_FROM", value_delimiter = ',', value_name = "NETWORK",

@@ -25,8 +25,8 @@ pub(crate) struct BkashCredentials {
 pub(crate) struct StripeCredentials {
     pub(super) base_url: String,
     pub(super) secret_key: SecretString,
-    /// Without it, Stripe's events are refused, and payments are confirmed by queries alone.
-    pub(super) webhook_secret: Option<SecretString>,
+    /// Of the endpoint at Stripe that sends events to this server.
+    pub(super) webhook_secret: SecretString,
 }
 
 /// The sections of the configuration file that hold credentials, and their keys. In the environment, `secret_key` of
@@ -39,16 +39,27 @@ pub(crate) const CREDENTIALS: [(&str, &[&str]); 2] = [
 const BKASH_LIVE: &str = "https://tokenized.pay.bka.sh/v1.2.0-beta";
 const STRIPE_LIVE: &str = "https://api.stripe.com";
 
-/// A gateway's credentials cannot be used.
+/// A gateway's credential cannot be used. Never quotes it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CredentialError {
-    #[error("{missing} is not set, but other credentials of {gateway} are; set all of them, or none")]
-    Missing { gateway: &'static str, missing: &'static str },
-    #[error("{name} must be an absolute https URL; http is allowed only for this machine's own addresses")]
-    BaseUrl { name: &'static str },
-    #[error("{name} must be visible ASCII characters without spaces")]
-    Unwritable { name: &'static str },
+#[error("{variable} {what}")]
+pub(crate) struct CredentialError {
+    /// The credential, by the name of its environment variable.
+    pub(crate) variable: &'static str,
+    /// What is wrong with it, and what to do. Continues a sentence that begins with its name.
+    pub(crate) what: &'static str,
 }
+
+const INCOMPLETE_BKASH: &str = "is not set, but other credentials of [bkash] are; set all of them, or none";
+const INCOMPLETE_STRIPE: &str = "is not set, but other credentials of [stripe] are; set secret_key and webhook_secret. Stripe's \
+    dashboard shows the latter, whsec_…, for an endpoint at the base URL and /gateways/stripe/webhook";
+const NOT_WRITABLE: &str = "must be visible ASCII characters without spaces";
+const NOT_A_BASE_URL: &str = "must be an absolute https URL without a query or a password; http is allowed only for this \
+    machine's own addresses";
+const PUBLISHABLE_KEY: &str =
+    "is a publishable key, which is for browsers; use the secret key, which begins with sk_ or rk_";
+const NOT_A_SECRET_KEY: &str = "must begin with sk_ or rk_, as the secret keys in Stripe's dashboard do";
+const NOT_A_WEBHOOK_SECRET: &str =
+    "must begin with whsec_, as the signing secret of an endpoint in Stripe's dashboard does";
 
 impl Credentials {
     /// Each configured gateway: the currency that it takes, and whether it moves real money.
@@ -71,8 +82,8 @@ impl Credentials {
 
     /// Checks the credentials. `find` returns each value by the name of its environment variable.
     pub(crate) fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
-        let one = |name: &'static str| match find(name) {
-            Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError::Unwritable { name }),
+        let one = |variable: &'static str| match find(variable) {
+            Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError { variable, what: NOT_WRITABLE }),
             value => Ok(value),
         };
         let bkash_url = base_url("PAYMENTS_BKASH_BASE_URL", one("PAYMENTS_BKASH_BASE_URL")?, BKASH_LIVE)?;
@@ -82,20 +93,37 @@ impl Credentials {
             "PAYMENTS_BKASH_USERNAME",
             "PAYMENTS_BKASH_PASSWORD",
         ];
-        let bkash = all_or_none("bKash", bkash, one)?.map(|[app_key, app_secret, username, password]| {
+        let bkash = all_or_none(INCOMPLETE_BKASH, bkash, one)?.map(|[app_key, app_secret, username, password]| {
             BkashCredentials { base_url: bkash_url, app_key, app_secret, username, password }
         });
         let stripe_url = base_url("PAYMENTS_STRIPE_BASE_URL", one("PAYMENTS_STRIPE_BASE_URL")?, STRIPE_LIVE)?;
-        let stripe = match (one("PAYMENTS_STRIPE_SECRET_KEY")?, one("PAYMENTS_STRIPE_WEBHOOK_SECRET")?) {
-            (Some(secret_key), webhook_secret) => {
-                Some(StripeCredentials { base_url: stripe_url, secret_key, webhook_secret })
-            }
-            (None, None) => None,
-            (None, Some(_)) => {
-                return Err(CredentialError::Missing { gateway: "Stripe", missing: "PAYMENTS_STRIPE_SECRET_KEY" });
-            }
+        let stripe = ["PAYMENTS_STRIPE_SECRET_KEY", "PAYMENTS_STRIPE_WEBHOOK_SECRET"];
+        let stripe = match all_or_none(INCOMPLETE_STRIPE, stripe, one)? {
+            Some([secret_key, webhook_secret]) => Some(StripeCredentials::new(stripe_url, secret_key, webhook_secret)?),
+            None => None,
         };
         Ok(Self { bkash, stripe })
+    }
+}
+
+impl StripeCredentials {
+    /// Checks that the secrets are what they are taken for: one pasted into the other's place fails only at the first payment.
+    fn new(base_url: String, secret_key: SecretString, webhook_secret: SecretString) -> Result<Self, CredentialError> {
+        let begins = |secret: &SecretString, prefixes: &[&str]| {
+            prefixes.iter().any(|prefix| secret.expose_secret().starts_with(prefix))
+        };
+        let wrong_key = match () {
+            () if begins(&secret_key, &["sk_", "rk_"]) => None,
+            () if begins(&secret_key, &["pk_"]) => Some(PUBLISHABLE_KEY),
+            () => Some(NOT_A_SECRET_KEY),
+        };
+        if let Some(what) = wrong_key {
+            return Err(CredentialError { variable: "PAYMENTS_STRIPE_SECRET_KEY", what });
+        }
+        if !begins(&webhook_secret, &["whsec_"]) {
+            return Err(CredentialError { variable: "PAYMENTS_STRIPE_WEBHOOK_SECRET", what: NOT_A_WEBHOOK_SECRET });
+        }
+        Ok(Self { base_url, secret_key, webhook_secret })
     }
 }
 
@@ -105,21 +133,25 @@ fn is_writable(value: &str) -> bool {
 }
 
 fn all_or_none<const N: usize>(
-    gateway: &'static str,
+    what: &'static str,
     names: [&'static str; N],
     one: impl Fn(&'static str) -> Result<Option<SecretString>, CredentialError>,
 ) -> Result<Option<[SecretString; N]>, CredentialError> {
     let values = names.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
     match names.iter().zip(&values).find(|(_, value)| value.is_none()) {
-        Some((missing, _)) if values.iter().any(Option::is_some) => Err(CredentialError::Missing { gateway, missing }),
+        Some((variable, _)) if values.iter().any(Option::is_some) => Err(CredentialError { variable, what }),
         _ => Ok(values.into_iter().collect::<Option<Vec<_>>>().and_then(|values| values.try_into().ok())),
     }
 }
 
-/// Checks the base URL. Secrets are sent there, so it must be https or this machine.
-fn base_url(name: &'static str, given: Option<SecretString>, live: &str) -> Result<String, CredentialError> {
+/// Checks the base URL. Secrets are sent there, so it must be https or this machine. Paths are added to its end.
+fn base_url(variable: &'static str, given: Option<SecretString>, live: &str) -> Result<String, CredentialError> {
     let text = given.map_or_else(|| live.to_owned(), |given| given.expose_secret().to_owned());
-    let url = Url::parse(&text).map_err(|_| CredentialError::BaseUrl { name })?;
+    let wrong = CredentialError { variable, what: NOT_A_BASE_URL };
+    let Ok(url) = Url::parse(&text) else { return Err(wrong) };
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong);
+    }
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -128,7 +160,7 @@ fn base_url(name: &'static str, given: Option<SecretString>, live: &str) -> Resu
     };
     match (url.scheme(), is_local) {
         ("https", _) | ("http", true) => Ok(text.trim_end_matches('/').to_owned()),
-        _ => Err(CredentialError::BaseUrl { name }),
+        _ => Err(wrong),
     }
 }
 
@@ -165,12 +197,31 @@ mod tests {
     fn a_gateway_has_all_of_its_credentials_or_none() {
         let none = read(&[]).unwrap();
         assert!(none.bkash.is_none() && none.stripe.is_none());
-        let both = read(&[BKASH.as_slice(), &[("PAYMENTS_STRIPE_SECRET_KEY", "sk_live_x")]].concat()).unwrap();
+        let stripe = [("PAYMENTS_STRIPE_SECRET_KEY", "sk_live_x"), ("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")];
+        let both = read(&[BKASH.as_slice(), &stripe].concat()).unwrap();
         assert_eq!(both.bkash.unwrap().base_url, BKASH_LIVE);
         assert_eq!(both.stripe.unwrap().base_url, STRIPE_LIVE);
-        let missing = "PAYMENTS_BKASH_PASSWORD";
-        assert_eq!(read(&BKASH[..3]).unwrap_err(), CredentialError::Missing { gateway: "bKash", missing });
-        assert!(read(&[("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")]).is_err());
+        for (given, variable) in [
+            (&BKASH[..3], "PAYMENTS_BKASH_PASSWORD"),
+            (&stripe[..1], "PAYMENTS_STRIPE_WEBHOOK_SECRET"),
+            (&stripe[1..], "PAYMENTS_STRIPE_SECRET_KEY"),
+        ] {
+            let error = read(given).unwrap_err();
+            assert!(error.variable == variable && error.what.starts_with("is not set"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_in_the_place_of_another_is_refused_without_being_shown() {
+        for (key, webhook, says) in [
+            ("pk_live_hush", "whsec_hush", "PAYMENTS_STRIPE_SECRET_KEY is a publishable key"),
+            ("whsec_hush", "sk_live_hush", "PAYMENTS_STRIPE_SECRET_KEY must begin with sk_ or rk_"),
+            ("rk_live_hush", "we_hush", "PAYMENTS_STRIPE_WEBHOOK_SECRET must begin with whsec_"),
+        ] {
+            let pairs = [("PAYMENTS_STRIPE_SECRET_KEY", key), ("PAYMENTS_STRIPE_WEBHOOK_SECRET", webhook)];
+            let shown = read(&pairs).unwrap_err().to_string();
+            assert!(shown.starts_with(says) && !shown.contains("hush"), "{shown}");
+        }
     }
 
     #[test]
@@ -197,6 +248,9 @@ mod tests {
             ("http://gateway.example", false),
             ("ftp://127.0.0.1", false),
             ("gateway.example", false),
+            ("https://gateway.example/v1?key=1", false),
+            ("https://gateway.example/v1#here", false),
+            ("https://user:hush@gateway.example", false),
         ] {
             let parts = [BKASH.as_slice(), &[("PAYMENTS_BKASH_BASE_URL", url)]].concat();
             assert_eq!(read(&parts).is_ok(), fits, "{url}");

@@ -39,7 +39,7 @@ const REFUND_PAGES: usize = 10;
 pub(crate) struct Stripe {
     client: GatewayClient,
     credentials: StripeCredentials,
-    events: Option<Verifier>,
+    events: Verifier,
     seen: ReplayGuard<MemoryClaims>,
 }
 
@@ -76,12 +76,11 @@ struct ErrorDetail {
 
 impl Stripe {
     pub(super) fn new(credentials: StripeCredentials, client: GatewayClient) -> Result<Self, GatewaySetupError> {
-        let secret =
-            credentials.webhook_secret.as_ref().map(|secret| Secret::new(secret.expose_secret())).transpose()?;
+        let secret = Secret::new(credentials.webhook_secret.expose_secret())?;
         Ok(Self {
             client,
             credentials,
-            events: secret.map(Verifier::new),
+            events: Verifier::new(secret),
             seen: ReplayGuard::new(MemoryClaims::new(REMEMBERED_EVENTS)),
         })
     }
@@ -196,8 +195,7 @@ impl Stripe {
         body: &[u8],
         now: Timestamp,
     ) -> Result<Option<StripeEvent<'_>>, EventFault> {
-        let verifier = self.events.as_ref().ok_or(EventFault::NoSecret)?;
-        let verified = verifier.verify_at(signature, body, now.as_unix_seconds())?;
+        let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(about) = EventAbout::read(verified.body()) else {
             tracing::debug!("a Stripe event is not about a payment of this server");
             return Ok(None);
@@ -223,8 +221,6 @@ pub(crate) struct StripeEvent<'s> {
 pub(crate) enum EventFault {
     #[error("this server has no card processor configured")]
     NoProcessor,
-    #[error("this server has no secret to verify these events; set PAYMENTS_STRIPE_WEBHOOK_SECRET")]
-    NoSecret,
     #[error("invalid signature: {0}")]
     Signature(#[from] Failure),
 }

@@ -57,7 +57,7 @@ async fn with_store<T: Send + 'static>(
     }
     remove_abandoned_copies(directory)?;
     // In the data directory, which has room for it and the right permissions.
-    let copy = StoreCopy::create(directory)?;
+    let copy = StoreCopy::create(directory).map_err(|error| OpenError::unusable(error, directory))?;
     // An interruption drops `copy`, which removes it.
     unless_interrupted(with_copy(directory, copy.path.clone(), read)).await
 }
@@ -163,7 +163,11 @@ impl Drop for StoreCopy {
 }
 
 /// Removes copies whose process was killed.
-pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> io::Result<()> {
+pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> Result<(), OpenError> {
+    remove_abandoned_in(data_directory).map_err(|error| OpenError::unusable(error, data_directory))
+}
+
+fn remove_abandoned_in(data_directory: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(data_directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,

@@ -38,7 +38,7 @@ impl Front {
             .await
             .map_err(|error| format!("cannot listen on {}: {error}; choose another with --listen", args.listen))?;
         let address = listener.address()?;
-        let base_url = args.base_url.as_deref().map_or_else(|| Ok(format!("http://{address}")), base_url)?;
+        let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let reach = Reach::of(&base_url, address);
         let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
         Ok(Self { listener, metrics_at, address, base_url, reach, shares })
@@ -74,14 +74,5 @@ impl Front {
         let routes = http::routes(&server, metrics_at.parts());
         let edge = Edge { routes, ids, limits, addresses, metrics: requests, tasks };
         tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server));
-    }
-}
-
-/// Checks that a URL is absolute and http(s); removes trailing slashes.
-fn base_url(text: &str) -> Result<String, Failure> {
-    let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    match url {
-        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
-        None => Err(format!("--base-url {text} is not an absolute http or https URL").into()),
     }
 }

@@ -64,7 +64,7 @@ impl Refused {
             Self::Gateway(GatewayError::Unanswered { .. } | GatewayError::CircuitOpen { .. }) => {
                 ErrorCode::GatewayUnavailable
             }
-            Self::Event(EventFault::NoProcessor | EventFault::NoSecret) => ErrorCode::GatewayNotConfigured,
+            Self::Event(EventFault::NoProcessor) => ErrorCode::GatewayNotConfigured,
             Self::Event(EventFault::Signature(_)) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
             Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,

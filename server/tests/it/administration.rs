@@ -109,7 +109,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
     let taken = server.address();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("payments.toml");
-    let good = format!("listen = '{taken}'\n[stripe]\nsecret_key = 'sk_live_hush'\n");
+    let good = format!("listen = '{taken}'\n[stripe]\nsecret_key = 'sk_live_hush'\nwebhook_secret = 'whsec_hush'\n");
     let cannot_listen = format!("cannot listen on {taken}");
     for (text, variables, arguments, status, expected) in [
         (&*good, &[][..], &[][..], 1, &*cannot_listen),
@@ -117,8 +117,10 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
         ("listen = 'hush'", &[("PAYMENTS_LISTEN", "127.0.0.1:0")], &["--listen", taken], 1, &cannot_listen),
         (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "")], &[], 1, &cannot_listen),
         (&good, &[("PAYMENTS_STRIPE_SECRET_KEY", "a b")], &[], 1, "PAYMENTS_STRIPE_SECRET_KEY must be visible ASCII"),
-        ("listen = 'hush'", &[], &[], 2, "payments.toml, line 1, column 10: listen: invalid socket address syntax"),
+        ("listen = 'hush'", &[], &[], 2, "payments.toml, line 1, column 10: listen: must be IP:PORT"),
         ("lisen = 'hush'", &[], &[], 1, "payments.toml, line 1, column 1: lisen is not a flag"),
+        (&good, &[("PAYMENTS_LISTEN", "hush")], &[], 2, "PAYMENTS_LISTEN: must be IP:PORT"),
+        (&good, &[("PAYMENTS_LOG_FORMAT", "hush")], &[], 2, "PAYMENTS_LOG_FORMAT: must be one of text, json"),
     ] {
         std::fs::write(&file, text).unwrap();
         let mut serve = std::process::Command::new(BINARY);

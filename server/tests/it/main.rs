@@ -76,3 +76,4 @@ mod trio;
 mod webhook_updates;
 mod webhooks;
 mod wire;
+mod wrong_settings;

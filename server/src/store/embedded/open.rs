@@ -1,6 +1,11 @@
 //! Opens a store.
 
-use std::{io, path::Path, process, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf, absolute},
+    process,
+    sync::Arc,
+};
 
 use journaled_tree::{Closing, Database, Options};
 
@@ -59,7 +64,8 @@ impl EmbeddedStore {
                 tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
                 process::exit(74)
             })
-            .open()?;
+            .open()
+            .map_err(|error| OpenError::of(error, directory))?;
         bring_up_to_date(&database)?;
         outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
         let subscribed = Arc::new(Subscribed::load(&database).map_err(StoreError::from)?);
@@ -87,12 +93,14 @@ fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("{0}{advice}", advice = advice(.0))]
-    Engine(#[from] journaled_tree::OpenError),
+    Engine(journaled_tree::OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Unfinished(#[from] Unfinished),
-    #[error("the data directory cannot be used: {0}")]
+    #[error("the data directory {directory} cannot be used: {error}; {mend}", directory = directory.display())]
+    Unusable { directory: PathBuf, error: io::Error, mend: &'static str },
+    #[error("the store's directory cannot be used: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -107,6 +115,24 @@ fn advice(error: &journaled_tree::OpenError) -> &'static str {
 }
 
 impl OpenError {
+    /// The system's own errors name no file.
+    fn of(error: journaled_tree::OpenError, directory: &Path) -> Self {
+        match error {
+            journaled_tree::OpenError::Io(error) => Self::unusable(error, directory),
+            error => Self::Engine(error),
+        }
+    }
+
+    /// The system refused a call on the directory.
+    pub(crate) fn unusable(error: io::Error, directory: &Path) -> Self {
+        let mend = match error.kind() {
+            io::ErrorKind::PermissionDenied => "run this as its owner, or name another with --data-dir",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on its disk",
+            _ => "name a directory that can be made or written with --data-dir",
+        };
+        Self::Unusable { directory: absolute(directory).unwrap_or_else(|_| directory.to_owned()), error, mend }
+    }
+
     /// Whether another process has it open.
     pub(crate) fn is_in_use(&self) -> bool {
         matches!(self, Self::Engine(journaled_tree::OpenError::InUse { .. }))

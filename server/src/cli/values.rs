@@ -1,0 +1,82 @@
+//! Parses the values of flags. An error continues a sentence that begins with the flag's name.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+/// Parses an address to listen on. A port alone, and `localhost`, are this machine's loopback address.
+pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    let on_loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let port = || text.strip_prefix("localhost:").unwrap_or(text).parse().map(on_loopback);
+    text.parse().or_else(|_| port()).map_err(|_| "must be IP:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080, or a port")
+}
+
+/// Parses a value by its name in JSON.
+pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
+    names: [&'static str; N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
+}
+
+/// Parses a URL to which a program can send requests.
+pub(super) fn http_url(text: &str) -> Result<Url, &'static str> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        _ => Err("must be an absolute URL that begins with https:// or http://"),
+    }
+}
+
+/// Parses the URL of this server, without its trailing slashes. Paths are added to its end.
+pub(super) fn base_url(text: &str) -> Result<String, &'static str> {
+    let url = http_url(text)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("must have no query and no fragment; leave out what begins with ? or #");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must have no user name and no password, because customers see it");
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_port_alone_or_on_localhost() {
+        for (text, parsed) in [
+            ("8081", Some("127.0.0.1:8081")),
+            ("localhost:8081", Some("127.0.0.1:8081")),
+            ("0.0.0.0:80", Some("0.0.0.0:80")),
+            ("[::1]:80", Some("[::1]:80")),
+            ("127.0.0.1", None),
+            ("pay.example:80", None),
+            ("65536", None),
+            ("", None),
+        ] {
+            assert_eq!(address(text).ok(), parsed.map(|address| address.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_to_which_paths_can_be_added_is_accepted() {
+        for (text, parsed) in [
+            ("https://pay.example/", Ok("https://pay.example")),
+            ("http://127.0.0.1:8080/shop", Ok("http://127.0.0.1:8080/shop")),
+            ("https://pay.example?x=1", Err("must have no query")),
+            ("https://pay.example/#x", Err("must have no query")),
+            ("https://me:secret@pay.example", Err("must have no user name")),
+            ("ftp://pay.example", Err("must be an absolute URL that begins with https://")),
+            ("pay.example:80", Err("must be an absolute URL")),
+            ("pay.example", Err("must be an absolute URL")),
+        ] {
+            match (base_url(text), parsed) {
+                (Ok(url), Ok(expected)) => assert_eq!(url, expected),
+                (Err(error), Err(says)) => assert!(error.starts_with(says), "{text}: {error}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+}
