@@ -25,7 +25,10 @@ use crate::{
     gateway::Gateways,
     metrics::Metrics,
     no_store::no_store_in,
-    service::{AdminReply, AdminRequest, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings},
+    service::{
+        AdminReply, AdminRequest, AppRow, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings,
+        WorkspaceRow,
+    },
     store::{
         ServerId, Store,
         embedded::{self, EmbeddedStore},
@@ -91,6 +94,10 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             command: KeysCommand::Create { workspace, environment, app, name, scopes, expires_at },
             args,
         }) => (AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at }, args),
+        AdminCommand::Workspaces(Admin { command: WorkspacesCommand::List, args }) => {
+            (AdminRequest::ListWorkspaces, args)
+        }
+        AdminCommand::Apps(Admin { command: AppsCommand::List, args }) => (AdminRequest::ListApps, args),
         AdminCommand::Keys(Admin { command: KeysCommand::List, args }) => (AdminRequest::ListKeys, args),
         AdminCommand::Keys(Admin { command: KeysCommand::Revoke { id }, args }) => {
             (AdminRequest::RevokeKey { id }, args)
@@ -98,8 +105,10 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         AdminCommand::Keys(Admin { command: KeysCommand::Rotate { id }, args }) => {
             (AdminRequest::RotateKey { id }, args)
         }
-        AdminCommand::Apps(Admin { command, args }) => {
-            let AppsCommand::Create { workspace, name, redirect_uris, webhook_url } = command;
+        AdminCommand::Apps(Admin {
+            command: AppsCommand::Create { workspace, name, redirect_uris, webhook_url },
+            args,
+        }) => {
             let webhook_url = webhook_url.map(String::from);
             (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, args)
         }
@@ -163,6 +172,16 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::Error { error } => return Err(error.into()),
         reply if json => writeln!(out, "{}", serde_json::to_string(&reply)?)?,
         AdminReply::Workspace { id, .. } => writeln!(out, "{id}")?,
+        AdminReply::Workspaces { workspaces } => {
+            for WorkspaceRow { id, developer_id, name, created_at } in workspaces {
+                writeln!(out, "{id} {developer_id} {created_at} {name}")?;
+            }
+        }
+        AdminReply::Apps { apps } => {
+            for AppRow { id, workspace, name, webhook_url, created_at, .. } in apps {
+                writeln!(out, "{id} {workspace} {created_at} {} {name}", webhook_url.as_deref().unwrap_or("-"))?;
+            }
+        }
         AdminReply::Key { key } => writeln!(out, "{key}")?,
         AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
         AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,

@@ -20,6 +20,8 @@ use crate::service::{AdminReply, AdminRequest, Service};
 
 /// Maximum length of a request.
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
+/// Why a connection to the socket fails if no server runs on the directory.
+const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
 fn socket_in(data_directory: &Path) -> PathBuf {
     data_directory.join("admin.sock")
@@ -73,7 +75,7 @@ async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
 pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> io::Result<Option<AdminReply>> {
     let mut stream = match UnixStream::connect(socket_in(data_directory)).await {
         Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
+        Err(error) if NO_SERVER.contains(&error.kind()) => return Ok(None),
         Err(error) => return Err(error),
     };
     stream.write_all((serde_json::to_string(request)? + "\n").as_bytes()).await?;

@@ -79,11 +79,11 @@ impl Command {
 /// Commands that a running server executes. Without a server, this process opens the store and executes them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
-    /// Create workspaces, one per merchant.
+    /// Create and list workspaces, one per merchant.
     Workspaces(Admin<WorkspacesCommand>),
     /// Create, list, revoke and rotate API keys.
     Keys(Admin<KeysCommand>),
-    /// Create developer apps.
+    /// Create and list developer apps.
     Apps(Admin<AppsCommand>),
     /// List refunds that wait for manual settlement, and record settlements.
     Refunds(Admin<RefundsCommand>),

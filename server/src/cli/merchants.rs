@@ -15,13 +15,15 @@ pub(crate) enum WorkspacesCommand {
         #[arg(long, env = "PAYMENTS_NAME")]
         name: String,
     },
+    /// List all workspaces: id, developer, created, name.
+    List,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Create an API key and print it. It cannot be shown again.
     Create {
-        /// The workspace's id.
+        /// The workspace's id or name.
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// `live` keys move real money, `test` keys move none.
@@ -60,7 +62,7 @@ pub(crate) enum KeysCommand {
 pub(crate) enum AppsCommand {
     /// Create a developer app and print its id.
     Create {
-        /// The workspace's id.
+        /// The workspace's id or name.
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// The app's name.
@@ -73,4 +75,6 @@ pub(crate) enum AppsCommand {
         #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U", value_parser = http_url)]
         webhook_url: Option<Url>,
     },
+    /// List the apps of all workspaces: id, workspace, created, webhook URL, name.
+    List,
 }

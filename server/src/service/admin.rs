@@ -13,6 +13,7 @@ use super::{
     account::NO_APP,
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
+    merchants::{AppRow, WorkspaceRow},
     retry_on_conflict,
 };
 use crate::{
@@ -26,7 +27,7 @@ const MAX_NAME_BYTES: usize = 200;
 /// Maximum length of a settlement's reference or a review's note.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// A command from the command line. Records are named by their ids.
+/// A command from the command line. Records are named by their ids, workspaces also by their names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum AdminRequest {
@@ -44,6 +45,10 @@ pub(crate) enum AdminRequest {
         scopes: Vec<Permission>,
         expires_at: Option<Timestamp>,
     },
+    /// Lists all workspaces.
+    ListWorkspaces,
+    /// Lists the developer apps of all workspaces.
+    ListApps,
     /// Lists the API keys of all workspaces.
     ListKeys,
     /// Revokes an API key.
@@ -81,6 +86,10 @@ pub(crate) enum AdminReply {
     Workspace { id: String, developer_id: String, name: String },
     /// The created key. The server shows it once and does not store it.
     Key { key: String },
+    /// All workspaces.
+    Workspaces { workspaces: Vec<WorkspaceRow> },
+    /// The developer apps.
+    Apps { apps: Vec<AppRow> },
     /// The API keys.
     Keys { keys: Vec<KeyRow> },
     /// The revoked key.
@@ -140,6 +149,8 @@ impl Service {
                 let limits = KeyLimits { name, permissions, expires_at, app_id: None };
                 self.create_key(&workspace, environment, app, limits).await?
             }
+            AdminRequest::ListWorkspaces => AdminReply::Workspaces { workspaces: self.list_workspaces().await? },
+            AdminRequest::ListApps => AdminReply::Apps { apps: self.list_apps().await? },
             AdminRequest::ListKeys => self.list_keys().await?,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await?,
             AdminRequest::RotateKey { id } => self.rotate_key(&id).await?,
@@ -193,7 +204,7 @@ impl Service {
         if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
             return Err(invalid("the key would have expired already; give a later time").into());
         }
-        let workspace = self.workspace(workspace).await?;
+        let workspace = self.named_workspace(workspace).await?;
         let app_id = match app {
             Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
             None => None,
@@ -265,7 +276,7 @@ impl Service {
         redirect_uris: Vec<String>,
         webhook_url: Option<String>,
     ) -> Result<AdminReply, Refused> {
-        let workspace = self.workspace(workspace).await?;
+        let workspace = self.named_workspace(workspace).await?;
         let name = checked("name", name, MAX_NAME_BYTES)?;
         for url in redirect_uris.iter().chain(&webhook_url) {
             url::Url::parse(url).map_err(|_| invalid(format!("{url} is not an absolute URL")))?;

@@ -173,6 +173,9 @@ impl Store for MemoryStore {
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         Ok(self.tables().workspaces.get(id).cloned())
     }
+    async fn workspaces(&self) -> Result<Vec<Workspace>> {
+        Ok(self.tables().workspaces.values().cloned().collect())
+    }
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         Ok(self.tables().workspaces.values().find(|it| it.developer_id == *developer).cloned())
     }

@@ -174,6 +174,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>>;
     /// A workspace by its id.
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>>;
+    /// All workspaces, oldest first. For an operator, not for a request.
+    async fn workspaces(&self) -> Result<Vec<Workspace>>;
     /// The workspace of a developer.
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>>;
 

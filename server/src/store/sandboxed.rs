@@ -242,6 +242,9 @@ impl Store for Sandboxed {
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         self.lasting.workspace(id).await
     }
+    async fn workspaces(&self) -> Result<Vec<Workspace>> {
+        self.lasting.workspaces().await
+    }
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         self.lasting.workspace_of(developer).await
     }

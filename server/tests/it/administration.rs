@@ -6,7 +6,10 @@ use payments_client::{Client, CreatePayment, CreateWebhook, Money, Subscription}
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::server::{BINARY, Server, assert_nowhere, files_under};
+use crate::{
+    engine::Engine,
+    server::{BINARY, Server, assert_nowhere, files_under},
+};
 
 fn client(server: &Server, key: &str) -> Client {
     Client::builder(key).base_url(&server.url).build().unwrap()
@@ -205,4 +208,37 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("this key is already revoked"));
     let unknown = server.try_run(&["keys", "revoke", "key_unknown"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no API key has this id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workspaces_and_apps_are_listed_and_a_workspace_is_named_by_its_name() {
+    for engine in [Engine::Directory, Engine::Postgres] {
+        let server = Server::start_on(engine, &[]);
+        let workspace = server.run_for_line(&["workspaces", "create", "--name", "Rahim & Sons"]);
+        let create_app = ["apps", "create", "--workspace", "Rahim & Sons", "--name", "Till 2"];
+        let app = server.run_for_line(&[&create_app[..], &["--webhook-url", "https://shop.example/hook"]].concat());
+        let key = server.run_for_line(&["keys", "create", "--workspace", "Rahim & Sons", "--environment", "test"]);
+        let account = client(&server, &key).account().retrieve().await.unwrap();
+        assert_eq!((account.workspace.id.as_str(), account.workspace.name.as_str()), (&*workspace, "Rahim & Sons"));
+
+        let listed = server.run(&["workspaces", "list"]);
+        let lines: Vec<_> = listed.lines().collect();
+        assert!(lines.len() == 2 && lines[0].ends_with("Z Sandbox"), "{listed}");
+        assert!(lines[1].starts_with(&workspace) && lines[1].ends_with("Z Rahim & Sons"), "{listed}");
+        let listed: Value = serde_json::from_str(&server.run(&["workspaces", "list", "--json"])).unwrap();
+        assert_eq!(listed["workspaces"][1]["name"], "Rahim & Sons");
+        let listed = server.run_for_line(&["apps", "list"]);
+        assert!(listed.starts_with(&format!("{app} {workspace} ")), "{listed}");
+        assert!(listed.ends_with(" https://shop.example/hook Till 2"), "{listed}");
+
+        let refused = |name: &str| {
+            let output = server.try_run(&["keys", "create", "--workspace", name, "--environment", "test"]);
+            assert!(!output.status.success());
+            String::from_utf8(output.stderr).unwrap()
+        };
+        assert!(refused("Rahim").contains("no workspace has this id or name; `payments-server workspaces list` shows"));
+        let twin = server.run_for_line(&["workspaces", "create", "--name", "Rahim & Sons"]);
+        let said = refused("Rahim & Sons");
+        assert!(said.contains(&format!("2 workspaces have this name; give the id: {workspace}, {twin}")), "{said}");
+    }
 }

@@ -4,11 +4,11 @@ use std::slice;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status};
+use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status, WorkspaceId};
 
 use super::samples::*;
 use crate::{
-    domain::{ApiKey, App, KeyHash, Scope, StoredToken},
+    domain::{ApiKey, App, KeyHash, Scope, StoredToken, Workspace},
     store::{Change, ClaimEnd, Queue, Store, Write},
 };
 
@@ -218,7 +218,14 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
 
 pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
     let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
+    let second = Workspace {
+        id: WorkspaceId::new(at(1), [0; RANDOM_BYTES]),
+        developer_id: "dev_2".parse().unwrap(),
+        ..workspace(0)
+    };
+    commit(&store, vec![Write::Workspace(second.clone())]).await.unwrap();
     commit(&store, vec![Write::Workspace(workspace(0))]).await.unwrap();
+    assert_eq!(json(&store.workspaces().await.unwrap()), json(&[workspace(0), second]), "oldest first");
     commit(&store, keys.into_iter().map(|(hash, key)| Write::ApiKey(hash, Box::new(key))).collect()).await.unwrap();
     let ids: Vec<_> = store.api_keys().await.unwrap().into_iter().map(|(_, key)| key.id).collect();
     assert_eq!(ids, [1, 2, 3].map(|nth| api_key(nth, 0).1.id), "oldest first");

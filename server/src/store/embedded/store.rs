@@ -109,6 +109,15 @@ impl Store for EmbeddedStore {
         self.get(&keys::workspace(id))
     }
 
+    async fn workspaces(&self) -> Result<Vec<Workspace>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.database.prefix(keys::WORKSPACES) {
+            let (key, record) = entry?;
+            found.push(codec::parse(&key, &record)?);
+        }
+        Ok(found)
+    }
+
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>, StoreError> {
         let Some(id) = self.get::<String>(&keys::workspace_of(developer))? else { return Ok(None) };
         self.get(&keys::workspace(&id))

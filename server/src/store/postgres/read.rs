@@ -128,6 +128,11 @@ impl PostgresStore {
         Ok(keys)
     }
 
+    pub(super) async fn workspace_records(&self) -> Result<Vec<Workspace>> {
+        let rows = self.readers.query(RECORDS, &[&Kind::Workspace.as_str()]).await?;
+        rows.iter().map(|row| parse(field(row, 1)?, field(row, 0)?)).collect()
+    }
+
     pub(super) async fn app_record(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         self.record(Kind::App, &names::app(developer, id)).await
     }

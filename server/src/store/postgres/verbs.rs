@@ -85,6 +85,10 @@ impl Store for PostgresStore {
         self.record(Kind::Workspace, id).await
     }
 
+    async fn workspaces(&self) -> Result<Vec<Workspace>> {
+        self.workspace_records().await
+    }
+
     async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         self.workspace_record_of(developer).await
     }

@@ -1,0 +1,76 @@
+//! What the operator sees of the merchants: workspaces and developer apps.
+
+use payments_core::{AppId, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
+
+use super::{Refused, Service, admin::invalid};
+use crate::domain::Workspace;
+
+/// A row of `workspaces list`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkspaceRow {
+    pub(crate) id: WorkspaceId,
+    pub(crate) developer_id: String,
+    pub(crate) name: String,
+    pub(crate) created_at: Timestamp,
+}
+
+/// A row of `apps list`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AppRow {
+    pub(crate) id: AppId,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) name: String,
+    pub(crate) redirect_uris: Vec<String>,
+    pub(crate) webhook_url: Option<String>,
+    pub(crate) created_at: Timestamp,
+}
+
+impl Service {
+    /// All workspaces, oldest first.
+    pub(super) async fn list_workspaces(&self) -> Result<Vec<WorkspaceRow>, Refused> {
+        let rows = self.store.workspaces().await?.into_iter().map(|workspace| WorkspaceRow {
+            id: workspace.id,
+            developer_id: workspace.developer_id.to_string(),
+            name: workspace.name,
+            created_at: workspace.created_at,
+        });
+        Ok(rows.collect())
+    }
+
+    /// The developer apps of all workspaces, oldest first within a workspace.
+    pub(super) async fn list_apps(&self) -> Result<Vec<AppRow>, Refused> {
+        let mut rows = Vec::new();
+        for workspace in self.store.workspaces().await? {
+            let apps = self.store.apps(&workspace.developer_id).await?;
+            rows.extend(apps.into_iter().map(|app| AppRow {
+                id: app.app.id,
+                workspace: workspace.id.clone(),
+                name: app.app.name,
+                redirect_uris: app.app.redirect_uris,
+                webhook_url: app.app.webhook_url,
+                created_at: app.app.created_at,
+            }));
+        }
+        Ok(rows)
+    }
+
+    /// A workspace that the operator names by its id, or by its name if no other has it.
+    pub(super) async fn named_workspace(&self, text: &str) -> Result<Workspace, Refused> {
+        if let Some(workspace) = self.store.workspace(text).await? {
+            return Ok(workspace);
+        }
+        let mut named = self.store.workspaces().await?;
+        named.retain(|workspace| workspace.name == text.trim());
+        match named.len() {
+            0 => Err(invalid("no workspace has this id or name; `payments-server workspaces list` shows them").into()),
+            1 => Ok(named.remove(0)),
+            _ => {
+                let ids: Vec<_> = named.iter().map(|workspace| workspace.id.as_str()).collect();
+                Err(invalid(format!("{} workspaces have this name; give the id: {}", ids.len(), ids.join(", "))).into())
+            }
+        }
+    }
+}
