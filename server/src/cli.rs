@@ -24,7 +24,7 @@ pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub(crate) use serve::{LogFormat, ServeArgs};
-use values::one_of;
+use values::{one_of, time};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
 #[derive(Debug, Parser)]
@@ -117,8 +117,8 @@ pub(crate) struct RestoreArgs {
     /// The journal directory of the lost store. It recovers every change acknowledged after the backup.
     #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Stop before the first change committed after this time, such as 2026-03-01T12:00:00Z.
-    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
+    /// Stop before the first change committed after this time, such as 2026-03-01 or 2026-03-01T12:00:00Z.
+    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
     pub(crate) until: Option<Timestamp>,
     /// Stop after change number N, whatever its time.
     #[arg(long, env = "PAYMENTS_UNTIL_ENTRY", value_name = "N", conflicts_with = "until")]
@@ -237,11 +237,11 @@ pub(crate) struct ExportArgs {
     /// JSON lines hold each record as the API returns it, CSV a row of its scalar fields.
     #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,
-    /// Skip records before this time, such as 2026-03-01T00:00:00Z.
-    #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME")]
+    /// Skip records before this time, such as 2026-03-01.
+    #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME", value_parser = time)]
     pub(crate) since: Option<Timestamp>,
     /// Skip records at or after this time.
-    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME")]
+    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
     pub(crate) until: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) data: DataArgs,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use payments_core::{Environment, Timestamp};
 use url::Url;
 
-use super::values::{http_url, one_of};
+use super::values::{http_url, one_of, time};
 use crate::domain::Permission;
 
 #[derive(Debug, Subcommand)]
@@ -39,8 +39,8 @@ pub(crate) enum KeysCommand {
         /// webhooks:write. Writing includes reading. Without it, the key may do everything.
         #[arg(long = "scope", env = "PAYMENTS_SCOPE", value_delimiter = ',', value_name = "S")]
         scopes: Vec<Permission>,
-        /// When the key stops working, such as 2027-03-01T00:00:00Z.
-        #[arg(long = "expires", env = "PAYMENTS_EXPIRES", value_name = "TIME")]
+        /// When the key stops working, such as 2027-03-01.
+        #[arg(long = "expires", env = "PAYMENTS_EXPIRES", value_name = "TIME", value_parser = time)]
         expires_at: Option<Timestamp>,
     },
     /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app, scopes,

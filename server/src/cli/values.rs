@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use payments_core::{Timestamp, TimestampError};
 use serde::de::DeserializeOwned;
 use url::Url;
 
@@ -18,6 +19,14 @@ pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const 
     names: [&'static str; N],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
+}
+
+/// Parses a time, or a date, which is its first moment in UTC.
+pub(super) fn time(text: &str) -> Result<Timestamp, &'static str> {
+    let first_moment = |_: TimestampError| format!("{text}T00:00:00Z").parse();
+    text.parse().or_else(first_moment).map_err(
+        |_| "must be a date, such as 2026-03-01, which begins at 00:00 UTC, or a time, such as 2026-03-01T12:00:00Z",
+    )
 }
 
 /// Parses a URL to which a program can send requests.
@@ -57,6 +66,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(address(text).ok(), parsed.map(|address| address.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_its_first_moment_in_utc() {
+        for (text, parsed) in [
+            ("2026-03-01", Some("2026-03-01T00:00:00.000Z")),
+            ("2026-03-01T12:00:00+06:00", Some("2026-03-01T06:00:00.000Z")),
+            ("2026-03-01T12:00:00", None),
+            ("2026-02-29", None),
+            ("01.03.2026", None),
+            ("", None),
+        ] {
+            assert_eq!(time(text).ok().map(|time| time.to_string()).as_deref(), parsed, "{text}");
         }
     }
 

@@ -47,6 +47,11 @@ async fn exported_postings_sum_to_zero_and_a_time_range_filters_them() {
     assert_eq!(later.lines().count(), 3);
     let earlier = export(&server, &["postings", "--until", from_second]);
     assert_eq!(earlier.lines().count(), 3);
+    for (flag, date, lines) in
+        [("--since", "1970-01-01", 6), ("--until", "1970-01-01", 0), ("--since", "9999-01-01", 0)]
+    {
+        assert_eq!(export(&server, &["postings", flag, date]).lines().count(), lines, "{flag} {date}");
+    }
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ async fn what_failed_is_sent_again_once(engine: Engine) {
     assert_eq!(client.webhooks().recover(&id, &before).await.unwrap().resent, 0);
 
     server.crash_and_restart();
-    let line = server.run_for_line(&["deliveries", "recover", id.as_str(), "--since", "2026-01-01T00:00:00Z"]);
+    let line = server.run_for_line(&["deliveries", "recover", id.as_str(), "--since", "2026-01-01"]);
     assert_eq!(line, "3", "those that failed again");
     server.ended_deliveries(11).await;
     let off = json!({"isActive": false});
