@@ -12,6 +12,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use payments_core::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -64,6 +65,16 @@ pub(crate) enum Command {
     /// Move a whole store between a directory and a database. Stop its servers first. Run again, it goes on where it
     /// stopped. Both stores are checked and compared record by record.
     Migrate(MigrateArgs),
+    /// Print a script that completes commands and flags in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of all commands, or write a page for each of them to a directory.
+    Man {
+        /// The directory, such as /usr/local/share/man/man1.
+        directory: Option<PathBuf>,
+    },
 }
 
 impl Command {

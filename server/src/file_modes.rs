@@ -19,6 +19,11 @@ pub(crate) fn keep_to_owner() {
     umask(Mode::from_raw_mode(OTHERS));
 }
 
+/// Lets others read the files that this process creates.
+pub(crate) fn share_with_others() {
+    umask(Mode::from_raw_mode(0o022));
+}
+
 /// The files below a directory that other users can read. A directory they cannot enter is skipped.
 pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mode = fs::metadata(directory)?.permissions().mode();

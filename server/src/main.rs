@@ -10,6 +10,7 @@ mod admin;
 mod admin_socket;
 mod ambient;
 mod cli;
+mod command_docs;
 mod config;
 mod config_error;
 mod config_file;
@@ -77,5 +78,7 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,
         Command::Migrate(args) => operations::migrate(args).await,
+        Command::Completions { shell } => command_docs::completions(shell),
+        Command::Man { directory } => command_docs::man(directory.as_deref()),
     }
 }

@@ -13,12 +13,11 @@ use crate::server::Server;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_payment_is_paid_refunded_once_and_reconciled() {
     let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
-    let server =
-        Server::start_with(&[
-            ("PAYMENTS_STRIPE_BASE_URL", &stripe.url()),
-            ("PAYMENTS_STRIPE_SECRET_KEY", SECRET_KEY),
-            ("PAYMENTS_STRIPE_WEBHOOK_SECRET", WEBHOOK_SECRET),
-        ]);
+    let server = Server::start_with(&[
+        ("PAYMENTS_STRIPE_BASE_URL", &stripe.url()),
+        ("PAYMENTS_STRIPE_SECRET_KEY", SECRET_KEY),
+        ("PAYMENTS_STRIPE_WEBHOOK_SECRET", WEBHOOK_SECRET),
+    ]);
     let workspace = server.administer(&["workspaces", "create", "--name", "Rahim"]);
     let key = server.administer(&["keys", "create", "--workspace", &workspace, "--environment", "live"]);
     let client = Client::builder(&key).base_url(&server.url).build().unwrap();

@@ -9,6 +9,7 @@ mod broken_connections;
 mod check;
 mod checkout;
 mod cluster;
+mod command_docs;
 mod conformance;
 mod connections;
 mod database;
