@@ -23,7 +23,8 @@ const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// Why a connection to the socket fails if no server runs on the directory.
 const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
-fn socket_in(data_directory: &Path) -> PathBuf {
+/// The socket of a data directory.
+pub(crate) fn socket_in(data_directory: &Path) -> PathBuf {
     data_directory.join("admin.sock")
 }
 

@@ -65,6 +65,9 @@ pub(crate) enum Command {
     /// Move a whole store between a directory and a database. Stop its servers first. Run again, it goes on where it
     /// stopped. Both stores are checked and compared record by record.
     Migrate(MigrateArgs),
+    /// Check what `serve` needs with these flags: settings, permissions, descriptors, clock, disk, gateways. Prints what to do,
+    /// changes nothing, and exits with 1 if the server cannot work.
+    Doctor(ServeArgs),
     /// Print a script that completes commands and flags in a shell.
     Completions {
         /// The shell.
@@ -78,10 +81,10 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The arguments of `serve`, if this is `serve`.
+    /// The arguments of `serve`, if this is `serve` or checks what it needs.
     pub(crate) fn serve_args(&self) -> Option<&ServeArgs> {
         match self {
-            Self::Serve(serve) => Some(serve),
+            Self::Serve(serve) | Self::Doctor(serve) => Some(serve),
             _ => None,
         }
     }

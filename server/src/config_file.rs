@@ -108,7 +108,7 @@ impl ConfigFile {
                 command.mut_arg(&flag.id, |arg| arg.default_values(flag.values.clone()))
             })
         };
-        put(command).mut_subcommand("serve", put)
+        put(command).mut_subcommand("serve", put).mut_subcommand("doctor", put)
     }
 
     /// Describes clap's error by the flag's position. `None` if the flag is not from the file.

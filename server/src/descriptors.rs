@@ -16,7 +16,7 @@ const MAX_PINGS: usize = 128;
 /// Limits the webhook requests in flight, even if there are more descriptors.
 const MAX_DELIVERIES: usize = 1024;
 /// Default of `--max-connections`.
-const DEFAULT_CONNECTIONS: usize = 4096;
+pub(crate) const DEFAULT_CONNECTIONS: usize = 4096;
 /// Default of `--max-connections-per-address`. Many phones share their carrier's address: 40 browsers open 6 connections
 /// each. One address gets a sixteenth of 4096.
 const DEFAULT_PER_ADDRESS: usize = 256;

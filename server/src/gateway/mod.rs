@@ -10,6 +10,7 @@ mod circuit;
 mod contract;
 mod credentials;
 mod error;
+mod probe;
 mod proxy;
 mod sandbox;
 mod sealed;
@@ -28,6 +29,7 @@ pub(crate) use contract::{
 };
 pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
+pub(crate) use probe::{Probe, probe};
 pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
 
 /// The gateways of this server.

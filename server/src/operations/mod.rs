@@ -1,6 +1,7 @@
-//! Operations on a whole store: check, export, migrate, restore, scheduled backups.
+//! Operations on a whole store: check, export, migrate, restore, scheduled backups. And the check of its surroundings.
 
 mod check;
+mod doctor;
 mod export;
 mod migrate;
 mod open;
@@ -9,6 +10,7 @@ mod restore;
 mod schedule;
 
 pub(crate) use check::check;
+pub(crate) use doctor::doctor;
 pub(crate) use export::export;
 pub(crate) use migrate::migrate;
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod database;
 mod delivery;
 mod developer;
 mod disk;
+mod doctor;
 mod durability;
 mod endpoint_connections;
 mod endpoint_limit;

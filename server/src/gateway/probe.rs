@@ -1,0 +1,66 @@
+//! Whether the gateways can be reached: one request to each, without credentials.
+
+use std::{
+    error::Error,
+    time::{Duration, Instant, SystemTime},
+};
+
+use reqwest::{Client, redirect};
+use secrecy::SecretString;
+
+use super::{
+    Credentials,
+    error::GatewaySetupError,
+    proxy::{self, GatewayProxy},
+};
+
+/// How long a gateway may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of a request to a gateway.
+pub(crate) struct Probe {
+    pub(crate) gateway: &'static str,
+    pub(crate) url: String,
+    /// The answer, or why there is none.
+    pub(crate) answer: Result<Answer, String>,
+}
+
+/// Any response, whatever its status.
+pub(crate) struct Answer {
+    pub(crate) took: Duration,
+    /// The gateway's clock, in whole seconds.
+    pub(crate) date: Option<SystemTime>,
+}
+
+/// Asks each configured gateway, by the proxy that payments go through.
+pub(crate) async fn probe(
+    credentials: &Credentials,
+    proxy: Option<SecretString>,
+) -> Result<Vec<Probe>, GatewaySetupError> {
+    let proxy = proxy.map(GatewayProxy::new).transpose()?;
+    let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
+    let client = proxy::by(client, proxy.as_ref())?.build()?;
+    let bkash = credentials.bkash.as_ref().map(|bkash| ("bKash", &bkash.base_url));
+    let stripe = credentials.stripe.as_ref().map(|stripe| ("Stripe", &stripe.base_url));
+    let mut probes = Vec::new();
+    for (gateway, url) in bkash.into_iter().chain(stripe) {
+        probes.push(Probe { gateway, url: url.clone(), answer: ask(&client, url).await });
+    }
+    Ok(probes)
+}
+
+async fn ask(client: &Client, url: &str) -> Result<Answer, String> {
+    let begun = Instant::now();
+    let response = client.get(url).send().await.map_err(|error| innermost(&error.without_url()))?;
+    let date = response.headers().get("date").and_then(|date| date.to_str().ok());
+    Ok(Answer { took: begun.elapsed(), date: date.and_then(|date| httpdate::parse_http_date(date).ok()) })
+}
+
+/// The cause that says most: of a failed connection, what the system said.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

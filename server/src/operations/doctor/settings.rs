@@ -1,0 +1,73 @@
+//! Settings that are valid, and may still not be what the operator means.
+
+use std::{collections::BTreeSet, env, fs, os::unix::fs::PermissionsExt};
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::Finding;
+use crate::{
+    cli::{Cli, ServeArgs},
+    gateway::{CREDENTIALS, Credentials},
+    nearest::did_you_mean,
+    reach::Reach,
+};
+
+/// The variables that are no flags and no credentials.
+const OTHER_VARIABLES: [&str; 3] = ["PAYMENTS_LOG", "PAYMENTS_API_KEY", "PAYMENTS_WEBHOOK_SECRET"];
+
+/// Checks the settings. A setting that is invalid has stopped the command before.
+pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding> {
+    let gateways = credentials.modes();
+    let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
+    let is_public = Reach::of(&base_url, args.listen) == Reach::Public;
+    let of_gateways = if gateways.is_empty() { "no gateways, so no live payments".into() } else { gateways.join("; ") };
+    let mut findings = vec![Finding::in_order("configuration", format!("valid; {base_url}; {of_gateways}"))];
+    let mut warn = |text: String| findings.push(Finding::warning("configuration", text));
+    if is_public && base_url.starts_with("http://") {
+        warn(format!(
+            "customers and API keys reach {base_url} unencrypted; put a TLS proxy in front of the server, and set --base-url to \
+             its https address"
+        ));
+    }
+    if is_public && args.sandbox {
+        warn("--sandbox lets everyone who reaches the server create test payments".into());
+    }
+    if let Some(mode) = gateways.iter().find(|mode| is_public && !mode.ends_with(": live")) {
+        warn(format!("live payments move no real money: {mode}; set the credentials of the live account"));
+    }
+    let known = variables();
+    for (name, _) in env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("PAYMENTS_") && !known.contains(*name)) else {
+            continue;
+        };
+        let meant = did_you_mean(name, known.iter().map(String::as_str));
+        warn(format!("the variable {name} is set, and payments-server knows no such variable{meant}"));
+    }
+    findings.extend(check_file(args, credentials));
+    findings
+}
+
+/// Whether others can read the credentials.
+fn check_file(args: &ServeArgs, credentials: &Credentials) -> Option<Finding> {
+    let file = args.config.as_ref()?;
+    let mode = fs::metadata(file).ok()?.permissions().mode();
+    let has_credentials = credentials.bkash.is_some() || credentials.stripe.is_some();
+    (has_credentials && mode & 0o077 != 0).then(|| {
+        let name = file.display();
+        Finding::warning("permissions", format!("other users can read the credentials in {name}; run chmod 600 on it"))
+    })
+}
+
+/// Every environment variable that the program reads.
+fn variables() -> BTreeSet<String> {
+    fn of(command: &Command, known: &mut BTreeSet<String>) {
+        known.extend(command.get_arguments().filter_map(Arg::get_env).map(|name| name.to_string_lossy().into_owned()));
+        command.get_subcommands().for_each(|command| of(command, known));
+    }
+    let credentials = CREDENTIALS.iter().flat_map(|(section, keys)| keys.iter().map(move |key| (section, key)));
+    let mut known: BTreeSet<_> =
+        credentials.map(|(section, key)| format!("PAYMENTS_{section}_{key}").to_ascii_uppercase()).collect();
+    known.extend(OTHER_VARIABLES.map(str::to_owned));
+    of(&Cli::command(), &mut known);
+    known
+}

@@ -1,0 +1,57 @@
+//! Where the data is, and who serves it.
+
+use std::{
+    io::ErrorKind,
+    net::TcpListener,
+    os::unix::net::UnixStream,
+    path::{Path, absolute},
+};
+
+use super::Finding;
+use crate::{
+    admin_socket,
+    cli::{Location, ServeArgs},
+    no_store::no_store_in,
+    store::{embedded, postgres::PostgresStore},
+};
+
+/// Checks that the store is there, or that `serve` may make one. Makes none.
+pub(super) async fn check(location: &Location) -> Finding {
+    match location {
+        Location::Directory(directory) if embedded::is_there(directory) => {
+            let name = absolute(directory).unwrap_or_else(|_| directory.clone());
+            let served = if is_served(directory) { "a server runs on it" } else { "no server runs on it" };
+            Finding::in_order("store", format!("{}; {served}", name.display()))
+        }
+        Location::Directory(directory) => {
+            let missing = no_store_in(directory, "--data-dir");
+            Finding::warning("store", format!("{missing}; `serve` makes a new store there"))
+        }
+        Location::Database(target) => match PostgresStore::is_there(target).await {
+            Ok(true) => Finding::in_order("store", format!("{target}")),
+            Ok(false) => {
+                Finding::warning("store", format!("there is no store in {target}; `serve` makes a new one there"))
+            }
+            Err(error) => Finding::failed("store", format!("{target}: {error}")),
+        },
+    }
+}
+
+/// Checks that `serve` can listen. The address of the server that runs on the data is taken, of course.
+pub(super) fn check_listen(args: &ServeArgs, location: &Location) -> Finding {
+    let address = args.listen;
+    let is_served = matches!(location, Location::Directory(directory) if is_served(directory));
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::in_order("address", format!("{address} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_served => {
+            Finding::in_order("address", format!("{address} is in use, by the server that runs on this store"))
+        }
+        Err(error) => {
+            Finding::failed("address", format!("cannot listen on {address}: {error}; choose another with --listen"))
+        }
+    }
+}
+
+fn is_served(directory: &Path) -> bool {
+    UnixStream::connect(admin_socket::socket_in(directory)).is_ok()
+}
