@@ -48,7 +48,7 @@ fn each_response_keeps_the_fields_of_later_versions() {
     has_it(&parsed::<PaymentPage<()>>(r#"{"items":[],"total":0,"page":1,"limit":20}"#).unknown);
     let part = r#"{"items":[],"total":null,"page":1,"limit":20,"hasMore":false,"next":null}"#;
     has_it(&parsed::<PaymentPage<()>>(part).unknown);
-    has_it(&parsed::<Advanced>(r#"{"sessions":1,"expired":0}"#).unknown);
+    has_it(&parsed::<Advanced>(r#"{"sessions":1,"expired":0,"retries":0}"#).unknown);
     has_it(&parsed::<Recovered>(r#"{"resent":1,"hasMore":false,"next":null}"#).unknown);
     has_it(&parsed::<Removed>(r#"{"success":true,"message":"gone"}"#).unknown);
     has_it(&parsed::<Verdict>(r#"{"valid":true,"timestamp":1}"#).unknown);
