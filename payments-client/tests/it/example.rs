@@ -23,7 +23,10 @@ fn line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
 async fn the_example_waits_until_its_payment_has_an_outcome() {
     let server = Server::start();
     for (outcome, expected) in [(SimulateOutcome::Completed, "completed"), (SimulateOutcome::Cancelled, "cancelled")] {
-        let mut process = example(&server.url).stdout(Stdio::piped()).spawn().expect("cargo built the example");
+        let mut process = example(&server.url)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("build it first: cargo build -p payments-client --example buy");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = line(&mut lines);
         assert!(first.starts_with(&format!("pay 750 BDT at {}/checkout/pay_", server.url)), "{first}");
@@ -36,7 +39,8 @@ async fn the_example_waits_until_its_payment_has_an_outcome() {
 
 #[test]
 fn the_example_says_in_one_line_that_no_server_is_there() {
-    let output = example("http://127.0.0.1:9").output().expect("cargo built the example");
+    let output =
+        example("http://127.0.0.1:9").output().expect("build it first: cargo build -p payments-client --example buy");
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said, "cannot buy: cannot connect to the API; check the base URL and the network\n");
     assert!(!output.status.success());

@@ -4,7 +4,10 @@ use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
     let directory = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples");
-    Command::new(directory.join("life_of_a_payment")).args(arguments).output().expect("cargo built the example")
+    Command::new(directory.join("life_of_a_payment"))
+        .args(arguments)
+        .output()
+        .expect("build it first: cargo build -p payments-core --example life_of_a_payment")
 }
 
 #[test]

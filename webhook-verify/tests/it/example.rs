@@ -13,7 +13,11 @@ fn run(secret: &str, header: &str) -> Output {
     let directory = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples");
     let mut example = Command::new(directory.join("verify"));
     example.arg(header).env("WEBHOOK_SECRET", secret).stdin(Stdio::piped());
-    let mut process = example.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("cargo built the example");
+    let mut process = example
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("build it first: cargo build -p webhook-verify --example verify");
     process.stdin.take().unwrap().write_all(BODY).unwrap();
     process.wait_with_output().unwrap()
 }
