@@ -4,9 +4,10 @@
 
 use std::{fmt, time::Duration};
 
+use payments_core::Timestamp;
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, text},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Metric, Registry, Unit},
 };
 
@@ -15,6 +16,7 @@ use prometheus_client::{
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
     pub(crate) commits: Commits,
+    pub(crate) fan_out: FanOutTimes,
     pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
     pub(crate) outside_effects: Gauge,
@@ -50,10 +52,16 @@ pub(crate) struct Commits {
     pub(crate) outbox: Gauge,
 }
 
+/// How long events wait until all their deliveries are in the outbox.
+#[derive(Clone)]
+pub(crate) struct FanOutTimes(Histogram);
+
 /// Webhook deliveries.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Deliveries {
     pub(crate) made: Family<Labels<1, DeliveryOutcome>, Counter>,
+    /// Of attempts whose request was sent.
+    pub(crate) seconds: Histogram,
     pub(crate) not_sent: Counter,
     pub(crate) slots: SlotGauges,
 }
@@ -130,10 +138,18 @@ fn add_timings(registry: &mut Registry, name: &str, help: &str) -> Timings {
     add_seconds(registry, name, help, Timings::new_with_constructor(seconds))
 }
 
+/// The commit that the binary was built from, if whoever built it said so.
+const REVISION: &str = match option_env!("PAYMENTS_REVISION") {
+    Some(revision) => revision,
+    None => "unknown",
+};
+
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("payments");
         let r = &mut registry;
+        let build = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
+        r.register("build", "Version and source revision of this server", Info::new(build));
         let requests = Requests {
             answered: add(r, "requests", "HTTP requests answered"),
             seconds: add_timings(r, "request_duration", "Time to answer"),
@@ -169,6 +185,7 @@ impl Metrics {
             add_seconds(r, "outbox_oldest", "Time since the oldest attempt in an outbox was due", Gauge::default());
         let deliveries = Deliveries {
             made: add(r, "deliveries", "Delivery attempts, by outcome"),
+            seconds: add_seconds(r, "delivery_duration", "Time of a delivery attempt, until its response", seconds()),
             not_sent: add(
                 r,
                 "deliveries_not_sent",
@@ -188,6 +205,12 @@ impl Metrics {
         Self {
             requests,
             commits,
+            fan_out: FanOutTimes(add_seconds(
+                r,
+                "fan_out_delay",
+                "Time from an event until all its deliveries are in the outbox",
+                seconds(),
+            )),
             deliveries,
             oldest_in_outbox,
             retries_waiting: add(r, "deliveries_waiting", "Deliveries that wait for their next attempt"),
@@ -262,6 +285,14 @@ impl Commits {
     pub(crate) fn synced(&self, changes: usize, took: Duration) {
         self.changes.observe(changes as f64);
         self.seconds.observe(took.as_secs_f64());
+    }
+}
+
+impl FanOutTimes {
+    /// Records that an event has all its deliveries. A clock that stepped back counts as no wait.
+    pub(crate) fn fanned_out(&self, created_at: Timestamp, now: Timestamp) {
+        let waited = u64::try_from(now.as_millis() - created_at.as_millis()).unwrap_or_default();
+        self.0.observe(Duration::from_millis(waited).as_secs_f64());
     }
 }
 

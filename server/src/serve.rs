@@ -62,7 +62,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
             .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
         tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
     }
-    start_workers(&args, &tasks, &service, &dispatcher);
+    start_workers(&args, &tasks, &service, &dispatcher, &metrics);
     if let Some(workers) = stores.of_database() {
         tasks.start_worker(workers);
     }
@@ -140,7 +140,13 @@ fn service(
 }
 
 /// Starts the background workers.
-fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispatcher: &Arc<Dispatcher>) {
+fn start_workers(
+    args: &ServeArgs,
+    tasks: &Tasks,
+    service: &Arc<Service>,
+    dispatcher: &Arc<Dispatcher>,
+    metrics: &Metrics,
+) {
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     tasks.start_worker(Arc::clone(service).expire_sessions());
     tasks.start_worker(Arc::clone(service).prune());
@@ -154,6 +160,7 @@ fn start_workers(args: &ServeArgs, tasks: &Tasks, service: &Arc<Service>, dispat
         dispatcher: Arc::clone(dispatcher),
         server: service.server,
         signal: Arc::clone(&service.fan_out),
+        times: metrics.fan_out.clone(),
     };
     tasks.start_worker(fan_out.run());
     let retries = DueRetries {

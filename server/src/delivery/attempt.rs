@@ -83,6 +83,9 @@ impl Attempts {
         };
         (outgoing.version, outgoing.due_since) = (outgoing.version + 1, None);
         self.metrics.made.get_or_create(&[("outcome", label)]).inc();
+        if let (Some(_), Some(millis)) = (&endpoint, outgoing.delivery.duration_ms) {
+            self.metrics.seconds.observe(Duration::from_millis(millis).as_secs_f64());
+        }
         if self.log(&outgoing, endpoint, &claim).await { outcome } else { AttemptOutcome::ClaimLost }
     }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::join_all, stream};
-use payments_core::PaymentId;
+use payments_core::{PaymentId, Timestamp};
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
@@ -23,6 +23,7 @@ use super::Dispatcher;
 use crate::{
     ambient::Ambient,
     domain::{Endpoint, PendingEvent, fan_out},
+    metrics::FanOutTimes,
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
 };
 
@@ -68,6 +69,7 @@ pub(crate) struct FanOut {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) server: ServerId,
     pub(crate) signal: Arc<FanOutSignal>,
+    pub(crate) times: FanOutTimes,
 }
 
 impl FanOut {
@@ -103,7 +105,7 @@ impl FanOut {
     /// so they are tried again only after their lease.
     async fn fan_out(&self, claims: &mut Vec<Claim>) -> Result<(), StoreError> {
         // One change for each payment, its events in order.
-        let mut changes: Vec<(PaymentId, Change)> = Vec::new();
+        let mut changes: Vec<PaymentChange> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
         let mut events = stream::iter(claims.clone()).map(|claim| self.read(claim)).buffered(READ_AHEAD);
@@ -123,11 +125,12 @@ impl FanOut {
             endpoints.truncate(endpoints_left);
             let has_more = endpoints.len() == endpoints_left;
             let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
-            let at = changes.iter().position(|(payment, _)| *payment == event.payment).unwrap_or_else(|| {
-                changes.push((event.payment.clone(), Change::default()));
+            let at = changes.iter().position(|change| change.payment == event.payment).unwrap_or_else(|| {
+                changes.push(PaymentChange::of(event.payment.clone()));
                 changes.len() - 1
             });
-            let change = &mut changes[at].1;
+            let PaymentChange { change, finished, .. } = &mut changes[at];
+            finished.extend(after.is_none().then_some(event.created_at));
             change.under.push(claim);
             change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
             let deliveries = fan_out(&event, &endpoints, || self.ambient.id_bytes());
@@ -139,12 +142,12 @@ impl FanOut {
         claims.retain(|claim| !unreadable.contains(claim));
         // Together, so that one sync makes many of them durable, and in order, so that a list of deliveries has the order of
         // their events.
-        let commits = changes.into_iter().map(|(_, change)| self.commit(change));
+        let commits = changes.into_iter().map(|change| self.commit(change));
         join_all(commits).await.into_iter().collect()
     }
 
     /// Commits deliveries and starts the lanes of their endpoints.
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+    async fn commit(&self, PaymentChange { change, finished, .. }: PaymentChange) -> Result<(), StoreError> {
         let endpoint_of = |write: &Write| match write {
             Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
             _ => None,
@@ -152,6 +155,8 @@ impl FanOut {
         let endpoints: Vec<_> = change.writes.iter().filter_map(endpoint_of).collect();
         match self.store.commit(change).await {
             Ok(_) => {
+                let now = self.ambient.now();
+                finished.into_iter().for_each(|created_at| self.times.fanned_out(created_at, now));
                 for endpoint in &endpoints {
                     self.dispatcher.start_lane(endpoint).await;
                 }
@@ -168,6 +173,20 @@ impl FanOut {
         let Work::FanOut(id) = &claim.work else { return (claim, Ok(None)) };
         let next = self.store.pending_event(id, ENDPOINTS_PER_ROUND).await;
         (claim, next)
+    }
+}
+
+/// The next deliveries of one payment's events.
+struct PaymentChange {
+    payment: PaymentId,
+    change: Change,
+    /// When the events were created that then have all their deliveries.
+    finished: Vec<Timestamp>,
+}
+
+impl PaymentChange {
+    fn of(payment: PaymentId) -> Self {
+        Self { payment, change: Change::default(), finished: Vec::new() }
     }
 }
 

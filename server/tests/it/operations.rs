@@ -42,6 +42,9 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
         ("payments_outbox_oldest_seconds", 0.0),
         ("payments_reviews_open", 0.0),
         ("payments_panics_total", 0.0),
+        ("payments_fan_out_delay_seconds_count", 3.0),
+        ("payments_delivery_duration_seconds_count", 3.0),
+        (concat!("payments_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\",revision=\"unknown\"}"), 1.0),
     ] {
         assert_eq!(metric::<f64>(&text, line), expected, "{line}");
     }
