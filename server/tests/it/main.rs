@@ -45,6 +45,7 @@ mod lost_files;
 mod migrate;
 mod misspelt;
 mod model;
+mod monitoring;
 mod nodes;
 mod open_redirect;
 mod openapi;
