@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod developer;
+mod health;
 mod merchants;
 mod serve;
 mod values;
@@ -23,6 +24,7 @@ use crate::{
 };
 pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
+pub(crate) use health::HealthArgs;
 pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub(crate) use serve::{LogFormat, ServeArgs};
 use values::{one_of, time};
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Trigger(TriggerArgs),
     /// Empty the sandbox of a test key's workspace, by the API of a server. Asks first.
     Reset(ResetArgs),
+    /// Ask the server on this machine whether it is ready. Exits with 1 if it is not, for health checks.
+    Health(HealthArgs),
     /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
     Check(AdminArgs),
     /// Write payments, refunds, ledger postings or deliveries to the standard output. The server may keep running.

@@ -22,6 +22,7 @@ mod failure;
 mod file_modes;
 mod gateway;
 mod greeting;
+mod health;
 mod http;
 mod log;
 mod metrics;
@@ -74,6 +75,7 @@ async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
         Command::Listen(args) => developer::listen(args).await,
         Command::Trigger(args) => developer::trigger(args).await,
         Command::Reset(args) => developer::reset(args).await,
+        Command::Health(args) => health::health(&args).await,
         Command::Check(args) => operations::check(&args).await,
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,

@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     receiver::Receiver,
-    server::{SANDBOX_KEY, Server, eventually, metric, payment_of},
+    server::{BINARY, SANDBOX_KEY, Server, eventually, metric, payment_of, text_of},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,6 +122,24 @@ async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
     {
         assert!(!log.contains(hidden), "{hidden} is in the log");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_succeeds_while_the_server_is_ready_and_says_why_it_fails() {
+    let mut server = Server::start();
+    let health = |address: &str| Command::new(BINARY).args(["health", "--listen", address]).output().unwrap();
+    let address = server.address().to_owned();
+    let port = address.rsplit(':').next().unwrap();
+    for listen in [&*address, &format!("0.0.0.0:{port}")] {
+        let output = health(listen);
+        assert!(output.status.success() && output.stdout == b"ready\n", "{}", text_of(&output));
+    }
+    server.kill();
+    let output = health(&address);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text_of(&output);
+    assert!(said.contains("/readyz does not answer") && said.contains("start the server"), "{said}");
+    server.restart();
 }
 
 /// Sends a request's head and no body.
