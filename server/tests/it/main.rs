@@ -51,6 +51,7 @@ mod open_redirect;
 mod openapi;
 mod operations;
 mod own_sandbox;
+mod packaging;
 mod page;
 mod pay;
 mod power_loss;
