@@ -5,15 +5,15 @@
 
 use std::{path::Path, process::Command};
 
-/// Builds the example in release mode, because the optimizer could introduce branches.
+/// Builds the example as for a release, because the optimizer could introduce branches, and with the symbols that valgrind needs.
 fn probe() -> std::path::PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constant-time");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--release", "--example", "constant_time_probe", "--manifest-path"]);
+    build.args(["build", "--quiet", "--profile", "symbols", "--example", "constant_time_probe", "--manifest-path"]);
     build.arg(manifest).arg("--target-dir").arg(&target);
     assert!(build.status().unwrap().success(), "{build:?}");
-    target.join("release/examples/constant_time_probe")
+    target.join("symbols/examples/constant_time_probe")
 }
 
 /// The number of instructions of each verification, in order. valgrind counts inside the probe's function `counted` and
