@@ -117,3 +117,8 @@ pub use webhook::{
     Subscription, WebhookEndpoint,
 };
 pub use webhook_params::{CreateWebhook, RotateSecret, TestWebhook, UpdateWebhook};
+
+/// Tests the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

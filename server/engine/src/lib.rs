@@ -113,6 +113,7 @@
 //!
 //! A database's directory holds `journal`, `journal.json`, `sled` (the tree), `lock` (held while the database is open) and
 //! `open` (there after an end that was not in order).
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
