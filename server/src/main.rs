@@ -33,6 +33,7 @@ mod reach;
 mod serve;
 mod service;
 mod store;
+mod trace;
 
 use std::{io::Write, process::ExitCode};
 

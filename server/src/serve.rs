@@ -27,6 +27,7 @@ use crate::{
     reach::Reach,
     service::{Claims, KeyUses, RequestLog, Service, Settings},
     store::ServerId,
+    trace,
 };
 
 /// How long tasks and stores may take to close after the last request.
@@ -34,6 +35,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
+    trace::start()?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (metrics, tasks) = (Metrics::new(), Tasks::default());
     if args.backup_dir.is_some() {
@@ -91,7 +93,9 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         drop((service, dispatcher));
         stores.close().await
     };
-    if let Ok(closed) = timeout(CLOSE_TIMEOUT, closing).await {
+    let closed = timeout(CLOSE_TIMEOUT, closing).await;
+    trace::end().await;
+    if let Ok(closed) = closed {
         closed?;
         tracing::info!("shut down");
     } else {

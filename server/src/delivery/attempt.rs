@@ -19,6 +19,7 @@ use crate::{
     domain::{Endpoint, Outgoing, after_attempt},
     metrics::{Deliveries, DeliveryOutcome},
     store::{Change, Claim, CommitError, Conflict, Store, Write},
+    trace,
 };
 
 /// How long to wait after a store error, or when this server is out of a resource.
@@ -76,7 +77,9 @@ impl Attempts {
 
     /// Makes one delivery attempt and logs it. Holds the slot until then: while the log fails, no further request starts.
     pub(super) async fn make(&self, mut outgoing: Outgoing, slot: Slot, claim: Claim) -> AttemptOutcome {
-        let Some(Sent { outcome, label, endpoint }) = self.send(&mut outgoing.delivery).await else {
+        let Some(Sent { outcome, label, endpoint }) =
+            trace::attempts_of(outgoing.event.as_ref(), self.send(&mut outgoing.delivery)).await
+        else {
             drop(slot);
             sleep(RETRY).await;
             return AttemptOutcome::NotSent;

@@ -16,7 +16,7 @@ use super::{
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     slots::Slots,
 };
-use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::SlotGauges};
+use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::SlotGauges, trace};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -67,7 +67,8 @@ impl Sender {
         let attempted_at = self.ambient.now();
         (delivery.response_status, delivery.response_body) = (None, None);
         (delivery.error, delivery.delivered_at) = (None, None);
-        delivery.status = match ATTEMPT.scope(attempt.clone(), self.call(&attempt, endpoint, delivery)).await {
+        let call = trace::webhook(delivery, self.call(&attempt, endpoint, delivery));
+        delivery.status = match ATTEMPT.scope(attempt.clone(), call).await {
             Ok((status, body)) => {
                 delivery.response_status = Some(status.as_u16());
                 delivery.response_body = Some(body);
@@ -111,15 +112,15 @@ impl Sender {
         let header = |name: &str| format!("X-{}-{name}", self.header_word);
         let request = || {
             let signature = signature(&signers, &body, self.ambient.now());
-            Request::post(url.as_str())
+            let mut request = Request::post(url.as_str())
                 .header("Accept", "*/*")
                 .header("User-Agent", USER_AGENT)
                 .header("Content-Type", "application/json")
                 .header(header("Signature"), signature)
                 .header(header("Event"), delivery.event.as_str())
-                .header(header("Delivery"), delivery.id.as_str())
-                .body(Body::new(body.clone()))
-                .map_err(Fault::not_sent)
+                .header(header("Delivery"), delivery.id.as_str());
+            trace::propagate(&mut request);
+            request.body(Body::new(body.clone())).map_err(Fault::not_sent)
         };
         let response = in_time(attempt, self.client.send(request)).await.ok_or_else(Fault::timeout)??;
         let (head, body) = response.into_parts();

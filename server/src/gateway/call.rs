@@ -13,7 +13,7 @@ use super::{
     error::GatewayError,
     proxy::{self, GatewayProxy},
 };
-use crate::{domain::GatewayName, metrics::GatewayCalls};
+use crate::{domain::GatewayName, metrics::GatewayCalls, trace};
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// More than any response of a gateway.
@@ -57,7 +57,7 @@ impl GatewayClient {
             return Err(GatewayError::CircuitOpen { gateway: self.gateway });
         }
         let started = Instant::now();
-        let outcome = self.send(request).await;
+        let outcome = trace::gateway_call(self.gateway.as_str(), what, self.send(request)).await;
         let (gateway, took) = (self.gateway.as_str(), started.elapsed());
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &outcome {

@@ -43,7 +43,7 @@ use super::{
     route::OTHER,
     routes::{Routes, find},
 };
-use crate::metrics::Requests;
+use crate::{metrics::Requests, trace};
 
 /// The listener's limits.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +160,9 @@ impl Edge {
             verdict: OnceLock::new(),
             body: Mutex::new(Some(body)),
         });
-        Ok(REQUEST.scope(Arc::clone(&head), self.answer(&head)).await)
+        let (parts, route) = (&head.parts, head.found.as_ref().map_or(OTHER, |found| found.label));
+        let answer = REQUEST.scope(Arc::clone(&head), self.answer(&head));
+        Ok(trace::request(&parts.headers, &parts.method, route, &head.id, answer).await)
     }
 
     /// Answers a request, even if its handler panics. Adds the request's id and the rate-limit headers.

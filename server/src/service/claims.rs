@@ -33,6 +33,7 @@ use tracing::Instrument;
 use super::{Answer, IdempotentRequest, Refused, Service};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
+use crate::trace;
 
 /// Maximum effects in progress, with or without a key.
 const MAX_IN_PROGRESS: i64 = 256;
@@ -101,7 +102,12 @@ impl Service {
             // From here on, no notification is missed.
             ended.as_mut().enable();
             let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, effect.clone());
-            let until = match self.tasks.spawn(task.in_current_span()).await.map_err(JoinError::try_into_panic) {
+            let until = match self
+                .tasks
+                .spawn(trace::same_trace(task.in_current_span()))
+                .await
+                .map_err(JoinError::try_into_panic)
+            {
                 Ok(Ok(Try::Answered(answer))) => return Ok(answer),
                 Ok(Ok(Try::Claimed(until))) => until,
                 Ok(Err(refused)) => return Err(refused),

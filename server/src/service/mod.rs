@@ -48,6 +48,7 @@ use crate::{
     delivery::{FanOutSignal, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways},
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError},
+    trace,
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
@@ -111,7 +112,7 @@ pub(crate) struct Service {
 impl Service {
     /// Commits a change, then wakes the fan-out worker if an event became pending.
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        if self.store.commit(change).await?.has_pending_event {
+        if trace::commit(&*self.store, change).await?.has_pending_event {
             self.fan_out.notify();
         }
         Ok(())

@@ -50,6 +50,8 @@ mod nodes;
 mod open_redirect;
 mod openapi;
 mod operations;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod own_sandbox;
 mod packaging;
 mod page;
