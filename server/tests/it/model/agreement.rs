@@ -33,6 +33,10 @@ impl World {
             }
             self.account(who).await;
             self.endpoints(who).await;
+            // What failed and was not sent again is sent now, and nothing else.
+            for index in 0..self.of(who).endpoints.len() {
+                self.recover(who, index).await;
+            }
             self.check_deliveries(who).await;
             for index in 0..self.of(who).stored.len() {
                 self.step(&(who, Operation::Replay { index })).await;

@@ -160,7 +160,7 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
         1 => (0..4_usize).prop_map(|endpoint| Operation::Unsubscribe { endpoint }),
         1 => (0..4_usize, key()).prop_map(|(endpoint, key)| Operation::Ping { endpoint, key }),
         1 => (0..9_usize, key()).prop_map(|(delivery, key)| Operation::Resend { delivery, key }),
-        2 => (0..4_usize).prop_map(|endpoint| Operation::Recover { endpoint }),
+        3 => (0..4_usize).prop_map(|endpoint| Operation::Recover { endpoint }),
         1 => Just(Operation::Endpoints),
         1 => (option::of(0..4_usize), 1..4_usize, 1..5_usize)
             .prop_map(|(endpoint, page, limit)| Operation::Deliveries { endpoint, page, limit }),
