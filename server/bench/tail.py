@@ -2,8 +2,8 @@
 
 tail.py [ROUNDS] [SECONDS] [BINARY]     after cargo build --release -p payments-server; needs wrk
 
-It prints the mean, the slowest hundredth and the slowest of all, and the longest that one sync of the journal took meanwhile,
-as the bound of its bucket in /metrics.
+It prints the mean, the slowest hundredth and the slowest of all as wrk sees them, the slowest hundredth by the server's own
+clock, and that of the journal's syncs. The last two are read between the bounds of /metrics' buckets.
 """
 import multiprocessing
 import os
@@ -31,17 +31,23 @@ def latency(load):
     return rate, milliseconds(*row.group(1, 2)), milliseconds(*slow.group(1, 2)), milliseconds(*row.group(3, 4))
 
 
-def syncs(server):
-    """How many syncs have taken at most so many milliseconds."""
+def times(server, metric, labels=""):
+    """How many have taken at most so many milliseconds."""
     with urllib.request.urlopen(server.url + "/metrics") as said:
-        rows = re.findall(r'^payments_commit_sync_seconds_bucket\{.*le="([^"]+)".*\} (\d+)', said.read().decode(), re.M)
-    return [(float(bound) * 1000, int(count)) for bound, count in rows]
+        rows = re.findall(rf'^payments_{metric}_seconds_bucket{{le="([^"]+)"(.*)}} (\d+)', said.read().decode(), re.M)
+    return [(float(bound) * 1000, int(count)) for bound, others, count in rows if labels in others]
 
 
-def longest(before, after):
-    """The bound that none of the syncs since `before` exceeded."""
-    new = [(bound, count - earlier) for (bound, count), (_, earlier) in zip(after, before)]
-    return next(bound for bound, count in new if count == new[-1][1])
+def both(server):
+    return times(server, "request_duration", 'route="/api/v1/payments"'), times(server, "commit_sync")
+
+
+def hundredth(before, after):
+    """The time that all but a hundredth since `before` took at most, and the bound that none exceeded."""
+    new = [(bound, count - dict(before).get(bound, 0)) for bound, count in after]
+    (low, under), (high, until) = next(pair for pair in zip([(0, 0), *new], new) if pair[1][1] >= 0.99 * new[-1][1])
+    share = (0.99 * new[-1][1] - under) / (until - under)
+    return low + (high - low) * share, next(bound for bound, count in new if count == new[-1][1])
 
 
 def spin():
@@ -59,13 +65,14 @@ def main(rounds=3, seconds=8, binary=BUILT):
                     busy = [multiprocessing.Process(target=spin, daemon=True) for _ in range(loops)]
                     for loop in busy:
                         loop.start()
-                    before = syncs(server)
+                    before = both(server)
                     rate, mean, slow, slowest = latency(server.creates(seconds))
-                    sync = longest(before, syncs(server))
+                    (request, _), (sync, longest) = (hundredth(*pair) for pair in zip(before, both(server)))
                     for loop in busy:
                         loop.kill()
                     print(f"{where:18} {rate:7.0f}/s  mean {mean:6.2f} ms  hundredth {slow:7.2f} ms ({slow / mean:.2f} of the "
-                          f"mean)  slowest {slowest:7.1f} ms  longest sync at most {sync:.1f} ms", flush=True)
+                          f"mean)  slowest {slowest:7.1f} ms  hundredth in the server {request:.1f} ms, of syncs {sync:.1f} ms "
+                          f"(the longest at most {longest:.1f})", flush=True)
         finally:
             server.process.kill()
             server.process.wait()
