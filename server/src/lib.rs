@@ -1,0 +1,85 @@
+//! The reference payments server, as a library of one function: the program calls [`run_command`].
+//!
+//! A request goes from the socket to the disk through `http::listener`, its resource's handlers (`http::payments` and
+//! its siblings), the use case in `service`, the records' layout in `store::embedded`, and the engine. `http::gate`
+//! authenticates the caller and `payments_core` decides which transitions are allowed. `delivery` sends the outbox's
+//! webhooks to the merchants' endpoints, independently of requests.
+#![forbid(unsafe_code)]
+
+mod admin;
+mod admin_socket;
+mod ambient;
+mod cli;
+mod command_docs;
+mod config;
+mod config_error;
+mod config_file;
+mod delivery;
+mod descriptors;
+mod developer;
+mod domain;
+mod failure;
+mod file_modes;
+mod gateway;
+mod greeting;
+mod health;
+mod http;
+mod log;
+mod metrics;
+mod nearest;
+mod no_store;
+mod operations;
+mod reach;
+mod serve;
+mod service;
+mod store;
+mod trace;
+
+use std::{io::Write, process::ExitCode};
+
+use cli::Command;
+use config::Config;
+use failure::Failure;
+
+/// Carries out the command that this process was started with.
+#[must_use]
+pub fn run_command() -> ExitCode {
+    file_modes::keep_to_owner();
+    let Err(error) = start() else { return ExitCode::SUCCESS };
+    match error.downcast::<clap::Error>() {
+        // clap prints the message and picks the exit code: 0 for `--help`.
+        Ok(error) => error.exit(),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "payments-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start() -> Result<(), Failure> {
+    let config = Config::read(std::env::args_os())?;
+    log::start(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default())?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let outcome = runtime.block_on(run(config));
+    // Abandon tasks that still wait for others.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::serve(args, credentials).await,
+        Command::Admin(command) => admin::administer(command).await,
+        Command::Listen(args) => developer::listen(args).await,
+        Command::Trigger(args) => developer::trigger(args).await,
+        Command::Reset(args) => developer::reset(args).await,
+        Command::Health(args) => health::health(&args).await,
+        Command::Check(args) => operations::check(&args).await,
+        Command::Export(args) => operations::export(args).await,
+        Command::Restore(args) => operations::restore(args).await,
+        Command::Migrate(args) => operations::migrate(args).await,
+        Command::Doctor(args) => operations::doctor(&args, &credentials).await,
+        Command::Completions { shell } => command_docs::completions(shell),
+        Command::Man { directory } => command_docs::man(directory.as_deref()),
+    }
+}
