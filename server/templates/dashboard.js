@@ -245,6 +245,7 @@
     webhooks: window.webhooksView(tools),
     transactions: window.transactionsView(tools),
     requests: window.requestsView(tools),
+    balances: window.balancesView(tools),
 
     async payment(id) {
       const path = "/payments/" + encodeURIComponent(id);
@@ -300,19 +301,6 @@
         h("section", {}, h("h2", {}, "Timeline"), table("Timeline", ["When", "What"], timeline.items.map(happened)),
           timeline.hasMoreDeliveries && h("p", { class: "soft" }, "There are more deliveries than the oldest 200.")),
         h("section", { class: "card" }, h("h2", {}, "API object"), json(text)));
-    },
-
-    async balances() {
-      const { value: account } = await ask("GET", "/account");
-      const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
-      show("Balances",
-        h("p", {}, h("strong", {}, account.workspace.name), " ", h("code", {}, account.workspace.id)),
-        h("div", { class: "figures" },
-          figure("Balance in taka", money(account.balance.bdt, "BDT")),
-          figure("Balance in dollars", money(account.balance.usd, "USD")),
-          figure("Volume in taka", money(account.volume.bdt, "BDT")),
-          figure("Volume in dollars", money(account.volume.usd, "USD")),
-          figure("Completed payments", String(account.volume.total_payments))));
     },
 
     async simulator() {

@@ -5,53 +5,102 @@ use std::sync::LazyLock;
 use sha2::{Digest, Sha256};
 use warp::http::{StatusCode, header};
 
-use super::{reply, route::Outcome};
+use super::{
+    reply::{self, Problem},
+    request::Request,
+    route::Outcome,
+};
 
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-pub(super) static CHECKOUT_STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("checkout.css", CSS, include_str!("../../templates/checkout.css")));
-pub(super) static CHECKOUT_SCRIPT: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("checkout.js", JAVASCRIPT, include_str!("../../templates/checkout.js")));
-pub(super) static REFERENCE_STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("docs.css", CSS, include_str!("../../templates/docs.css")));
-pub(super) static DASHBOARD_STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("dashboard.css", CSS, include_str!("../../templates/dashboard.css")));
-pub(super) static DASHBOARD_SCRIPT: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("dashboard.js", JAVASCRIPT, include_str!("../../templates/dashboard.js")));
-/// One script for each view of the console that has a file of its own.
-pub(super) static DASHBOARD_VIEWS: LazyLock<[Asset; 5]> = LazyLock::new(|| {
-    [
-        Asset::new("dashboard-payments.js", JAVASCRIPT, include_str!("../../templates/dashboard-payments.js")),
-        Asset::new("dashboard-deliveries.js", JAVASCRIPT, include_str!("../../templates/dashboard-deliveries.js")),
-        Asset::new("dashboard-webhooks.js", JAVASCRIPT, include_str!("../../templates/dashboard-webhooks.js")),
-        Asset::new("dashboard-transactions.js", JAVASCRIPT, include_str!("../../templates/dashboard-transactions.js")),
-        Asset::new("dashboard-requests.js", JAVASCRIPT, include_str!("../../templates/dashboard-requests.js")),
+/// A file of `templates`, embedded in the server.
+macro_rules! asset {
+    ($name:literal, $kind:expr) => {
+        Asset::new($name, $kind, include_str!(concat!("../../templates/", $name)))
+    };
+}
+
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    vec![
+        asset!("checkout.css", CSS),
+        asset!("checkout.js", JAVASCRIPT),
+        asset!("docs.css", CSS),
+        asset!("dashboard.css", CSS),
+        asset!("dashboard.js", JAVASCRIPT),
+        // One script for each view of the console that has a file of its own.
+        asset!("dashboard-payments.js", JAVASCRIPT),
+        asset!("dashboard-deliveries.js", JAVASCRIPT),
+        asset!("dashboard-webhooks.js", JAVASCRIPT),
+        asset!("dashboard-transactions.js", JAVASCRIPT),
+        asset!("dashboard-balances.js", JAVASCRIPT),
+        asset!("dashboard-requests.js", JAVASCRIPT),
     ]
 });
 
-/// A static file, embedded in the server.
-pub(super) struct Asset {
-    content: &'static str,
+/// A static file.
+struct Asset {
+    name: &'static str,
     kind: &'static str,
+    content: &'static str,
     /// Its URL, with a hash of its content.
-    pub(super) address: String,
+    address: String,
 }
 
 impl Asset {
-    fn new(path: &str, kind: &'static str, content: &'static str) -> Self {
+    fn new(name: &'static str, kind: &'static str, content: &'static str) -> Self {
         let digest = Sha256::digest(content);
         let hash = hex::encode(&digest[..6]);
-        Self { content, kind, address: format!("/assets/{path}?{hash}") }
+        Self { name, kind, content, address: format!("/assets/{name}?{hash}") }
     }
+}
 
-    pub(super) async fn serve(&self) -> Outcome {
-        let headers = [
-            (header::CONTENT_TYPE, self.kind),
-            (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        ];
-        Ok(reply::response(StatusCode::OK, self.content, headers))
+fn find(name: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.name == name)
+}
+
+/// The URL of a file, for a page. Empty if there is none of this name, which a test rules out.
+pub(super) fn address(name: &str) -> &'static str {
+    find(name).map_or("", |asset| &asset.address)
+}
+
+/// The URLs of the scripts with which a console's view begins.
+pub(super) fn console_views() -> impl Iterator<Item = &'static str> {
+    ASSETS.iter().filter(|asset| asset.name.starts_with("dashboard-")).map(|asset| &*asset.address)
+}
+
+/// `/assets/{name}`.
+pub(super) async fn serve(request: Request) -> Outcome {
+    let asset = find(request.id()).ok_or_else(Problem::no_such_path)?;
+    let headers = [
+        (header::CONTENT_TYPE, asset.kind),
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok(reply::response(StatusCode::OK, asset.content, headers))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_file_that_a_template_names_is_served() {
+        let templates = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
+        let mut named = 0;
+        for file in fs::read_dir(templates).unwrap() {
+            let path = file.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            for rest in text.split("assets::address(\"").skip(1) {
+                let (name, _) = rest.split_once('"').unwrap();
+                assert!(find(name).is_some(), "{} names {name}", path.display());
+                named += 1;
+            }
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert_eq!(find(name).is_some(), !name.ends_with(".html"), "{name}");
+        }
+        assert!(named >= 6);
     }
 }
