@@ -63,6 +63,7 @@ mod timeline;
 mod timestamp;
 mod transaction;
 mod transition;
+mod unknown_fields;
 mod validation;
 mod verdict;
 mod web_url;
@@ -70,7 +71,6 @@ mod webhook;
 mod webhook_params;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
-pub use aliased::UnknownFields;
 pub use amount::Amount;
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
@@ -110,6 +110,7 @@ pub use timeline::{Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, Tim
 pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Transaction, TransactionKind, TransactionPage, TransactionQuery};
 pub use transition::{Cause, Refusal, transition};
+pub use unknown_fields::UnknownFields;
 pub use validation::{Fields, Invalid, whole_number};
 pub use verdict::Verdict;
 pub use webhook::{
