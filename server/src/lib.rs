@@ -6,6 +6,20 @@
 //! webhooks to the merchants' endpoints, independently of requests.
 #![forbid(unsafe_code)]
 
+/// Whether a simulation has planted this fault in the server.
+#[cfg(feature = "simulation")]
+macro_rules! planted {
+    ($fault:ident) => {
+        crate::simulation::is_planted(crate::simulation::Planted::$fault)
+    };
+}
+#[cfg(not(feature = "simulation"))]
+macro_rules! planted {
+    ($fault:ident) => {
+        false
+    };
+}
+
 mod admin;
 mod admin_socket;
 mod ambient;
@@ -32,6 +46,8 @@ mod operations;
 mod reach;
 mod serve;
 mod service;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod store;
 mod trace;
 

@@ -3,6 +3,7 @@
 mod front;
 mod stores;
 mod tasks;
+pub(crate) mod workers;
 
 use std::{
     io::{self, Write},
@@ -18,7 +19,7 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::ServeArgs,
-    delivery::{Dispatcher, DueRetries, FanOut, LONGEST_ATTEMPT, Sender, TargetPolicy},
+    delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
     greeting::Greeting,
@@ -64,7 +65,15 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
             .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
         tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
     }
-    start_workers(&args, &tasks, &service, &dispatcher, &metrics);
+    for worker in workers::of(&service, &dispatcher, &metrics) {
+        tasks.start_worker(worker);
+    }
+    if let Some(directory) = args.backup_dir.clone() {
+        let every = Duration::from_secs(args.backup_every.into());
+        let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };
+        let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
+        tasks.start_worker(operations::back_up_regularly(store, ambient, schedule));
+    }
     if let Some(workers) = stores.of_database() {
         tasks.start_worker(workers);
     }
@@ -141,44 +150,6 @@ fn service(
             max_webhook_endpoints: args.max_webhook_endpoints.into(),
         },
     })
-}
-
-/// Starts the background workers.
-fn start_workers(
-    args: &ServeArgs,
-    tasks: &Tasks,
-    service: &Arc<Service>,
-    dispatcher: &Arc<Dispatcher>,
-    metrics: &Metrics,
-) {
-    let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
-    tasks.start_worker(Arc::clone(service).expire_sessions());
-    tasks.start_worker(Arc::clone(service).prune());
-    tasks.start_worker(Arc::clone(service).store_key_uses());
-    tasks.start_worker(Arc::clone(service).store_request_log());
-    tasks.start_worker(Arc::clone(service).reconcile());
-    tasks.start_worker(Arc::clone(dispatcher).run());
-    let fan_out = FanOut {
-        store: Arc::clone(&store),
-        ambient: Arc::clone(&ambient),
-        dispatcher: Arc::clone(dispatcher),
-        server: service.server,
-        signal: Arc::clone(&service.fan_out),
-        times: metrics.fan_out.clone(),
-    };
-    tasks.start_worker(fan_out.run());
-    let retries = DueRetries {
-        store: Arc::clone(&store),
-        ambient: Arc::clone(&ambient),
-        dispatcher: Arc::clone(dispatcher),
-        server: service.server,
-    };
-    tasks.start_worker(retries.run());
-    if let Some(directory) = args.backup_dir.clone() {
-        let every = Duration::from_secs(args.backup_every.into());
-        let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };
-        tasks.start_worker(operations::back_up_regularly(store, ambient, schedule));
-    }
 }
 
 fn print_greeting(greeting: &Greeting<'_>) {

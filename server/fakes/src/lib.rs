@@ -20,7 +20,10 @@ mod faults;
 mod serve;
 pub mod stripe;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    cell::Cell,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::json;
 
@@ -53,9 +56,23 @@ fn books_json(books: &[Entry]) -> Answer {
     Answer::ok(&books.iter().map(entry).collect())
 }
 
+thread_local! {
+    /// The time of a simulation.
+    static SIMULATED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Runs a call as if it were this time, in seconds since 1970.
+pub fn at<T>(seconds: u64, call: impl FnOnce() -> T) -> T {
+    let before = SIMULATED.replace(Some(seconds));
+    let outcome = call();
+    SIMULATED.set(before);
+    outcome
+}
+
 /// The time in seconds since 1970.
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    let system = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    SIMULATED.get().unwrap_or_else(system)
 }
 
 /// Makes an id of 24 hex digits from a seed and a word, the same in each run.

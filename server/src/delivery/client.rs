@@ -7,6 +7,7 @@
 
 use std::{error::Error, time::Duration};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
@@ -26,9 +27,19 @@ use super::{TargetPolicy, connection::Traffic, connector::Connector, fault::Faul
 const IDLE: Duration = Duration::from_secs(4);
 
 /// The body of a request.
-pub(super) type Body = Full<Bytes>;
+pub(crate) type Body = Full<Bytes>;
 
 /// Sends requests to endpoints.
+#[async_trait]
+pub(crate) trait Endpoints: Send + Sync {
+    /// Sends the request that `request` builds, and builds it again to send it again.
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault>;
+}
+
+/// Builds a request, signed at that moment.
+pub(crate) type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, Fault> + Sync + 'r;
+
+/// Sends requests to endpoints by the network.
 pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,
     /// Opens a connection for each request and closes it afterwards.
@@ -52,12 +63,11 @@ impl HttpClient {
         };
         Ok(Self { pooled: client(Width::MAX), fresh: client(0) })
     }
+}
 
-    /// Sends the request that `request` builds, and builds it again to send it again.
-    pub(super) async fn send(
-        &self,
-        request: impl Fn() -> Result<Request<Body>, Fault>,
-    ) -> Result<Response<Incoming>, Fault> {
+#[async_trait]
+impl Endpoints for HttpClient {
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
         let response = match self.pooled.request(request()?).await {
             Err(error) if was_stale(&error) => {
                 let mut again = request()?;
@@ -98,7 +108,7 @@ mod tests {
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
             let request = || Request::post("http://shop.example/hook").body(Body::default()).map_err(Fault::not_sent);
-            let attempt = ATTEMPT.scope(DeliveryAttempt::new(developer.clone()), client.send(request));
+            let attempt = ATTEMPT.scope(DeliveryAttempt::new(developer.clone()), client.send(&request));
             assert!(attempt.await.is_err());
             assert_eq!(lookups.developers(), [Some(developer)]);
         }

@@ -100,6 +100,7 @@ impl Dispatcher {
             {
                 let mut run = pin!(lane.run(&claim, &entry.notify));
                 tokio::select! {
+                    biased;
                     () = &mut run => {}
                     () = renew_until_lost(&*self.store, &claim, || self.lease()) => {
                         stopping.cancel();

@@ -10,7 +10,7 @@ use super::target::TargetFault;
 
 /// Why a delivery attempt got no response.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The error that is logged with the delivery.
     #[error("{}", .0.message)]
     Delivery(DeliveryError),
@@ -80,7 +80,7 @@ impl Fault {
         failed(DeliveryErrorCode::TlsFailed, format!("the TLS handshake with the endpoint failed: {error}"))
     }
 
-    fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
     }
 }

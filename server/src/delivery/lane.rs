@@ -64,6 +64,7 @@ impl Lane {
                 return;
             }
             tokio::select! {
+                biased;
                 Some(done) = self.in_flight.next() => self.done(done, claim).await,
                 () = notify.notified() => self.backlog.request_refill(),
                 () = self.stopping.cancelled(), if !is_stopping => {}

@@ -18,8 +18,12 @@ mod slots;
 mod target;
 mod width;
 
+#[cfg(feature = "simulation")]
+pub(crate) use client::{Endpoints, RequestBuilder};
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use fan_out::{FanOut, FanOutSignal};
+#[cfg(feature = "simulation")]
+pub(crate) use fault::Fault;
 pub(crate) use retries::DueRetries;
 pub(crate) use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
 pub(crate) use target::TargetPolicy;

@@ -15,6 +15,13 @@ pub(crate) struct Scope {
     pub(crate) environment: Environment,
 }
 
+impl Scope {
+    /// What scopes are sorted by.
+    pub(crate) fn key(&self) -> (&str, &'static str) {
+        (self.developer_id.as_str(), self.environment.as_str())
+    }
+}
+
 /// The length of a developer's id: the prefix and 32 hexadecimal digits.
 const OWN_ID_BYTES: usize = 36;
 

@@ -1,10 +1,11 @@
 //! The HTTP client of one gateway. It limits each request's time and each response's size.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderValue, redirect};
+use reqwest::{Client, Request, RequestBuilder, StatusCode, header::HeaderValue, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
@@ -19,18 +20,43 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// More than any response of a gateway.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
+/// Brings a request to a gateway, and a complete response back.
+#[async_trait]
+pub(crate) trait Transport: Send + Sync {
+    /// Sends a request. The error says why there is no complete response.
+    async fn send(&self, request: Request) -> Result<Response, NoResponse>;
+}
+
+/// Why a request got no complete response.
+pub(crate) type NoResponse = Box<dyn Error + Send + Sync>;
+
+/// The network.
+struct Network(Client);
+
+#[async_trait]
+impl Transport for Network {
+    async fn send(&self, request: Request) -> Result<Response, NoResponse> {
+        let response = self.0.execute(request).await.map_err(reqwest::Error::without_url)?;
+        let status = response.status();
+        let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
+        Ok(Response { status, body })
+    }
+}
+
 /// Sends requests to one gateway.
 pub(super) struct GatewayClient {
     gateway: GatewayName,
+    /// Builds the requests.
     pub(super) http: Client,
+    transport: Box<dyn Transport>,
     circuit: Circuit,
     calls: GatewayCalls,
 }
 
 /// A complete response.
-pub(super) struct Response {
-    pub(super) status: StatusCode,
-    pub(super) body: Bytes,
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
 }
 
 impl GatewayClient {
@@ -47,7 +73,13 @@ impl GatewayClient {
             .connect_timeout(CONNECT)
             .timeout(timeout);
         let http = proxy::by(http, proxy)?.build()?;
-        Ok(Self { gateway, http, circuit: Circuit::default(), calls })
+        let transport = Box::new(Network(http.clone()));
+        Ok(Self::by(gateway, http, transport, calls))
+    }
+
+    /// A client whose requests go by this transport.
+    pub(super) fn by(gateway: GatewayName, http: Client, transport: Box<dyn Transport>, calls: GatewayCalls) -> Self {
+        Self { gateway, http, transport, circuit: Circuit::default(), calls }
     }
 
     /// Sends a request and reads its response. A server error is [`GatewayError::Unanswered`]: the effect is unknown.
@@ -77,17 +109,15 @@ impl GatewayClient {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
-        let response = request.send().await.map_err(|error| self.no_response(&error.without_url()))?;
-        let status = response.status();
-        let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await;
-        let body = body.map_err(|error| self.no_response(&*error))?.to_bytes();
-        if status.is_server_error() {
-            return Err(self.unanswered(&format!("status {}", status.as_u16())));
+        let request = request.build().map_err(|error| self.no_response(&error.without_url()))?;
+        let response = self.transport.send(request).await.map_err(|error| self.no_response(&*error))?;
+        if response.status.is_server_error() {
+            return Err(self.unanswered(&format!("status {}", response.status.as_u16())));
         }
-        Ok(Response { status, body })
+        Ok(response)
     }
 
-    fn no_response(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+    fn no_response(&self, error: &(dyn Error + 'static)) -> GatewayError {
         let mut cause = error;
         while let Some(source) = cause.source() {
             cause = source;

@@ -24,6 +24,8 @@ use secrecy::SecretString;
 use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
+#[cfg(feature = "simulation")]
+pub(crate) use call::{NoResponse, Response, Transport};
 pub(crate) use contract::{
     AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundRequest, RefundWay,
 };
@@ -59,6 +61,22 @@ impl Gateways {
             None => None,
         };
         Ok(Self { bkash, stripe })
+    }
+
+    /// Gateways whose requests go by these transports.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn by(
+        credentials: Credentials,
+        store: &Arc<dyn Store>,
+        ambient: &Arc<dyn Ambient>,
+        http: &reqwest::Client,
+        transport: impl Fn(GatewayName) -> Box<dyn Transport>,
+        calls: &GatewayCalls,
+    ) -> Result<Self, GatewaySetupError> {
+        let client = |name| GatewayClient::by(name, http.clone(), transport(name), calls.clone());
+        let bkash = |bkash| Bkash::new(bkash, client(GatewayName::Bkash), Arc::clone(store), Arc::clone(ambient));
+        let stripe = |stripe| Stripe::new(stripe, client(GatewayName::Stripe));
+        Ok(Self { bkash: credentials.bkash.map(bkash), stripe: credentials.stripe.map(stripe).transpose()? })
     }
 
     /// Only the sandbox, for commands that take no payments.

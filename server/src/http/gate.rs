@@ -1,8 +1,9 @@
 //! The checks before every handler, in this order: API key, rate limit, method.
 
-use std::{future::ready, sync::Arc, time::Instant};
+use std::{future::ready, sync::Arc};
 
 use payments_core::ErrorCode;
+use tokio::time::Instant;
 use warp::{
     http::{HeaderMap, header},
     reply::Response,

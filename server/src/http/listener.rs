@@ -165,6 +165,16 @@ impl Edge {
         Ok(trace::request(&parts.headers, &parts.method, route, &head.id, answer).await)
     }
 
+    /// Serves a simulated connection.
+    #[cfg(feature = "simulation")]
+    pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
+        let service = service_fn(move |request| Arc::clone(&self).respond(peer, request));
+        let mut http = http1::Builder::new();
+        head::configure(&mut http);
+        // An injected fault ends with an error here.
+        let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    }
+
     /// Answers a request, even if its handler panics. Adds the request's id and the rate-limit headers.
     async fn answer(&self, head: &Arc<Head>) -> Response {
         let (begun, client) = (Instant::now(), head.addresses.client);

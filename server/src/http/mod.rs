@@ -46,5 +46,7 @@ pub(crate) use logged::WithRequest;
 pub(crate) use metrics_at::MetricsAt;
 pub(crate) use reference::Reference;
 pub(crate) use request_id::RequestIds;
+#[cfg(feature = "simulation")]
+pub(crate) use routes::Parts;
 pub(crate) use routes::routes;
 pub(crate) use server::Server;

@@ -16,7 +16,7 @@ pub(crate) struct Server {
     /// Networks that may read the metrics.
     pub(crate) metrics_from: Arc<[IpNet]>,
     /// The API's reference.
-    pub(crate) reference: Reference,
+    pub(crate) reference: Arc<Reference>,
     /// Cancelled on shutdown.
     pub(crate) stopping: CancellationToken,
 }

@@ -64,7 +64,7 @@ impl Front {
         let limits = Arc::new(limits);
         let (ids, tasks) = (RequestIds::new(&*service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
-            reference: Reference::new(&service.settings.base_url),
+            reference: Arc::new(Reference::new(&service.settings.base_url)),
             service,
             limits: Arc::clone(&limits),
             metrics,

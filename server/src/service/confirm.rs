@@ -79,6 +79,9 @@ impl Service {
     async fn confirm_once(&self, mut session: Session, hint: Hint) -> Result<Payment, Refused> {
         let payment = &session.payment.clone();
         let Some(attempt) = &session.attempt.clone() else { return Ok(session.payment) };
+        if planted!(ExpiryWithoutAsking) && session.expires_at <= self.ambient.now() {
+            return self.apply_answer(&session, &AttemptState::Cancelled, Cause::SessionEnded).await;
+        }
         let gateway = self.gateways.named(attempt.gateway).ok_or(Refused::NoGateway(payment.currency))?;
         let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.capture_sent_at.is_none();
         let mut state = match capture_at_once && payment.raw_status == RawStatus::Processing {

@@ -39,8 +39,12 @@ impl KeyUses {
         }
     }
 
+    /// The uses, in the order of the hashes: a simulation needs one order.
     fn take(&self) -> Vec<(KeyHash, Timestamp)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+        let uses = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut uses: Vec<_> = uses.into_iter().collect();
+        uses.sort_unstable_by_key(|(hash, _)| hash.0);
+        uses
     }
 }
 

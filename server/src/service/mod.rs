@@ -111,9 +111,18 @@ pub(crate) struct Service {
 
 impl Service {
     /// Commits a change, then wakes the fan-out worker if an event became pending.
-    async fn commit(&self, change: Change) -> Result<(), CommitError> {
-        if trace::commit(&*self.store, change).await?.has_pending_event {
-            self.fan_out.notify();
+    async fn commit(&self, mut change: Change) -> Result<(), CommitError> {
+        let apart = if planted!(ResponseApart) { change.idempotency.take() } else { None };
+        match trace::commit(&*self.store, change).await {
+            Err(CommitError::Store(StoreError::Unknown)) if planted!(UnknownCountsAsDone) => {}
+            committed => {
+                if committed?.has_pending_event {
+                    self.fan_out.notify();
+                }
+            }
+        }
+        if apart.is_some() {
+            self.store.commit(Change { idempotency: apart, ..Change::default() }).await?;
         }
         Ok(())
     }

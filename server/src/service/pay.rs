@@ -107,7 +107,10 @@ impl Service {
                     paid_url: pay.redirect_url.clone(),
                 };
                 let next = Session { check_at, attempt: Some(attempt), ..session.next() };
-                self.commit_decision(session, next, decision).await?;
+                match self.commit_decision(session, next, decision).await {
+                    Err(_) if planted!(SentBeforeCommit) => {}
+                    committed => drop(committed?),
+                }
                 Ok(Paying::Gateway { redirect_url: customer_url })
             }
         }

@@ -132,6 +132,7 @@ impl Service {
         let body = RawJson::of(payment)?;
         let now = payment.updated_at;
         let event = match event {
+            Some(EventKind::PaymentRefunded) if planted!(EventLost) => None,
             Some(kind) => {
                 let data = data.of(&kind, payment, &body)?;
                 let id = EventId::new(now, self.ambient.id_bytes());

@@ -33,6 +33,7 @@ impl Service {
         let (mut in_progress, mut is_more_due) = (JoinSet::new(), false);
         loop {
             tokio::select! {
+                biased;
                 _ = ticks.tick() => is_more_due = true,
                 Some(ended) = in_progress.join_next() => {
                     if let Err(error) = ended {
@@ -70,6 +71,7 @@ impl Service {
         let Work::GatewayCheck(id) = &claim.work else { return };
         let mut check = pin!(self.check_gateway(id, claimed_at));
         let is_planned = tokio::select! {
+            biased;
             is_planned = &mut check => is_planned,
             // If two servers work on one payment, the payment's version admits only one change.
             () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,

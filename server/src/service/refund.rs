@@ -61,7 +61,7 @@ impl Service {
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<PendingRefund, Refused> {
-        if let Some(pending) = &session.pending_refund {
+        if let Some(pending) = session.pending_refund.as_ref().filter(|_| !planted!(PendingRefundReplaced)) {
             return match request.zip(pending.request.as_ref()) {
                 Some((this, parts)) if this.matches(parts) => Ok(pending.clone()),
                 Some((this, parts)) if *this.key() == parts.0 => Err(Refused::IdempotencyKeyReused),
@@ -91,7 +91,7 @@ impl Service {
             let session = self.session(id).await?;
             let pending = self.pending_refund(&session, params, request)?;
             let refund = pending.id.clone();
-            if session.pending_refund.is_none() {
+            if session.pending_refund.is_none() || planted!(PendingRefundReplaced) {
                 let check_at = Some(self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS));
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
@@ -136,8 +136,9 @@ impl Service {
             };
             let gateway = self.gateways.named(attempt.gateway);
             let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
+            let another = format!("{}-{}", pending.id, pending.tries);
             let order = RefundRequest {
-                id: pending.id.as_str(),
+                id: if planted!(RefundUnderNewId) { &another } else { pending.id.as_str() },
                 amount: amount_at_gateway(&session, pending),
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),

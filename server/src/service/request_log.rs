@@ -76,8 +76,11 @@ impl RequestLog {
         }
     }
 
+    /// The requests of each scope, in one order of the scopes: a simulation needs it.
     fn take(&self) -> Vec<(Scope, Vec<LoggedRequest>)> {
-        std::mem::take(&mut *self.noted()).scopes.into_iter().collect()
+        let mut scopes: Vec<_> = std::mem::take(&mut *self.noted()).scopes.into_iter().collect();
+        scopes.sort_unstable_by(|(one, _), (other, _)| one.key().cmp(&other.key()));
+        scopes
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {

@@ -1,9 +1,6 @@
 //! Tokens: two per hour. A caller who requests more is blocked for an hour.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::{Duration, Instant},
-};
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -11,30 +8,30 @@ use super::{
     answers::{failure, text, unauthorized},
     known::{APP_KEY, APP_SECRET, PASSWORD, USERNAME},
 };
-use crate::{Answer, Call, token};
+use crate::{Answer, Call, now, token};
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR_SECONDS: u64 = 3600;
 const CALLS_AN_HOUR: usize = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    /// When each token expires.
-    tokens: HashMap<String, Instant>,
+    /// When each token expires, in seconds since 1970.
+    tokens: HashMap<String, u64>,
     refresh_tokens: HashSet<String>,
     /// The token calls of the last hour.
-    pub(super) calls: Vec<Instant>,
-    blocked_until: Option<Instant>,
+    pub(super) calls: Vec<u64>,
+    blocked_until: Option<u64>,
 }
 
 impl Tokens {
     pub(super) fn grant(&mut self, call: &Call, body: &Value, is_refresh: bool) -> Answer {
-        let now = Instant::now();
+        let now = now();
         if self.blocked_until.is_some_and(|until| now < until) {
             return failure("9999", "Credential is blocked: too many token requests");
         }
-        self.calls.retain(|at| now.duration_since(*at) < HOUR);
+        self.calls.retain(|at| now < *at + HOUR_SECONDS);
         if self.calls.len() >= CALLS_AN_HOUR {
-            self.blocked_until = Some(now + HOUR);
+            self.blocked_until = Some(now + HOUR_SECONDS);
             return failure("9999", "Credential is blocked: too many token requests");
         }
         self.calls.push(now);
@@ -49,7 +46,7 @@ impl Tokens {
         }
         let number = self.tokens.len() as u64;
         let [id, refresh] = ["id_token", "refresh_token"].map(|word| token("eyJ.fake.", number, word));
-        self.tokens.insert(id.clone(), now + HOUR);
+        self.tokens.insert(id.clone(), now + HOUR_SECONDS);
         self.refresh_tokens.insert(refresh.clone());
         Answer::ok(&json!({"statusCode": "0000", "statusMessage": "Successful", "id_token": id,
             "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}))
@@ -63,7 +60,7 @@ impl Tokens {
         // bKash takes the token without `Bearer`.
         match self.tokens.get(call.header("authorization")) {
             None => Some(unauthorized("Unauthorized")),
-            Some(until) if Instant::now() >= *until => Some(unauthorized("The incoming token has expired")),
+            Some(until) if now() >= *until => Some(unauthorized("The incoming token has expired")),
             Some(_) => None,
         }
     }

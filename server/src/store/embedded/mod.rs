@@ -24,6 +24,8 @@ mod payment_list;
 mod pending;
 mod records;
 mod responses;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod store;
 mod stored;
 mod subscribed;

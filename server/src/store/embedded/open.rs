@@ -23,7 +23,7 @@ use super::{
 use crate::{
     ambient::Ambient,
     metrics::Commits,
-    store::{Migration, Snapshot as _, StoreError, Unfinished},
+    store::{Leases, Migration, Snapshot as _, StoreError, Unfinished},
 };
 
 impl EmbeddedStore {
@@ -56,20 +56,29 @@ impl EmbeddedStore {
         ambient: Arc<dyn Ambient>,
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
-        let outbox = commits.outbox.clone();
-        let (database, closing) = Options::new(directory, Layout)
-            .clock(move || ambient.now().as_millis())
-            .on_sync(move |changes, took| commits.synced(changes, took))
-            .on_stop(|what, error| {
+        let options =
+            Options::new(directory, Layout).clock(move || ambient.now().as_millis()).on_stop(|what, error| {
                 tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
                 process::exit(74)
-            })
+            });
+        Self::open_with(options, directory, commits, Arc::default())
+    }
+
+    pub(super) fn open_with(
+        options: Options,
+        directory: &Path,
+        commits: Commits,
+        leases: Arc<Leases>,
+    ) -> Result<(Self, Closing), OpenError> {
+        let outbox = commits.outbox.clone();
+        let (database, closing) = options
+            .on_sync(move |changes, took| commits.synced(changes, took))
             .open()
             .map_err(|error| OpenError::of(error, directory))?;
         bring_up_to_date(&database)?;
         outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
         let subscribed = Arc::new(Subscribed::load(&database).map_err(StoreError::from)?);
-        Ok((Self { database, leases: Arc::default(), keys: KeyCache::default(), subscribed, outbox }, closing))
+        Ok((Self { database, leases, keys: KeyCache::default(), subscribed, outbox }, closing))
     }
 }
 

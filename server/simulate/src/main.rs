@@ -1,0 +1,29 @@
+//! `simulate`: plays worlds of payments servers, one from each seed.
+//!
+//! ```sh
+//! cargo run --profile simulate -p simulate -- --seeds 1000 --jobs 2
+//! cargo run --profile simulate -p simulate -- --seed 42 --trace
+//! cargo run --profile simulate -p simulate -- --planted
+//! ```
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod planted;
+mod play;
+mod smaller;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = arguments::Arguments::parse();
+    let is_sound = if arguments.planted { planted::find_all(&arguments) } else { play::play(&arguments) };
+    match is_sound {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

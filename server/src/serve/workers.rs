@@ -1,0 +1,39 @@
+//! The background workers of a server.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::{
+    delivery::{Dispatcher, DueRetries, FanOut},
+    metrics::Metrics,
+    service::Service,
+};
+
+/// The workers that every server has. None of them ends by itself.
+pub(crate) fn of(
+    service: &Arc<Service>,
+    dispatcher: &Arc<Dispatcher>,
+    metrics: &Metrics,
+) -> [BoxFuture<'static, ()>; 8] {
+    let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
+    let fan_out = FanOut {
+        store: Arc::clone(&store),
+        ambient: Arc::clone(&ambient),
+        dispatcher: Arc::clone(dispatcher),
+        server: service.server,
+        signal: Arc::clone(&service.fan_out),
+        times: metrics.fan_out.clone(),
+    };
+    let retries = DueRetries { store, ambient, dispatcher: Arc::clone(dispatcher), server: service.server };
+    [
+        Box::pin(Arc::clone(service).expire_sessions()),
+        Box::pin(Arc::clone(service).prune()),
+        Box::pin(Arc::clone(service).store_key_uses()),
+        Box::pin(Arc::clone(service).store_request_log()),
+        Box::pin(Arc::clone(service).reconcile()),
+        Box::pin(Arc::clone(dispatcher).run()),
+        Box::pin(fan_out.run()),
+        Box::pin(retries.run()),
+    ]
+}

@@ -1,0 +1,242 @@
+//! What must hold at the end of a world.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use gateway_fakes::Entry;
+use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, Timestamp};
+use tokio::time::sleep;
+
+use super::{
+    endpoints::{Manners, Received},
+    merchant::Merchant,
+    node::SLOTS,
+    world::World,
+};
+use crate::{
+    domain::{Outgoing, Session},
+    store::{EventWrite, Snapshot as _, Store as _, embedded::EmbeddedStore},
+};
+
+/// How often the world is looked at while it comes to its end.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// How late an attempt may be.
+const OVERDUE_MILLIS: i64 = 60_000;
+
+/// Returns when nothing is left to do.
+pub(super) async fn until_quiet(world: &World) {
+    loop {
+        sleep(INTERVAL).await;
+        if unfinished(world).is_empty() {
+            // Events that became pending meanwhile.
+            sleep(INTERVAL).await;
+            if unfinished(world).is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// Names what did not end.
+pub(super) fn name_unfinished(world: &World) {
+    unfinished(world).into_iter().take(10).for_each(|what| world.violation(what));
+}
+
+/// The sessions of a store.
+fn sessions(store: &EmbeddedStore) -> Vec<Session> {
+    store.each_session().filter_map(Result::ok).collect()
+}
+
+/// What still has to happen.
+fn unfinished(world: &World) -> Vec<String> {
+    let Some((store, _)) = world.around.database.current() else { return vec!["the database is down".to_owned()] };
+    let mut found = Vec::new();
+    let sessions = sessions(&store);
+    for session in &sessions {
+        let payment = &session.payment;
+        if session.needs_manual_review() {
+            continue;
+        }
+        if payment.raw_status.is_open() {
+            found.push(format!("{} is still {:?}", payment.id, payment.raw_status));
+        }
+        if session.pending_refund.is_some() {
+            found.push(format!("a refund of {} is still pending", payment.id));
+        }
+    }
+    for delivery in store.each_delivery().filter_map(Result::ok) {
+        let overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < world.fate.now_millis();
+        if delivery.is_in_outbox() || delivery.waits_until().is_some_and(overdue) {
+            found.push(format!("{} still has to be sent", delivery.delivery.id));
+        }
+    }
+    found.extend(money(world, &sessions));
+    found
+}
+
+/// What the gateways' books say and the sessions do not, or the other way.
+fn money(world: &World, sessions: &[Session]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut books: BTreeMap<String, Entry> = BTreeMap::new();
+    for entry in world.around.bkash.books().into_iter().chain(world.around.stripe.books()) {
+        if entry.taken > 1 {
+            found.push(format!("the money of {} was taken {} times", entry.id, entry.taken));
+        }
+        books.insert(entry.id.clone(), entry);
+    }
+    for session in sessions.iter().filter(|session| session.payment.environment == Environment::Live) {
+        let payment = &session.payment;
+        let was_paid = matches!(payment.raw_status, RawStatus::Paid | RawStatus::Refunded);
+        let attempts = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
+        let taken: Vec<Entry> =
+            attempts.filter_map(|attempt| books.remove(&attempt.external_id)).filter(|entry| entry.taken > 0).collect();
+        // Money that came twice waits for a person.
+        let is_reviewed = session.review.is_some();
+        if (taken.len() == 1) != was_paid && !is_reviewed || taken.len() > 1 && !is_reviewed {
+            found.push(format!("{} is {:?}, and the gateway took {taken:?}", payment.id, payment.raw_status));
+        }
+        if taken.iter().any(|entry| entry.amount_minor != payment.amount.as_minor()) {
+            found.push(format!("{} and the gateway disagree about the amount: {taken:?}", payment.id));
+        }
+        let sent_back: u64 = taken.iter().map(|entry| entry.refunded_minor).sum();
+        if payment.currency == Currency::Usd && sent_back != payment.amount_refunded().as_minor() && !is_reviewed {
+            found.push(format!("{} gave {} back, the gateway {sent_back}", payment.id, payment.amount_refunded()));
+        }
+    }
+    // Attempts that no session has: they must never be paid.
+    found.extend(books.values().filter(|entry| entry.taken > 0).map(|entry| format!("nobody knows of {entry:?}")));
+    found
+}
+
+/// Checks everything.
+pub(super) fn check(world: &Arc<World>) {
+    let Some((store, _)) = world.around.database.current() else { return world.violation("the database is down") };
+    match store.check(&mut |_| ()) {
+        Ok(checked) => {
+            for finding in checked.findings.iter().take(10) {
+                world.violation(format!("check: {}: {}", finding.record, finding.what));
+            }
+        }
+        Err(error) => world.violation(format!("the check failed: {error}")),
+    }
+    let sessions = sessions(&store);
+    money(world, &sessions).into_iter().for_each(|what| world.violation(what));
+    world.fate.count(|counts| {
+        counts.payments = sessions.len() as u64;
+        for step in sessions.iter().flat_map(|session| &session.moves) {
+            *counts.moves.entry(format!("{:?}", step.kind)).or_default() += 1;
+        }
+    });
+    orders(world, &sessions);
+    deliveries(world, &store, &sessions);
+    for node in &world.nodes {
+        let (slots, effects) = node.in_flight();
+        if !(0..=SLOTS as i64).contains(&slots) || effects != 0 {
+            world.violation(format!("server {} has {slots} slots and {effects} effects in progress", node.name));
+        }
+    }
+    for receiver in world.hosts().values() {
+        receiver.faults().into_iter().take(3).for_each(|fault| world.violation(fault));
+    }
+}
+
+/// One order, one payment; one request for a refund, one refund.
+fn orders(world: &World, sessions: &[Session]) {
+    let mut by_number: BTreeMap<&str, Vec<&Session>> = BTreeMap::new();
+    for session in sessions {
+        by_number.entry(&session.payment.merchant_transaction_id).or_default().push(session);
+    }
+    for merchant in world.merchants() {
+        for order in merchant.orders().iter() {
+            let found = by_number.get(order.number.as_str()).map_or(&[][..], |found| found);
+            let ids: Vec<&str> = found.iter().map(|session| session.payment.id.as_str()).collect();
+            match (&order.payment, ids.as_slice()) {
+                (None, [] | [_]) => {}
+                (Some(payment), [id]) if payment == id => {}
+                (known, ids) => world.violation(format!("{} has {ids:?}, and was told {known:?}", order.number)),
+            }
+            for (key, _, is_acknowledged) in &order.refunds {
+                let refunds = found.iter().flat_map(|session| session.payment.refunds.iter());
+                let made = refunds.filter(|refund| refund.reason.as_deref() == Some(key)).count();
+                if made > 1 || (made == 0 && *is_acknowledged) {
+                    world.violation(format!("{key} was made {made} times, acknowledged: {is_acknowledged}"));
+                }
+            }
+        }
+    }
+}
+
+/// Every event went to every endpoint, and nothing else did.
+fn deliveries(world: &Arc<World>, store: &EmbeddedStore, sessions: &[Session]) {
+    let merchants = world.merchants();
+    let mut owners: BTreeMap<String, &Arc<Merchant>> = BTreeMap::new();
+    for merchant in &merchants {
+        owners.extend(merchant.orders().iter().map(|order| (order.number.clone(), merchant)));
+    }
+    let hosts = world.hosts();
+    let received: BTreeMap<&str, BTreeMap<String, Received>> =
+        hosts.iter().map(|(host, receiver)| (host.as_str(), receiver.received())).collect();
+    let mut events: BTreeMap<PaymentId, Vec<EventWrite>> = BTreeMap::new();
+    for session in sessions {
+        let (scope, id) = (session.scope(), session.payment.id.clone());
+        let of = store.events_of(&scope, std::slice::from_ref(&id)).now_or_never().and_then(Result::ok);
+        events.insert(id, of.into_iter().flatten().flat_map(|(_, events)| events).collect());
+    }
+    let mut made: BTreeMap<(String, String), Vec<Outgoing>> = BTreeMap::new();
+    for delivery in store.each_delivery().filter_map(Result::ok) {
+        if let Some(event) = &delivery.event {
+            let key = (event.to_string(), delivery.delivery.webhook_id.to_string());
+            made.entry(key).or_default().push(delivery);
+        }
+    }
+    for session in sessions {
+        let of = events.get(&session.payment.id).map_or(&[][..], |events| events);
+        let Some(merchant) = owners.get(&session.payment.merchant_transaction_id) else { continue };
+        let is_live = session.payment.environment == Environment::Live;
+        for (endpoint, _, receiver) in merchant.endpoints.iter().filter(|(_, of, _)| *of == is_live) {
+            let Some(received) = received.get(receiver.host.as_str()) else { continue };
+            let mut is_ordered = true;
+            for event in of {
+                let key = (event.id.to_string(), endpoint.clone());
+                let first: Vec<&Outgoing> =
+                    made.get(&key).into_iter().flatten().filter(|it| it.resend_of.is_none()).collect();
+                let [delivery] = first.as_slice() else {
+                    world.violation(format!("{} has {} deliveries to {endpoint}", event.id, first.len()));
+                    continue;
+                };
+                let is_received = received.contains_key(event.id.as_str());
+                if delivery.delivery.status == DeliveryStatus::Success && !is_received {
+                    world.violation(format!("{} counts as delivered to {endpoint}, which did not get it", event.id));
+                }
+                is_ordered &= delivery.delivery.status == DeliveryStatus::Success && delivery.delivery.attempts == 1;
+            }
+            if is_ordered && receiver.first_manners() == Manners::Good {
+                in_order(world, &receiver.host, received, of, &session.payment.id);
+            }
+        }
+    }
+    let known: BTreeSet<&str> = events.values().flatten().map(|event| event.id.as_str()).collect();
+    for (host, received) in &received {
+        for (event, it) in received.iter().filter(|(event, _)| !known.contains(event.as_str())) {
+            world.violation(format!("{host} got {} {event}, which no payment has", it.kind));
+        }
+    }
+}
+
+/// The first receipts of a payment's events have the order of the events.
+fn in_order(
+    world: &World,
+    host: &str,
+    received: &BTreeMap<String, Received>,
+    events: &[EventWrite],
+    payment: &PaymentId,
+) {
+    let places: Vec<_> = events.iter().map(|event| received.get(event.id.as_str()).map(|it| it.place)).collect();
+    if !places.is_sorted() {
+        world.violation(format!("{host} got the events of {payment} out of order: {places:?}"));
+    }
+}

@@ -1,0 +1,144 @@
+//! A customer at the checkout of a live payment.
+
+use std::{sync::Arc, time::Duration};
+
+use gateway_fakes::{bkash, stripe};
+use hyper::StatusCode;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{
+    Trouble,
+    merchant::text,
+    node::BASE_URL,
+    world::{Ask, World},
+};
+
+/// What a customer does at the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Pays,
+    /// Pays, and does not come back.
+    ClosesTheTab,
+    Cancels,
+    /// Looks at the gateway's page, and does nothing.
+    Leaves,
+    /// Has no money.
+    CannotPay,
+    /// Has no money, and tries again with other means.
+    TriesAgain,
+}
+
+const HABITS: [Does; 10] = [
+    Does::Pays,
+    Does::Pays,
+    Does::Pays,
+    Does::Pays,
+    Does::ClosesTheTab,
+    Does::ClosesTheTab,
+    Does::Cancels,
+    Does::Leaves,
+    Does::CannotPay,
+    Does::TriesAgain,
+];
+
+/// How often a customer asks whether there can be another attempt.
+const PATIENCE: u32 = 20;
+
+/// Visits the checkout, in most cases.
+pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
+    if world.fate.one_in(12) {
+        return;
+    }
+    world.fate.wait(200..=20_000).await;
+    let does = world.fate.choose(&HABITS).copied().unwrap_or(Does::Pays);
+    let Some(attempt) = begin(&world, &payment).await else { return };
+    world.fate.wait(500..=15_000).await;
+    let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
+    if does == Does::TriesAgain && is_dollar {
+        world.fate.wait(100..=2_000).await;
+        gateway_fakes::at(world.fate.now_seconds(), || world.around.stripe.finish(&attempt, false));
+    }
+    if let Some(back) = back.filter(|_| does != Does::ClosesTheTab) {
+        come_back(&world, &back).await;
+    }
+    if does == Does::TriesAgain {
+        try_again(&world, &payment, &attempt, is_dollar).await;
+    }
+    // A card session that was cancelled or has expired is never paid.
+    let may_be_late = does == Does::TriesAgain || does == Does::CannotPay && !is_dollar;
+    if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {
+        world.fate.wait(1_000..=400_000).await;
+        take_late(&world, &attempt, is_dollar);
+    }
+}
+
+/// Begins or goes on with an attempt. Returns the gateway's id of it; `None` if the session has ended.
+async fn begin(world: &World, payment: &str) -> Option<String> {
+    let answer = world.ask(Ask::post(format!("/api/v1/checkout/{payment}/pay"), json!({}))).await?;
+    if answer.status != StatusCode::OK {
+        return None;
+    }
+    text(&answer.json(), "redirectUrl").rsplit('/').next().map(str::to_owned)
+}
+
+/// What the customer does there. Returns the address that the gateway sends the customer back to.
+fn at_gateway(world: &World, payment: &str, attempt: &str, is_dollar: bool, does: Does) -> Option<String> {
+    world.fate.note(format_args!("the customer of {payment} {does:?} {attempt}"));
+    let (bkash, stripe) = (&world.around.bkash, &world.around.stripe);
+    gateway_fakes::at(world.fate.now_seconds(), || match (is_dollar, does) {
+        (_, Does::Leaves) => None,
+        (false, Does::TriesAgain | Does::CannotPay) => bkash.approve(attempt, bkash::POOR_WALLET),
+        (false, Does::Cancels) => bkash.cancel(attempt),
+        (false, _) => bkash.approve(attempt, bkash::WALLET),
+        (true, Does::TriesAgain) => stripe.pay(attempt, stripe::SLOW_CARD),
+        (true, Does::Cancels) => Some(format!("{BASE_URL}/gateways/stripe/return/{payment}?outcome=cancel")),
+        (true, Does::CannotPay) => stripe.pay(attempt, stripe::DECLINED_CARD),
+        (true, _) => stripe.pay(attempt, stripe::CARD),
+    })
+}
+
+/// Returns to the server, now and then twice.
+async fn come_back(world: &World, back: &str) {
+    let path = back.strip_prefix(BASE_URL).unwrap_or(back);
+    let times = if world.fate.one_in(4) { 2 } else { 1 };
+    for _ in 0..times {
+        if let Some(answer) = world.ask(Ask::get(path)).await
+            && answer.status != StatusCode::SEE_OTHER
+        {
+            world.violation(format!("a return to {path} is answered with {}", answer.status));
+        }
+    }
+}
+
+async fn try_again(world: &World, payment: &str, first: &str, is_dollar: bool) {
+    for _ in 0..PATIENCE {
+        match begin(world, payment).await {
+            Some(attempt) if attempt != first => {
+                world.fate.wait(500..=10_000).await;
+                if let Some(back) = at_gateway(world, payment, &attempt, is_dollar, Does::Pays) {
+                    come_back(world, &back).await;
+                }
+                return;
+            }
+            Some(_) => sleep(Duration::from_secs(2)).await,
+            None => return,
+        }
+    }
+}
+
+/// The gateway takes the money of an attempt after all.
+fn take_late(world: &World, attempt: &str, is_dollar: bool) {
+    let of = |entry: &gateway_fakes::Entry| entry.id == attempt && entry.taken == 0;
+    let is_open = match is_dollar {
+        true => world.around.stripe.books().iter().any(of),
+        false => world.around.bkash.books().iter().any(of),
+    };
+    if is_open {
+        world.fate.note(format_args!("the money of {attempt} arrives late"));
+        gateway_fakes::at(world.fate.now_seconds(), || match is_dollar {
+            true => world.around.stripe.take_late(attempt),
+            false => world.around.bkash.take_late(attempt),
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! The database of all servers: the embedded store on a simulated disk. It crashes, and starts again.
+//!
+//! Its claims on work outlive a crash, as rows of a database do.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use journaled_tree::simulation::{Crash, SimulatedDisk, Worker};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::fate::{Fate, ServerAmbient};
+use crate::{
+    metrics::Metrics,
+    store::{
+        Leases,
+        embedded::{Closing, EmbeddedStore},
+    },
+};
+
+const DIRECTORY: &str = "/data";
+/// How often the database does what is not urgent.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The database.
+pub(super) struct Database {
+    fate: Arc<Fate>,
+    disk: SimulatedDisk,
+    leases: Arc<Leases>,
+    running: Mutex<Option<Running>>,
+    /// A change waits.
+    waits: Notify,
+    has_stopped: Arc<AtomicBool>,
+}
+
+struct Running {
+    store: Arc<EmbeddedStore>,
+    closing: Closing,
+    /// Cancelled when the database crashes.
+    ended: CancellationToken,
+}
+
+impl Database {
+    /// A new database.
+    pub(super) fn new(fate: Arc<Fate>) -> Result<Arc<Self>, String> {
+        let disk = SimulatedDisk::new(fate.number(0..=u64::MAX));
+        let (leases, running, waits) = (Arc::default(), Mutex::default(), Notify::new());
+        let database = Arc::new(Self { fate, disk, leases, running, waits, has_stopped: Arc::default() });
+        database.open()?;
+        Ok(database)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> Result<(), String> {
+        let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
+        let (commits, leases) = (Metrics::new().commits, Arc::clone(&self.leases));
+        self.has_stopped.store(false, Ordering::Relaxed);
+        let has_stopped = Arc::clone(&self.has_stopped);
+        let on_stop = move |_: &'static str, _: &dyn std::error::Error| has_stopped.store(true, Ordering::Relaxed);
+        let opened = EmbeddedStore::open_simulated(&self.disk, Path::new(DIRECTORY), ambient, commits, leases, on_stop);
+        let (store, closing) = opened.map_err(|error| format!("the database does not open: {error}"))?;
+        *self.lock() = Some(Running { store: Arc::new(store), closing, ended: CancellationToken::new() });
+        Ok(())
+    }
+
+    /// The open store, and when it ends; `None` while it is down.
+    pub(super) fn current(&self) -> Option<(Arc<EmbeddedStore>, CancellationToken)> {
+        self.lock().as_ref().map(|running| (Arc::clone(&running.store), running.ended.clone()))
+    }
+
+    /// A change waits for the next sync.
+    pub(super) fn change_waits(&self) {
+        self.waits.notify_one();
+    }
+
+    /// Crashes in one of the next calls on its disk.
+    pub(super) fn crash_soon(&self) {
+        self.disk.crash_after(self.fate.number(0..=12));
+    }
+
+    /// Commits what waits, does the rest now and then, and starts again after a crash. Ends if it cannot start again.
+    pub(super) async fn run(self: Arc<Self>) -> String {
+        let mut next_tick = Instant::now() + TICK;
+        loop {
+            if timeout_at(next_tick, self.waits.notified()).await.is_ok() {
+                self.fate.wait(1..=3).await;
+                self.step(Worker::Committer);
+            }
+            if Instant::now() >= next_tick {
+                self.step(Worker::Applier);
+                self.step(Worker::Archivist);
+                next_tick = Instant::now() + TICK;
+            }
+            if (self.disk.has_crashed() || self.has_stopped.load(Ordering::Relaxed))
+                && let Err(what) = self.start_again().await
+            {
+                return what;
+            }
+        }
+    }
+
+    fn step(&self, worker: Worker) {
+        if let Some((store, _)) = self.current() {
+            while store.step(worker) {}
+        }
+    }
+
+    async fn start_again(&self) -> Result<(), String> {
+        self.disk.crash();
+        let Some(Running { store, closing, ended }) = self.lock().take() else {
+            return Err("the database is not open".to_owned());
+        };
+        ended.cancel();
+        let (is_left, down) = (Arc::downgrade(&store), self.fate.number(300..=8_000));
+        drop((store, closing));
+        sleep_until(Instant::now() + Duration::from_millis(down)).await;
+        if is_left.strong_count() > 0 {
+            return Err("a task holds the store of a crashed database".to_owned());
+        }
+        let crash = if self.fate.one_in(2) { Crash::Kill } else { Crash::PowerCut };
+        self.disk.restart(crash);
+        self.fate.note(format_args!("the database starts again after {down} ms and a {crash:?}"));
+        self.open()
+    }
+}

@@ -1,0 +1,95 @@
+//! The way to the gateways. The gateways are the strict fakes of the tests, without sockets.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use gateway_fakes::{Answer, Call, Fault, Program};
+use reqwest::Request;
+use tokio::time::sleep;
+
+use super::{Trouble, fate::Fate, life::Life};
+use crate::gateway::{NoResponse, Response, Transport};
+
+/// How long a server waits for a gateway.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+const FAULTS: [Fault; 8] = [
+    Fault::HangAfter,
+    Fault::HangBefore,
+    Fault::DropAfter,
+    Fault::DropBefore,
+    Fault::ErrorAfter,
+    Fault::ErrorBefore,
+    Fault::Empty,
+    Fault::Truncated,
+];
+
+/// The way from one server to one gateway.
+pub(super) struct ToGateway<P> {
+    pub(super) fate: Arc<Fate>,
+    pub(super) life: Arc<Life>,
+    pub(super) program: Arc<P>,
+}
+
+#[async_trait]
+impl<P: Program> Transport for ToGateway<P> {
+    async fn send(&self, request: Request) -> Result<Response, NoResponse> {
+        self.life.runs().await;
+        let call = call(&request);
+        self.fate.wait(5..=120).await;
+        let operation = self.program.operation(&call).unwrap_or_default();
+        // bKash grants two tokens an hour, and blocks whoever asks for a third.
+        let is_struck = operation != "token" && self.fate.strikes(Trouble::GatewayLink, 10);
+        let fault = if is_struck { self.fate.choose(&FAULTS).copied() } else { None };
+        let outcome = match fault {
+            Some(Fault::HangBefore) => Err("it does not answer"),
+            Some(Fault::DropBefore) => Err("the connection closed"),
+            Some(Fault::ErrorBefore) => Ok(Response { status: http_status(502), body: Bytes::new() }),
+            fault => {
+                // Only answers that come in time may change anything after this process is dead: the gateway is another one.
+                let answer = gateway_fakes::at(self.fate.now_seconds(), || {
+                    self.program.answer(&call, &format!("https://{operation}.gateway.example"))
+                });
+                self.fate.note(format_args!("gateway {operation} {} {fault:?}", answer.status.as_u16()));
+                answered(answer, fault)
+            }
+        };
+        self.fate.wait(5..=120).await;
+        self.life.runs().await;
+        match outcome {
+            Err("it does not answer") => {
+                sleep(TIMEOUT).await;
+                Err("the operation timed out".into())
+            }
+            Err(what) => Err(what.into()),
+            Ok(response) => Ok(response),
+        }
+    }
+}
+
+fn answered(answer: Answer, fault: Option<Fault>) -> Result<Response, &'static str> {
+    let response = |body: Bytes| Response { status: http_status(answer.status.as_u16()), body };
+    match fault {
+        Some(Fault::HangAfter) => Err("it does not answer"),
+        Some(Fault::DropAfter) => Err("the connection closed"),
+        Some(Fault::ErrorAfter) => Ok(Response { status: http_status(502), body: Bytes::new() }),
+        Some(Fault::Empty) => Ok(response(Bytes::new())),
+        Some(Fault::Truncated) => Err("the body ended early"),
+        _ => Ok(response(answer.body.clone().into())),
+    }
+}
+
+fn http_status(status: u16) -> reqwest::StatusCode {
+    reqwest::StatusCode::from_u16(status).unwrap_or(reqwest::StatusCode::BAD_GATEWAY)
+}
+
+fn call(request: &Request) -> Call {
+    let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+    Call {
+        method: request.method().clone(),
+        path: request.url().path().to_owned(),
+        query: request.url().query_pairs().into_owned().collect(),
+        headers: request.headers().clone(),
+        body: Bytes::copy_from_slice(body),
+    }
+}

@@ -1,0 +1,309 @@
+//! A merchant's shop: creates payments, repeats requests, reads, refunds, and remembers what it was told.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use hyper::StatusCode;
+use payments_core::Environment;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::sleep};
+
+use super::{
+    customer,
+    endpoints::{Manners, Receiver},
+    node::Response,
+    world::{Ask, World},
+};
+use crate::service::{AdminReply, AdminRequest};
+
+/// How endpoints behave: the first of each merchant always well.
+const MANNERS: [Manners; 6] =
+    [Manners::Good, Manners::Good, Manners::Slow, Manners::Flaky, Manners::Broken, Manners::Silent];
+/// How many endpoints a merchant has in each environment.
+const ENDPOINTS: usize = 2;
+
+/// A merchant.
+pub(super) struct Merchant {
+    number: usize,
+    live_key: String,
+    test_key: String,
+    /// The endpoints: id, whether it is of the live environment, the receiver.
+    pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
+    orders: Mutex<Vec<Order>>,
+}
+
+/// What the shop knows of an order.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) number: String,
+    pub(super) is_live: bool,
+    pub(super) body: Value,
+    /// The payment, if an answer said so.
+    pub(super) payment: Option<String>,
+    /// The statuses that a payment only gets to, never back from: the last one seen.
+    pub(super) rank: u8,
+    /// The keys of its refunds, and whether one was acknowledged.
+    pub(super) refunds: Vec<(String, Value, bool)>,
+}
+
+impl Merchant {
+    /// A merchant signs up and adds endpoints, before anything goes wrong.
+    pub(super) async fn arrive(world: &Arc<World>, number: usize) {
+        let Some(service) = world.nodes.first().and_then(|node| node.service()) else { return };
+        let name = format!("merchant {number}");
+        let AdminReply::Workspace { id, .. } = service.administer(AdminRequest::CreateWorkspace { name }).await else {
+            return world.violation("a workspace was not created");
+        };
+        let mut keys = Vec::new();
+        for environment in [Environment::Live, Environment::Test] {
+            let (workspace, app, name, scopes, expires_at) = (id.clone(), None, None, Vec::new(), None);
+            let create = AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at };
+            match service.administer(create).await {
+                AdminReply::Key { key } => keys.push(key),
+                _ => return world.violation("a key was not created"),
+            }
+        }
+        let [live_key, test_key] = [keys[0].clone(), keys[1].clone()];
+        let mut endpoints = Vec::new();
+        for (key, is_live) in [(&live_key, true), (&test_key, false)] {
+            for nth in 0..ENDPOINTS {
+                let manners = world.fate.choose(&MANNERS).copied().filter(|_| nth > 0).unwrap_or(Manners::Good);
+                let host = format!("hook-{number}-{}-{nth}.example", if is_live { "live" } else { "test" });
+                let retries = if world.fate.one_in(2) { "standard" } else { "none" };
+                let body = json!({"url": format!("https://{host}/hook"), "events": "*", "retries": retries});
+                let Some(made) = world.ask(Ask::post("/api/v1/webhooks", body).by(key)).await else {
+                    return world.violation("an endpoint was not created");
+                };
+                let made = made.json();
+                let receiver = Receiver::new(host.clone(), manners);
+                receiver.rotate(text(&made, "secret"), i64::MAX);
+                let mut hosts = world.around.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+                hosts.insert(host, Arc::clone(&receiver));
+                endpoints.push((text(&made, "id"), is_live, receiver));
+            }
+        }
+        let merchant = Arc::new(Self { number, live_key, test_key, endpoints, orders: Mutex::default() });
+        world.merchants.lock().unwrap_or_else(PoisonError::into_inner).push(merchant);
+    }
+
+    pub(super) fn orders(&self) -> MutexGuard<'_, Vec<Order>> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, is_live: bool) -> &str {
+        if is_live { &self.live_key } else { &self.test_key }
+    }
+
+    /// Does business until the world ends. Waits for its customers.
+    pub(super) async fn trade(self: Arc<Self>, world: Arc<World>) {
+        let mut customers = JoinSet::new();
+        while world.goes_on() {
+            let pace = world.setup.pace_millis;
+            world.fate.wait(pace / 4..=pace * 7 / 4).await;
+            match world.fate.number(0..=99) {
+                0..30 => self.create(&world, &mut customers).await,
+                30..38 => self.repeat(&world).await,
+                38..60 => self.read(&world).await,
+                60..70 => self.list(&world).await,
+                70..75 => self.account(&world).await,
+                75..90 => self.refund(&world).await,
+                90..93 => self.repeat_refund(&world).await,
+                93..95 => self.rotate(&world).await,
+                95..97 => self.resend(&world).await,
+                _ => self.read_events(&world).await,
+            }
+            while customers.try_join_next().is_some() {}
+        }
+        while customers.join_next().await.is_some() {}
+    }
+
+    async fn create(self: &Arc<Self>, world: &Arc<World>, customers: &mut JoinSet<()>) {
+        let nth = self.orders().len();
+        let (is_live, is_dollar) = (!world.fate.one_in(3), world.fate.one_in(2));
+        let minor = world.fate.number(100..=500_000);
+        let number = format!("order-{}-{nth}", self.number);
+        let body = json!({"amount": amount(minor), "currency": if is_dollar { "USD" } else { "BDT" },
+            "merchantTransactionId": number, "success_url": "https://shop.example/paid",
+            "cancel_url": "https://shop.example/cart"});
+        let order = Order { number, is_live, body, payment: None, rank: 0, refunds: Vec::new() };
+        self.orders().push(order.clone());
+        let Some(id) = self.send_order(world, nth, order).await else { return };
+        if is_live {
+            customers.spawn(customer::visit(Arc::clone(world), id, is_dollar));
+        } else if !world.fate.one_in(4) {
+            let action = world.fate.choose(&["success", "fail", "cancel"]).copied().unwrap_or("success");
+            let simulate = Ask::post(format!("/api/v1/checkout/{id}/simulate"), json!({"action": action}));
+            let _ = world.ask(simulate).await;
+        }
+    }
+
+    /// Sends an order, for the first time or again. Returns the payment.
+    async fn send_order(&self, world: &World, nth: usize, order: Order) -> Option<String> {
+        let ask = Ask::post("/api/v1/payments", order.body.clone()).by(self.key(order.is_live)).once(&order.number);
+        let answer = world.ask(ask).await?;
+        if answer.status != StatusCode::CREATED {
+            world.violation(format!("{} is answered with {}: {}", order.number, answer.status, answer.json()));
+            return None;
+        }
+        let id = text(&answer.json(), "id");
+        let mut orders = self.orders();
+        match &orders[nth].payment {
+            Some(known) if *known != id => {
+                world.violation(format!("{} has two payments, {known} and {id}", order.number));
+            }
+            Some(_) if !answer.is_replayed => world.violation(format!("{} is answered twice as new", order.number)),
+            _ => orders[nth].payment = Some(id.clone()),
+        }
+        Some(id)
+    }
+
+    /// The same order again, with the same key.
+    async fn repeat(&self, world: &World) {
+        if let Some((nth, order)) = self.some_order(world, |_| true) {
+            self.send_order(world, nth, order).await;
+        }
+    }
+
+    /// Reads a payment: it is there, and has not gone back.
+    async fn read(&self, world: &World) {
+        let Some((nth, order)) = self.some_order(world, |order| order.payment.is_some()) else { return };
+        let id = order.payment.unwrap_or_default();
+        let ask = Ask::get(format!("/api/v1/payments/{id}")).by(self.key(order.is_live));
+        let Some(answer) = world.ask(ask).await else { return };
+        if answer.status != StatusCode::OK {
+            return world.violation(format!("{id}, which was acknowledged, is answered with {}", answer.status));
+        }
+        self.saw(world, nth, &answer);
+    }
+
+    /// Compares a payment with what was seen before the request.
+    fn saw(&self, world: &World, nth: usize, answer: &Response) {
+        let payment = answer.json();
+        let rank = rank(&text(&payment, "rawStatus"));
+        let order = &mut self.orders()[nth];
+        // Nobody reads an order twice at the same time, so nothing else was seen since the request.
+        if rank < order.rank {
+            world.violation(format!("{} was further before: {payment}", order.number));
+        }
+        order.rank = rank;
+    }
+
+    async fn list(&self, world: &World) {
+        let is_live = world.fate.one_in(2);
+        let (page, limit) = (world.fate.number(1..=3), world.fate.number(1..=20));
+        let status = ["", "&status=pending", "&status=completed", "&status=refunded", "&status=failed"];
+        let status = world.fate.choose(&status).copied().unwrap_or_default();
+        let path = format!("/api/v1/payments?page={page}&limit={limit}{status}");
+        let Some(answer) = world.ask(Ask::get(path).by(self.key(is_live))).await else { return };
+        let list = answer.json();
+        for item in list["items"].as_array().into_iter().flatten() {
+            let is_own = text(item, "merchantTransactionId").starts_with(&format!("order-{}-", self.number));
+            if !is_own || (text(item, "environment") == "live") != is_live {
+                world.violation(format!("merchant {} sees {item}", self.number));
+            }
+        }
+    }
+
+    async fn account(&self, world: &World) {
+        let path = if world.fate.one_in(2) { "/api/v1/account" } else { "/api/v1/account/transactions?limit=20" };
+        let _ = world.ask(Ask::get(path).by(self.key(world.fate.one_in(2)))).await;
+    }
+
+    async fn read_events(&self, world: &World) {
+        let path =
+            if world.fate.one_in(2) { "/api/v1/events?limit=20" } else { "/api/v1/webhooks/deliveries?limit=20" };
+        let _ = world.ask(Ask::get(path).by(self.key(world.fate.one_in(2)))).await;
+    }
+
+    /// Gives back a paid payment, or a part of it.
+    async fn refund(&self, world: &World) {
+        let paid = |order: &Order| order.is_live && order.rank == rank("paid");
+        let Some((nth, order)) = self.some_order(world, paid) else { return self.read(world).await };
+        let key = format!("{}-refund-{}", order.number, order.refunds.len());
+        let body = match world.fate.one_in(2) {
+            true => json!({"reason": key}),
+            false => json!({"reason": key, "amount": amount(world.fate.number(1..=100_000))}),
+        };
+        self.orders()[nth].refunds.push((key, body, false));
+        let of = order.refunds.len();
+        self.send_refund(world, nth, of).await;
+    }
+
+    async fn repeat_refund(&self, world: &World) {
+        let Some((nth, order)) = self.some_order(world, |order| !order.refunds.is_empty()) else { return };
+        let of = world.fate.number(0..=order.refunds.len() as u64 - 1);
+        self.send_refund(world, nth, usize::try_from(of).unwrap_or_default()).await;
+    }
+
+    async fn send_refund(&self, world: &World, nth: usize, of: usize) {
+        let (id, key, body) = {
+            let order = &self.orders()[nth];
+            let (key, body, _) = order.refunds[of].clone();
+            (order.payment.clone().unwrap_or_default(), key, body)
+        };
+        let ask = Ask::post(format!("/api/v1/payments/{id}/refund"), body).by(&self.live_key).once(&key);
+        let Some(answer) = world.ask(ask).await else { return };
+        let is_done = answer.status == StatusCode::OK;
+        let refund = &mut self.orders()[nth].refunds[of];
+        if refund.2 && !is_done {
+            world.violation(format!("{key} was made and is answered with {}: {}", answer.status, answer.json()));
+        }
+        refund.2 |= is_done;
+    }
+
+    /// Rotates an endpoint's secret. The old one signs for a minute more.
+    async fn rotate(&self, world: &World) {
+        let Some((id, is_live, receiver)) = world.fate.choose(&self.endpoints).cloned() else { return };
+        let key = format!("rotate-{id}-{}", world.fate.number(0..=u64::MAX));
+        let ask = Ask::post(format!("/api/v1/webhooks/{id}/rotate-secret"), json!({"overlapSeconds": 60}));
+        // Webhooks may be signed with a secret whose answer is still on its way.
+        let Some(answer) = world.ask(ask.by(self.key(is_live)).once(&key)).await else { return };
+        if answer.status == StatusCode::OK {
+            receiver.rotate(text(&answer.json(), "secret"), world.fate.now_millis() + 60_000);
+        }
+    }
+
+    async fn resend(&self, world: &World) {
+        let is_live = world.fate.one_in(2);
+        let list = world.ask(Ask::get("/api/v1/webhooks/deliveries?limit=20").by(self.key(is_live))).await;
+        let items = list.map(|list| list.json()["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
+        let ended: Vec<String> =
+            items.iter().filter(|item| item["status"] != "pending").map(|item| text(item, "id")).collect();
+        if let Some(id) = world.fate.choose(&ended) {
+            let key = format!("resend-{id}");
+            let ask = Ask::post(format!("/api/v1/webhooks/deliveries/{id}/resend"), json!({})).by(self.key(is_live));
+            let _ = world.ask(ask.once(&key)).await;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    fn some_order(&self, world: &World, fits: impl Fn(&Order) -> bool) -> Option<(usize, Order)> {
+        let orders = self.orders();
+        // The last ones: those before have ended.
+        let first = orders.len().saturating_sub(60);
+        let fitting: Vec<usize> = (first..orders.len()).filter(|nth| fits(&orders[*nth])).collect();
+        world.fate.choose(&fitting).map(|nth| (*nth, orders[*nth].clone()))
+    }
+}
+
+/// How far a payment has come. Late money makes a failed one paid.
+fn rank(raw_status: &str) -> u8 {
+    match raw_status {
+        "paid" => 2,
+        "refunded" => 3,
+        "failed" | "cancelled" | "expired" => 1,
+        _ => 0,
+    }
+}
+
+/// An amount in major units, as JSON.
+fn amount(minor: u64) -> Value {
+    serde_json::from_str(&format!("{}.{:02}", minor / 100, minor % 100)).unwrap_or_default()
+}
+
+/// A text field; empty if it is none.
+pub(super) fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,257 @@
+//! A simulated server: everything that the real one has above its store and its sockets.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use gateway_fakes::{bkash, stripe};
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, StatusCode, client};
+use hyper_util::rt::TokioIo;
+use payments_core::FeeRate;
+use secrecy::SecretString;
+use tokio::{io::duplex, task::JoinSet};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    connection::Connection,
+    database::Database,
+    endpoints::{BUFFER_BYTES, Hosts, ToEndpoints},
+    fate::{Fate, ServerAmbient},
+    gateways::{TIMEOUT, ToGateway},
+    life::Life,
+};
+use crate::{
+    ambient::Ambient,
+    delivery::{Dispatcher, Sender, TargetPolicy},
+    domain::GatewayName,
+    gateway::{Credentials, Gateways},
+    http::{self, ConnectionsByAddress, Edge, RateLimits, Reference, RequestIds, TrustedProxies},
+    metrics::Metrics,
+    serve::workers,
+    service::{Claims, KeyUses, RequestLog, Service, Settings},
+    store::{ServerId, Store},
+};
+
+/// Where customers reach all servers.
+pub(super) const BASE_URL: &str = "https://pay.example";
+/// How long a checkout session lives.
+const SESSION_SECONDS: u32 = 300;
+/// How many requests to endpoints one server has in flight.
+pub(super) const SLOTS: usize = 32;
+
+/// What all servers share.
+pub(super) struct Surroundings {
+    pub(super) fate: Arc<Fate>,
+    pub(super) database: Arc<Database>,
+    /// How far the clock of all servers is ahead. They go by the database's clock, as those on PostgreSQL do.
+    pub(super) skew_millis: Arc<Mutex<i64>>,
+    pub(super) hosts: Hosts,
+    pub(super) bkash: Arc<bkash::Bkash>,
+    pub(super) stripe: Arc<stripe::Stripe>,
+    /// Builds requests to gateways. It reads the machine's certificates, so there is one.
+    pub(super) http: reqwest::Client,
+    /// The page that nobody here reads.
+    pub(super) reference: Arc<Reference>,
+}
+
+impl Surroundings {
+    /// Sets the servers' clock so many milliseconds ahead.
+    pub(super) fn set_clock(&self, skew_millis: i64) {
+        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner) = skew_millis;
+    }
+}
+
+/// A server, which may be down.
+pub(super) struct Node {
+    pub(super) name: usize,
+    around: Arc<Surroundings>,
+    process: Mutex<Option<Process>>,
+}
+
+/// A running process.
+struct Process {
+    life: Arc<Life>,
+    service: Arc<Service>,
+    edge: Arc<Edge>,
+    metrics: Metrics,
+    /// Aborted when this is dropped.
+    tasks: JoinSet<()>,
+}
+
+impl Node {
+    pub(super) fn start(name: usize, around: Arc<Surroundings>) -> Result<Arc<Self>, String> {
+        let node = Self { name, around, process: Mutex::default() };
+        node.restart()?;
+        Ok(Arc::new(node))
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the process, if it is down.
+    pub(super) fn restart(&self) -> Result<(), String> {
+        let mut process = self.process();
+        if process.is_none() {
+            *process = Some(self.make().map_err(|error| error.to_string())?);
+        }
+        Ok(())
+    }
+
+    /// The process dies.
+    pub(super) fn kill(&self) {
+        if let Some(process) = self.process().take() {
+            process.life.kill();
+        }
+    }
+
+    /// The process stands still.
+    pub(super) fn stop(&self) {
+        if let Some(process) = &*self.process() {
+            process.life.stop();
+        }
+    }
+
+    /// The process goes on, if it stands still.
+    pub(super) fn go_on(&self) {
+        if let Some(process) = &*self.process() {
+            process.life.go_on();
+        }
+    }
+
+    /// The use cases, for the operator's commands.
+    pub(super) fn service(&self) -> Option<Arc<Service>> {
+        self.process().as_ref().map(|process| Arc::clone(&process.service))
+    }
+
+    /// Requests to endpoints in flight, and effects outside the store.
+    pub(super) fn in_flight(&self) -> (i64, i64) {
+        let process = self.process();
+        process.as_ref().map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.get()))
+    }
+
+    fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
+        let Surroundings { fate, database, hosts, bkash, stripe, http, reference, skew_millis } = &*self.around;
+        let (life, metrics) = (Arc::<Life>::default(), Metrics::new());
+        let ambient: Arc<dyn Ambient> =
+            Arc::new(ServerAmbient { fate: Arc::clone(fate), skew_millis: Arc::clone(skew_millis) });
+        let (of_store, of_endpoints) = (Arc::clone(&life), Arc::clone(&life));
+        let store: Arc<dyn Store> =
+            Arc::new(Connection { fate: Arc::clone(fate), database: Arc::clone(database), life: of_store });
+        let targets = TargetPolicy { allow_local: false };
+        let endpoints = ToEndpoints { fate: Arc::clone(fate), life: of_endpoints, hosts: Arc::clone(hosts) };
+        let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets, "Service", 8);
+        let transport = |name| -> Box<dyn crate::gateway::Transport> {
+            let (fate, life) = (Arc::clone(fate), Arc::clone(&life));
+            match name {
+                GatewayName::Stripe => Box::new(ToGateway { fate, life, program: Arc::clone(stripe) }),
+                _ => Box::new(ToGateway { fate, life, program: Arc::clone(bkash) }),
+            }
+        };
+        let calls = &metrics.gateways;
+        let gateways = Gateways::by(credentials()?, &store, &ambient, http, transport, calls)?;
+        let tracker = TaskTracker::new();
+        let service = Arc::new(Service {
+            gateways,
+            store: Arc::clone(&store),
+            sender: Arc::new(sender),
+            key_uses: KeyUses::default(),
+            request_log: RequestLog::new(metrics.requests.not_logged.clone()),
+            claims: Claims::new(metrics.outside_effects.clone()),
+            fan_out: Arc::default(),
+            server: ServerId(ambient.random()),
+            tasks: tracker.clone(),
+            ambient: Arc::clone(&ambient),
+            settings: Settings {
+                base_url: BASE_URL.to_owned(),
+                session_ttl_seconds: SESSION_SECONDS,
+                delivery_body_days: Some(30),
+                fee_rate: FeeRate::from_basis_points(500)?,
+                gateway_timeout: TIMEOUT,
+                targets,
+                has_sandbox: false,
+                is_local: false,
+                max_webhook_endpoints: 100,
+            },
+        });
+        let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
+        let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), service.server, sender, deliveries, SLOTS);
+        let mut tasks = JoinSet::new();
+        for worker in workers::of(&service, &dispatcher, &metrics) {
+            tasks.spawn(worker);
+        }
+        let edge = edge(&service, &metrics, tracker, reference);
+        Ok(Process { life, service, edge, metrics, tasks })
+    }
+
+    /// Sends a request, as one of many clients. `None` if the server is down.
+    pub(super) async fn ask(&self, request: Request<Full<Bytes>>) -> Option<Response> {
+        let (ours, theirs) = duplex(BUFFER_BYTES);
+        let life = {
+            let mut process = self.process();
+            let process = process.as_mut()?;
+            let peer = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
+            process.tasks.spawn(Arc::clone(&process.edge).serve_stream(peer, theirs));
+            while process.tasks.try_join_next().is_some() {}
+            Arc::clone(&process.life)
+        };
+        life.runs().await;
+        let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(ours)).await.ok()?;
+        let connection = tokio::spawn(connection);
+        let response = async {
+            let response = sender.send_request(request).await.ok()?;
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.ok()?.to_bytes();
+            let is_replayed = head.headers.contains_key("idempotent-replayed");
+            Some(Response { status: head.status, body, is_replayed })
+        };
+        let response = response.await;
+        connection.abort();
+        response
+    }
+}
+
+/// An answer of a server.
+pub(super) struct Response {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+    pub(super) is_replayed: bool,
+}
+
+fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference: &Arc<Reference>) -> Arc<Edge> {
+    let requests = metrics.requests.clone();
+    // Limits have tests of their own, with clocks of their own.
+    let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &requests.rate_windows_evicted));
+    let server = Arc::new(http::Server {
+        service: Arc::clone(service),
+        limits: Arc::clone(&limits),
+        metrics: metrics.clone(),
+        metrics_from: Arc::new([]),
+        reference: Arc::clone(reference),
+        stopping: CancellationToken::new(),
+    });
+    let routes = http::routes(&server, http::Parts::Api);
+    let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
+    let ids = RequestIds::new(&*service.ambient);
+    Arc::new(Edge { routes, ids, limits, addresses, metrics: requests, tasks })
+}
+
+fn credentials() -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {
+    Ok(Credentials::read(|name| {
+        let value = match name {
+            "PAYMENTS_BKASH_BASE_URL" => "https://bkash.example/v1.2.0-beta",
+            "PAYMENTS_BKASH_APP_KEY" => bkash::APP_KEY,
+            "PAYMENTS_BKASH_APP_SECRET" => bkash::APP_SECRET,
+            "PAYMENTS_BKASH_USERNAME" => bkash::USERNAME,
+            "PAYMENTS_BKASH_PASSWORD" => bkash::PASSWORD,
+            "PAYMENTS_STRIPE_BASE_URL" => "https://stripe.example",
+            "PAYMENTS_STRIPE_SECRET_KEY" => stripe::SECRET_KEY,
+            "PAYMENTS_STRIPE_WEBHOOK_SECRET" => stripe::WEBHOOK_SECRET,
+            _ => return None,
+        };
+        Some(SecretString::from(value))
+    })?)
+}

@@ -1,0 +1,73 @@
+//! Faults of the server that a test plants, to see that the simulation finds them.
+
+use std::cell::Cell;
+
+macro_rules! faults {
+    ($($(#[doc = $doc:literal])+ $fault:ident,)*) => {
+        /// A fault of the server.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Planted { $($(#[doc = $doc])+ $fault,)* }
+
+        impl Planted {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
+
+            /// What is wrong.
+            #[must_use]
+            pub fn words(self) -> &'static str {
+                match self { $(Self::$fault => concat!($($doc),+).trim_start(),)* }
+            }
+        }
+    };
+}
+
+faults! {
+    /// A commit whose outcome is unknown counts as made.
+    UnknownCountsAsDone,
+    /// A stale version is overwritten.
+    VersionIgnored,
+    /// A claim that ended still finishes work.
+    ClaimNotChecked,
+    /// Fan-out takes an event for finished after its first endpoint, if others wait.
+    FanOutSkips,
+    /// A delivery is logged before it is sent.
+    LoggedBeforeSent,
+    /// A customer is sent to a gateway although the attempt was not stored.
+    SentBeforeCommit,
+    /// Late money is not looked for.
+    LateMoneyIgnored,
+    /// A refund is requested again under another id.
+    RefundUnderNewId,
+    /// A refund takes the place of one that is pending.
+    PendingRefundReplaced,
+    /// A response is stored in a commit of its own.
+    ResponseApart,
+    /// Later events of a payment do not wait for earlier ones.
+    OrderIgnored,
+    /// A rotated secret signs no more, although it should overlap.
+    OverlapIgnored,
+    /// A retry that is due is dropped.
+    RetryDropped,
+    /// A session expires without asking the gateway.
+    ExpiryWithoutAsking,
+    /// A claim of a server that died never ends.
+    LeaseNeverEnds,
+    /// A refund's event is lost.
+    EventLost,
+    /// An effect outside the store begins before its key is claimed.
+    EffectBeforeClaim,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
+}
+
+/// From now on the server has this fault on this thread, or none.
+pub fn plant(fault: Option<Planted>) {
+    PLANTED.set(fault);
+}
+
+/// Whether the server has this fault on this thread.
+pub(crate) fn is_planted(fault: Planted) -> bool {
+    PLANTED.get() == Some(fault)
+}

@@ -1,0 +1,61 @@
+//! What befalls servers and their database.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{Trouble, world::World};
+
+/// The mean time between two troubles, in milliseconds. Requests have troubles of their own.
+const MEAN_MILLIS: u64 = 20_000;
+
+/// Troubles servers and database until it is cancelled.
+pub(super) async fn strike(world: Arc<World>) {
+    loop {
+        world.fate.wait(0..=2 * MEAN_MILLIS).await;
+        let Some(node) = world.fate.choose(&world.nodes) else { return };
+        let node = Arc::clone(node);
+        let fate = Arc::clone(&world.fate);
+        match fate.number(0..=9) {
+            0..3 if fate.strikes(Trouble::Kill, 1) => {
+                fate.note(format_args!("server {} is killed", node.name));
+                node.kill();
+                let world = Arc::clone(&world);
+                tokio::spawn(async move {
+                    fate.wait(300..=15_000).await;
+                    fate.note(format_args!("server {} starts", node.name));
+                    if let Err(what) = node.restart() {
+                        world.violation(format!("a server does not start: {what}"));
+                    }
+                });
+            }
+            3..6 if fate.strikes(Trouble::Stop, 1) => {
+                node.stop();
+                tokio::spawn(async move {
+                    fate.wait(100..=25_000).await;
+                    node.go_on();
+                });
+            }
+            6 | 7 if fate.strikes(Trouble::Clock, 1) => {
+                let skew = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
+                fate.note(format_args!("the clock is {skew} ms ahead"));
+                world.around.set_clock(skew);
+            }
+            8 | 9 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),
+            _ => {}
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Everything works again, from now on.
+pub(super) fn mend(world: &World) {
+    world.around.set_clock(0);
+    for node in &world.nodes {
+        node.go_on();
+        if let Err(what) = node.restart() {
+            world.violation(format!("a server does not start: {what}"));
+        }
+    }
+    world.hosts().values().for_each(|receiver| receiver.behave());
+}
