@@ -16,7 +16,7 @@ const RENEWAL: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// Events whose deliveries are not all made, oldest first. Of two events of one payment the later one is not handed out
-    /// while another server holds the earlier one.
+    /// while the earlier one is claimed, even by the same server: it may have lost that claim's answer.
     FanOut,
     /// Endpoints with deliveries in their outbox.
     Lanes,

@@ -7,7 +7,7 @@ use std::{
 
 use payments_core::{PaymentId, Timestamp};
 
-use super::{Claim, Lease, Result, ServerId, Work};
+use super::{Claim, Lease, Result, Work};
 
 /// The claims that count.
 #[derive(Default)]
@@ -20,27 +20,26 @@ struct Table {
 }
 
 struct Held {
-    server: ServerId,
     epoch: u64,
     until: Timestamp,
 }
 
-/// A piece of work that is due, and the payment whose work is done in order, if any. While another server holds an earlier
-/// piece of a payment, a later one is not claimed.
+/// A piece of work that is due, and the payment whose work is done in order, if any. While an earlier piece of a payment is
+/// claimed, a later one is not.
 pub(crate) type Due = (Work, Option<PaymentId>);
 
 impl Leases {
-    /// Claims a piece of work, or returns the server whose lease runs.
-    pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Result<Claim, ServerId> {
+    /// Claims a piece of work; `None` while another claim counts.
+    pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
         let mut table = self.lock();
         let counts = |held: &&Held| held.until > lease.now || planted!(LeaseNeverEnds);
-        if let Some(held) = table.held.get(&work).filter(counts) {
-            return Err(held.server);
+        if table.held.get(&work).filter(counts).is_some() {
+            return None;
         }
         table.last_epoch += 1;
         let epoch = table.last_epoch;
-        table.held.insert(work.clone(), Held { server: lease.server, epoch, until: lease.until });
-        Ok(Claim { work, epoch })
+        table.held.insert(work.clone(), Held { epoch, until: lease.until });
+        Some(Claim { work, epoch })
     }
 
     /// Claims the first unclaimed pieces of work, at most `at_most`, and drops leases that have ended.
@@ -51,7 +50,7 @@ impl Leases {
         at_most: usize,
     ) -> Result<Vec<Claim>> {
         self.lock().held.retain(|_, held| held.until > lease.now || planted!(LeaseNeverEnds));
-        let (mut claims, mut at_others) = (Vec::new(), Vec::new());
+        let (mut claims, mut waiting) = (Vec::new(), Vec::new());
         for due in due {
             if claims.len() == at_most {
                 break;
@@ -62,13 +61,12 @@ impl Leases {
                 Err(_) if !claims.is_empty() => break,
                 Err(error) => return Err(error),
             };
-            if payment.as_ref().is_some_and(|payment| at_others.contains(payment)) {
+            if payment.as_ref().is_some_and(|payment| waiting.contains(payment)) {
                 continue;
             }
             match self.claim(work, lease) {
-                Ok(claim) => claims.push(claim),
-                Err(holder) if holder != lease.server => at_others.extend(payment),
-                Err(_) => {}
+                Some(claim) => claims.push(claim),
+                None => waiting.extend(payment),
             }
         }
         Ok(claims)

@@ -144,7 +144,7 @@ impl Store for MemoryStore {
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         let has_pending = self.tables().outbox_of(endpoint).next().is_some();
-        Ok(has_pending.then(|| self.leases.claim(Work::Lane(endpoint.clone()), lease).ok()).flatten())
+        Ok(has_pending.then(|| self.leases.claim(Work::Lane(endpoint.clone()), lease)).flatten())
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {

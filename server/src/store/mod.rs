@@ -69,7 +69,8 @@
 //!     lease is over, a claim may end at any moment, even if nobody takes it over.
 //! 18. `claim` returns the oldest events first, and the timed work that is due first. Timed work is never early and may be a
 //!     few milliseconds late. What is due within these milliseconds comes in either order.
-//! 19. Of two events of one payment, `claim` does not return the later one while another server holds the earlier one.
+//! 19. Of two events of one payment, `claim` does not return the later one while a claim on the earlier one counts, except with
+//!     it.
 //! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
 //!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!

@@ -255,7 +255,7 @@ contract! {
         a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed,
         a_claim_that_was_released_or_taken_over_finishes_nothing,
         a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it,
-        of_a_payments_events_the_later_waits_while_another_server_has_the_earlier,
+        of_a_payments_events_the_later_waits_while_the_earlier_is_claimed,
         an_endpoint_committed_before_a_payments_change_receives_its_event,
         an_event_of_a_scope_without_endpoints_is_never_pending,
         an_event_is_handed_out_until_all_its_endpoints_were_looked_at,

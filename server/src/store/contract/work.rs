@@ -92,7 +92,7 @@ pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_ha
     assert_eq!(claim_lane(1, 0).await, None);
 }
 
-pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_has_the_earlier(store: Arc<dyn Store>) {
+pub(super) async fn of_a_payments_events_the_later_waits_while_the_earlier_is_claimed(store: Arc<dyn Store>) {
     let (new, other) = (new_payment(1, at(0)), new_payment(2, at(SECOND)));
     let paid = paid(&new.session, at(2 * SECOND));
     let of = |write: &PaymentWrite| vec![Work::FanOut(write.event.as_ref().unwrap().id.clone())];
@@ -102,7 +102,11 @@ pub(super) async fn of_a_payments_events_the_later_waits_while_another_server_ha
     let claimed = store.claim(Queue::FanOut, &lease(1, 0), 1).await.unwrap();
     assert_eq!(works(&claimed), first, "the oldest");
     assert_eq!(works(&claim(&store, Queue::FanOut, 2, 0).await), others);
-    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 0).await), second, "whoever has the earlier one");
+    // The server may have lost the answer to its first claim.
+    assert_eq!(works(&claim(&store, Queue::FanOut, 1, 0).await), []);
+    store.release(slice::from_ref(&claimed[0])).await.unwrap();
+    let both = store.claim(Queue::FanOut, &lease(1, 0), 9).await.unwrap();
+    assert_eq!(works(&both), [first.clone(), second.clone()].concat(), "together");
     // All leases end together. Now the second server has the earlier event.
     let claimed = store.claim(Queue::FanOut, &lease(2, 10_000), 1).await.unwrap();
     assert_eq!(works(&claimed), first);

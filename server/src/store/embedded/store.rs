@@ -62,7 +62,7 @@ impl Store for EmbeddedStore {
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>, StoreError> {
         let is_empty = self.database.count_prefix(&keys::outbox_of(endpoint), 1)? == 0;
-        Ok(if is_empty { None } else { self.leases.claim(Work::Lane(endpoint.clone()), lease).ok() })
+        Ok(if is_empty { None } else { self.leases.claim(Work::Lane(endpoint.clone()), lease) })
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool, StoreError> {

@@ -34,11 +34,11 @@ macro_rules! claim {
     };
 }
 
-/// An event waits while another server has an earlier one of its payment.
+/// An event waits while an earlier one of its payment is claimed, unless by this statement.
 const FAN_OUT: &str = claim!(
     "SELECT work FROM (SELECT id AS work, payment FROM pending_event) d WHERE NOT EXISTS (SELECT FROM pending_event e \
-     JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $1 AND o.server <> $2 \
-     WHERE e.payment = d.payment AND e.id < d.work)",
+     JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $1 \
+     AND NOT o.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 WHERE e.payment = d.payment AND e.id < d.work)",
     "fan-out",
     "work"
 );
@@ -66,9 +66,9 @@ const GATEWAY_CHECKS: &str = claim!(
     "gateway-check",
     "at, work"
 );
-/// Of the events that this server has just claimed, those that another server overtook.
+/// Of the events that have just been claimed, those that another claim overtook.
 const OVERTAKEN: &str = "SELECT d.id FROM pending_event d WHERE d.id = ANY($1) AND EXISTS (SELECT FROM pending_event e \
-                         JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $2 AND o.server <> $3 \
+                         JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $2 AND NOT o.work = ANY($1) \
                          WHERE e.payment = d.payment AND e.id < d.id)";
 const CLAIM_LANE: &str = "INSERT INTO lease (queue, work, epoch, server, until) SELECT 'lane', $5, $4, $2, $3 \
                           WHERE EXISTS (SELECT FROM delivery WHERE endpoint = $5 AND is_pending) \
@@ -97,7 +97,7 @@ impl PostgresStore {
         claims.sort_by_key(|claim| claim.epoch);
         if queue == Queue::FanOut && !claims.is_empty() {
             let ids: Vec<_> = claims.iter().map(|claim| names::work(&claim.work).1).collect();
-            let rows = self.readers.query(OVERTAKEN, &[&ids, &now, &server]).await?;
+            let rows = self.readers.query(OVERTAKEN, &[&ids, &now]).await?;
             let overtaken = rows.iter().map(|row| field(row, 0)).collect::<Result<Vec<String>>>()?;
             let (given_back, kept): (Vec<_>, Vec<_>) =
                 claims.into_iter().partition(|claim| overtaken.contains(&names::work(&claim.work).1));
