@@ -176,6 +176,13 @@ impl Program for Bkash {
         Answer::of(answer)
     }
 
+    fn settings(&self, base_url: &str) -> String {
+        format!(
+            "[bkash]\nbase_url = \"{base_url}/v1.2.0-beta\"\napp_key = \"{APP_KEY}\"\napp_secret = \"{APP_SECRET}\"\n\
+             username = \"{USERNAME}\"\npassword = \"{PASSWORD}\"\n"
+        )
+    }
+
     fn operation(&self, call: &Call) -> Option<&'static str> {
         match call.path.strip_prefix(API)? {
             "/token/grant" | "/token/refresh" => Some("token"),

@@ -91,6 +91,8 @@ pub trait Program: Send + Sync + 'static {
     fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer;
     /// The name of the gateway call, or `None` for other requests such as a customer's page.
     fn operation(&self, call: &Call) -> Option<&'static str>;
+    /// The section of `payments.toml` with which a server uses this fake.
+    fn settings(&self, base_url: &str) -> String;
 }
 
 /// A running fake. It stops when dropped.
@@ -121,6 +123,11 @@ impl<P: Program> Running<P> {
         format!("http://{}", self.address)
     }
 
+    /// The section of `payments.toml` with which a server uses this fake.
+    pub fn settings(&self) -> String {
+        self.program.settings(&self.url())
+    }
+
     /// The fake, for its books and customers.
     pub fn program(&self) -> &Arc<P> {
         &self.program
@@ -143,7 +150,7 @@ pub async fn run(program: impl Program) -> ExitCode {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".into());
     let ended = match Running::start(program, &address).await {
         Ok(mut fake) => {
-            println!("listening on {}", fake.url());
+            println!("listening on {}\n\nA server uses it with these settings:\n\n{}", fake.url(), fake.settings());
             (&mut fake.task).await.map_err(io::Error::other)
         }
         Err(error) => Err(error),

@@ -263,6 +263,12 @@ impl Program for Stripe {
         }
     }
 
+    fn settings(&self, base_url: &str) -> String {
+        format!(
+            "[stripe]\nbase_url = \"{base_url}\"\nsecret_key = \"{SECRET_KEY}\"\nwebhook_secret = \"{WEBHOOK_SECRET}\"\n"
+        )
+    }
+
     fn operation(&self, call: &Call) -> Option<&'static str> {
         let path = call.path.strip_prefix("/v1/")?;
         Some(match (&call.method, path) {

@@ -16,7 +16,7 @@ use self::{
     clients::{Merchant, Platform},
     payment::{Actions, PaymentSpec},
 };
-use crate::{live::bkash_settings, server::Server, trio::Trio};
+use crate::{server::Server, trio::Trio};
 
 /// How many payments are under way at a time.
 const AT_A_TIME: usize = 8;
@@ -43,7 +43,7 @@ impl Servers {
         let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
         let config = TempDir::new().unwrap();
         let file = config.path().join("payments.toml");
-        fs::write(&file, bkash_settings(&bkash)).unwrap();
+        fs::write(&file, bkash.settings()).unwrap();
         let arguments = [&["--config", file.to_str().unwrap()], arguments].concat();
         Self { all: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
     }

@@ -24,18 +24,6 @@ pub(crate) struct Live {
     _config: TempDir,
 }
 
-/// The settings of a server that uses this bKash.
-pub(crate) fn bkash_settings(bkash: &Running<Bkash>) -> String {
-    format!(
-        "[bkash]\nbase_url = '{}/v1.2.0-beta'\napp_key = '{}'\napp_secret = '{}'\nusername = '{}'\npassword = '{}'\n",
-        bkash.url(),
-        bkash::APP_KEY,
-        bkash::APP_SECRET,
-        bkash::USERNAME,
-        bkash::PASSWORD
-    )
-}
-
 impl Live {
     pub(crate) async fn start(settings: &str) -> Self {
         Self::start_with(settings, &[]).await
@@ -50,13 +38,7 @@ impl Live {
         let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
         let directory = TempDir::new().unwrap();
         let file: PathBuf = directory.path().join("payments.toml");
-        let config = format!(
-            "{settings}\n{}\n[stripe]\nbase_url = '{}'\nsecret_key = '{}'\nwebhook_secret = '{}'\n",
-            bkash_settings(&bkash),
-            stripe.url(),
-            stripe::SECRET_KEY,
-            stripe::WEBHOOK_SECRET
-        );
+        let config = format!("{settings}\n{}\n{}", bkash.settings(), stripe.settings());
         std::fs::write(&file, config).unwrap();
         let server = Server::start_on(engine, &[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
