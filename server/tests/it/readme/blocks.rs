@@ -1,0 +1,67 @@
+//! The code blocks of READMEs, and the commands that no test types.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Commands by how they begin, each with the reason why no test types it as printed.
+pub(super) const NOT_TYPED: [(&str, &str); 12] = [
+    ("cargo install --path server --locked", "server/tests/new_user runs it"),
+    ("cargo install --path server --features otlp --locked", "./test builds the feature and tests it"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT=", "otlp.rs does the same to a server with the feature"),
+    ("cargo install --locked cargo-deb", "takes minutes"),
+    ("cargo deb ", "takes a release build"),
+    ("apt install ./target/debian/", "needs the package"),
+    ("systemctl ", "needs a running systemd"),
+    ("docker ", "needs a daemon and base images"),
+    ("CARGO_PROFILE_RELEASE_STRIP=none cargo build --release", "takes a release build"),
+    ("RUSTC_BOOTSTRAP=1 cargo fuzz run ", "fuzz/smoke runs the same targets without cargo-fuzz"),
+    ("cargo run --release --manifest-path webhook-verify/bench/", "takes a release build of other projects"),
+    ("PAYMENTS_KEY=sk_live_... ", "server/tests/new_user runs it with a key"),
+];
+
+/// Whether no test types a command.
+pub(super) fn is_not_typed(command: &str) -> bool {
+    NOT_TYPED.iter().any(|(begin, _)| command.starts_with(begin))
+}
+
+/// The project's root.
+pub(super) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A file of the project.
+pub(super) fn text_in(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The code blocks of a README: language and text.
+pub(super) fn blocks(readme: &str) -> Vec<(String, String)> {
+    let text = text_in(readme);
+    let fenced = text.split("\n```").skip(1).step_by(2);
+    fenced.map(|block| block.split_once('\n').unwrap()).map(|(language, text)| (language.into(), text.into())).collect()
+}
+
+/// The commands of a block. A line that ends with a backslash goes on in the next one.
+pub(super) fn commands(block: &str) -> Vec<String> {
+    let joined = block.replace("\\\n", "\\\u{0}");
+    joined.lines().map(|line| line.replace('\u{0}', "\n")).filter(|line| !line.trim().is_empty()).collect()
+}
+
+/// Every README of the project, by its path.
+pub(super) fn readmes() -> Vec<String> {
+    let (root, mut found, mut folders) = (root(), Vec::new(), vec![root()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() && !name.starts_with('.') && name != "target" {
+                folders.push(entry.path());
+            } else if name == "README.md" {
+                found.push(entry.path().strip_prefix(&root).unwrap().display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
