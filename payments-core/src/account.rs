@@ -54,13 +54,12 @@ impl<'de> Deserialize<'de> for Balance {
     }
 }
 
-/// Parses a plain decimal exactly, in hundredths.
-fn minor_units(text: &str) -> Option<i128> {
-    let (sign, unsigned) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+/// Parses the text of a JSON value exactly, in hundredths, if it is a number without an exponent.
+fn minor_units(json: &str) -> Option<i128> {
+    let (sign, unsigned) = json.strip_prefix('-').map_or((1, json), |rest| (-1, rest));
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let fraction = fraction.trim_end_matches('0');
-    let plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !plain(whole) || !plain(fraction) || fraction.len() > 2 {
+    if fraction.len() > 2 {
         return None;
     }
     let hundredths: i128 = format!("{fraction:0<2}").parse().ok()?;
@@ -180,7 +179,8 @@ mod tests {
             let text = serde_json::to_string(&Balance::from_minor(minor)).unwrap();
             assert_eq!(serde_json::from_str::<Balance>(&text).unwrap().as_minor(), minor, "{text}");
         }
-        for text in ["0.005", "\"1\"", "1e2", "null", "[]"] {
+        assert_eq!(serde_json::from_str::<Balance>("712.500").unwrap().as_minor(), 71_250);
+        for text in ["0.005", "\"1\"", "\"1.5\"", "1e2", "1.5e2", "1.5e-1", "1.e2", "-", "null", "[]", "[1.5]"] {
             assert!(serde_json::from_str::<Balance>(text).is_err(), "{text}");
         }
     }
@@ -195,7 +195,9 @@ mod tests {
             (-100, "-1"),
             (1_000_000_000_000_000_000_000, "10000000000000000000"),
         ] {
-            assert_eq!(serde_json::to_string(&Balance::from_minor(minor)).unwrap(), text);
+            let balance = Balance::from_minor(minor);
+            assert_eq!(serde_json::to_string(&balance).unwrap(), text);
+            assert_eq!((format!("{balance}"), format!("{balance:?}")), (text.to_owned(), text.to_owned()));
         }
     }
 }

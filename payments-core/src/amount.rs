@@ -156,6 +156,7 @@ mod tests {
             let amount = Amount(minor);
             let json = serde_json::to_string(&amount).unwrap();
             prop_assert_eq!(read(&json).unwrap(), amount);
+            prop_assert_eq!((format!("{amount}"), format!("{amount:?}")), (json.clone(), json.clone()));
             prop_assert_eq!(json.parse::<f64>().unwrap().to_string().parse::<Amount>().unwrap(), amount);
         }
 
