@@ -58,6 +58,8 @@ mod tests {
                 "{\"a\":\"secret\u{1}\"}",
                 "; control character (\\u0000-\\u001F) found while parsing a string at line 1, column 12",
             ),
+            ("[1,,2]", "; expected value at line 1, column 4"),
+            ("{\"a\":}", "; expected value at line 1, column 6"),
             ("{\"অ\":1,}", "; trailing comma at line 1, column 10"),
         ] {
             let error = serde_json::from_str::<&RawValue>(text).unwrap_err();

@@ -259,6 +259,25 @@ mod tests {
     }
 
     #[test]
+    fn objects_beside_each_other_are_not_deeper_than_one() {
+        let wide = |item: &str| format!(r#"{{"a":[{}]}}"#, [item; 100].join(","));
+        for (item, levels) in [("{}", 3), ("[]", 3), ("[{}]", 4)] {
+            assert_eq!(depth(&wide(item)), levels, "{item}");
+            assert!(Metadata::new(wide(item)).is_ok(), "{item}");
+        }
+    }
+
+    #[test]
+    fn two_values_are_equal_if_their_texts_are() {
+        let value = |text: &str| RawJson::new(text).unwrap();
+        assert_eq!(value("1.10"), value("1.10"));
+        assert_eq!(value("[]").clone(), value("[]"));
+        for other in ["1.1", "2", "[1.10]"] {
+            assert_ne!(value("1.10"), value(other));
+        }
+    }
+
+    #[test]
     fn the_default_is_the_empty_object() {
         assert_eq!(Metadata::default().as_str(), "{}");
     }

@@ -93,14 +93,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_from_which_on_to_send_again_must_be_given() {
+    fn a_body_gives_the_time_from_which_on_to_send_again_and_may_give_more() {
         let params = |json: &str| RecoverWebhook::from_json(json.as_bytes());
         let since: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         assert_eq!(params(r#"{"since": "2026-03-01T00:00:00Z"}"#).unwrap(), RecoverWebhook::since(since));
+        let until: Timestamp = "2026-03-02T00:00:00Z".parse().unwrap();
+        let part = RecoverWebhook::since(since).until(until).after("del_1".parse().unwrap());
+        let sent = r#"{"since":"2026-03-01T00:00:00.000Z","until":"2026-03-02T00:00:00.000Z","after":"del_1"}"#;
+        assert_eq!(serde_json::to_string(&part).unwrap(), sent);
+        assert_eq!(params(sent).unwrap(), part);
         for (json, named) in [
             ("{}", "since"),
             (r#"{"since": "today"}"#, "since"),
             (r#"{"since": "2026-03-01T00:00:00Z", "until": 5}"#, "until"),
+            (r#"{"since": "2026-03-01T00:00:00Z", "after": "/"}"#, "after"),
         ] {
             let sentences = params(json).unwrap_err().into_sentences();
             assert!(sentences.len() == 1 && sentences[0].starts_with(named), "{json}: {sentences:?}");

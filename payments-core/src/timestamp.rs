@@ -105,7 +105,7 @@ mod tests {
             (-1, "1969-12-31T23:59:59.999Z"),
         ] {
             let timestamp = Timestamp::from_millis(millis).unwrap();
-            assert_eq!(timestamp.to_string(), text);
+            assert_eq!((timestamp.to_string(), format!("{timestamp:?}")), (text.to_owned(), text.to_owned()));
             assert_eq!(text.parse::<Timestamp>().unwrap(), timestamp);
         }
     }
@@ -114,5 +114,21 @@ mod tests {
     fn parsing_truncates_to_milliseconds() {
         let timestamp: Timestamp = "2026-03-01T03:30:00.1239Z".parse().unwrap();
         assert_eq!(timestamp.to_string(), "2026-03-01T03:30:00.123Z");
+    }
+
+    #[test]
+    fn seconds_are_whole_and_count_from_1970() {
+        for (millis, seconds) in [(-1, 0), (0, 0), (999, 0), (1000, 1), (1_700_000_000_999, 1_700_000_000)] {
+            assert_eq!(Timestamp::from_millis(millis).unwrap().as_unix_seconds(), seconds, "{millis}");
+        }
+    }
+
+    #[test]
+    fn adding_stops_at_the_last_moment_of_the_calendar() {
+        let start = Timestamp::from_millis(1_700_000_000_007).unwrap();
+        assert_eq!(start.plus_millis(5).as_millis(), 1_700_000_000_012);
+        assert_eq!(start.plus_seconds(5).as_millis(), 1_700_000_005_007);
+        let last: Timestamp = "9999-12-30T22:00:00Z".parse().unwrap();
+        assert_eq!(last.plus_seconds(u32::MAX), last.plus_seconds(u32::MAX).plus_millis(u32::MAX));
     }
 }

@@ -1,0 +1,65 @@
+//! The parameters of a refund, and refunds on the wire.
+
+use payments_core::{
+    Amount, Cause, CreateRefund, Environment, Money, Payment, RANDOM_BYTES, RawStatus, RefundId, Refunds, Refusal,
+};
+
+use crate::{after, now, payment};
+
+fn id(nth: u8) -> RefundId {
+    RefundId::new(now(), [nth; RANDOM_BYTES])
+}
+
+fn paid() -> Payment {
+    after(&payment(Environment::Live, Money::paisa(1_000)), Cause::GatewayConfirmed)
+}
+
+#[test]
+fn a_body_names_the_amount_and_the_reason_or_refunds_the_rest() {
+    let read = |body: &str| CreateRefund::from_json(body.as_bytes());
+    let part = CreateRefund::part("4.5".parse().unwrap()).reason("broken");
+    assert_eq!((part.amount, part.reason.as_deref()), (Some(Amount::from_minor(450)), Some("broken")));
+    assert_eq!(read(r#"{"amount":4.5,"reason":"broken"}"#).unwrap(), part);
+    assert_eq!(read(&serde_json::to_string(&part).unwrap()).unwrap(), part);
+    for rest in ["", "{}", r#"{"amount":null}"#] {
+        assert_eq!(read(rest).unwrap(), CreateRefund::rest(), "{rest}");
+    }
+    for wrong in [r#"{"amount":0}"#, r#"{"amuont":4.5}"#, r#"{"reason":5}"#, "[]"] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn after_99_parts_the_exact_amount_that_is_left_can_be_refunded() {
+    let mut payment = paid();
+    for nth in 1..100 {
+        let cause = CreateRefund::part(Amount::from_minor(1)).cause(&payment, id(nth)).unwrap();
+        payment = after(&payment, cause);
+    }
+    let asked = |minor: u64| CreateRefund::part(Amount::from_minor(minor)).cause(&payment, id(100));
+    assert_eq!(asked(900), Err(Refusal::TooManyRefunds));
+    assert_eq!(asked(902), Err(Refusal::MoreThanIsLeft { left: Amount::from_minor(901) }));
+    let refunded = after(&payment, asked(901).unwrap());
+    assert_eq!((refunded.raw_status, refunded.refunds.len()), (RawStatus::Refunded, 100));
+}
+
+/// The status decides before the amount does.
+#[test]
+fn a_payment_that_is_not_paid_is_refused_for_its_status_whatever_the_amount() {
+    let open = payment(Environment::Live, Money::paisa(1_000));
+    let cause = CreateRefund::part(Amount::from_minor(5_000)).cause(&open, id(1)).unwrap();
+    let refusal = payments_core::decide(&open, cause, now()).unwrap_err();
+    assert_eq!(refusal, Refusal::State { from: RawStatus::Created, to: RawStatus::Refunded });
+}
+
+#[test]
+fn refunds_are_read_from_a_list_one_refund_or_null() {
+    let refunded = after(&paid(), CreateRefund::rest().cause(&paid(), id(1)).unwrap());
+    let one = serde_json::to_string(&refunded.refunds[0]).unwrap();
+    for text in [one.clone(), format!("[{one}]")] {
+        assert_eq!(serde_json::from_str::<Refunds>(&text).unwrap(), refunded.refunds);
+    }
+    assert_eq!(serde_json::from_str::<Refunds>("null").unwrap(), Refunds::default());
+    let error = serde_json::from_str::<Refunds>("7").unwrap_err().to_string();
+    assert!(error.contains("expected a list of refunds, or a refund"), "{error}");
+}
