@@ -9,6 +9,7 @@ mod money;
 mod refunds;
 mod status;
 mod unknown_fields;
+mod webhooks;
 
 use payments_core::{
     Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, Payment, PaymentId, RANDOM_BYTES,

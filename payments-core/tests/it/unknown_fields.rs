@@ -1,8 +1,8 @@
 //! Fields of later versions.
 
 use payments_core::{
-    Account, Advanced, Balances, Customer, Event, EventPage, LoggedRequest, Page, PayResult, PaymentPage, Recovered,
-    Removed, RequestPage, Simulation, Timeline, Transaction, TransactionPage, UnknownFields, Verdict,
+    Account, Advanced, Balances, Customer, Event, EventPage, LoggedRequest, Page, PayResult, PaymentPage, RawJson,
+    Recovered, Removed, RequestPage, Simulation, Timeline, Transaction, TransactionPage, UnknownFields, Verdict,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -85,4 +85,18 @@ fn an_event_and_the_result_of_pay_keep_the_fields_of_later_versions() {
     let test = format!(r#"{{"redirectUrl":"https://shop.example/","status":"paid","success":true,{LATER}}}"#);
     let PayResult::Simulated(ended) = serde_json::from_str(&test).unwrap() else { panic!("{test}") };
     has_it(&ended.unknown);
+}
+
+#[test]
+fn a_field_is_replaced_by_another_of_its_name_only() {
+    let value = |text: &str| RawJson::new(text).unwrap();
+    let mut fields = UnknownFields::new();
+    assert!(fields.is_empty());
+    for (name, text) in [("a", "1"), ("b", "2"), ("a", "3")] {
+        fields.insert(name, value(text));
+    }
+    assert!(!fields.is_empty());
+    let held: Vec<_> = fields.iter().map(|(name, value)| (name, value.as_str())).collect();
+    assert_eq!(held, [("a", "3"), ("b", "2")]);
+    assert_eq!((fields.get("b"), fields.get("c")), (Some(&value("2")), None));
 }
