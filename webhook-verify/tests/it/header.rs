@@ -62,3 +62,13 @@ fn an_error_tells_whether_the_timestamp_or_the_signature_is_missing() {
     assert_eq!(fault("nonsense"), HeaderFault::NoTimestamp);
     assert_eq!(fault(&format!("T={NOW},v1={}", digest())), HeaderFault::NoTimestamp);
 }
+
+/// A signature is 64 digits long, and a shorter one with other parts behind it may take as much room.
+#[test]
+fn the_parts_after_a_short_signature_count() {
+    for between in [format!(",t={NOW}"), format!(",t={NOW},kid=7"), format!(",t={NOW},,,,")] {
+        let short = "0".repeat(64 - between.len());
+        assert!(verify(format!("v1={short}{between},v1={}", digest())).is_ok(), "{between}");
+        assert_eq!(failure_code(format!("v1={short}{between}")), "signature_mismatch", "{between}");
+    }
+}

@@ -6,6 +6,8 @@ mod example;
 mod header;
 mod independent;
 mod properties;
+#[cfg(feature = "http")]
+mod receiver;
 #[cfg(feature = "std")]
 mod replay;
 mod secret;

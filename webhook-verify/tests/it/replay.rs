@@ -180,6 +180,13 @@ fn memory_claims_fulfil_the_contract() {
 }
 
 #[test]
+fn a_log_shows_the_event_of_a_claim() {
+    let guard = ReplayGuard::new(MemoryClaims::new(1));
+    let claimed = new(&guard, &verified(EVENT), NOW);
+    assert!(format!("{claimed:?}").starts_with("Claimed { id: Some(\"evt_1\")"), "{claimed:?}");
+}
+
+#[test]
 fn a_full_memory_store_rejects_new_claims_until_old_ones_expire() {
     let guard = &ReplayGuard::new(MemoryClaims::new(1));
     let (first, second) = (verified(EVENT), verified(r#"{"id":"evt_2"}"#));
@@ -188,6 +195,17 @@ fn a_full_memory_store_rejects_new_claims_until_old_ones_expire() {
     assert!(matches!(guard.claim_at(&second, id, NOW), Err(ReplayError::Store(_))));
     assert!(matches!(guard.claim_at(&first, id, NOW).unwrap(), Claim::Done));
     assert!(matches!(guard.claim_at(&second, id, NOW + 601).unwrap(), Claim::New(_)));
+}
+
+/// The slow handler's own claim has expired, and another event has its place.
+#[test]
+fn a_full_memory_store_rejects_a_commit_of_an_expired_claim() {
+    let guard = &ReplayGuard::new(MemoryClaims::new(1));
+    let slow = new(guard, &verified(EVENT), NOW);
+    let second = verified(r#"{"id":"evt_2"}"#);
+    let held = new(guard, &second, NOW + CLAIM_SECONDS);
+    assert!(matches!(slow.commit(), Err(CommitError::Store(_))));
+    held.commit().unwrap();
 }
 
 #[cfg(feature = "sled")]

@@ -101,6 +101,7 @@ fn debug_and_errors_omit_the_secret_the_digest_and_the_body() {
     let secret = Secret::new(secret_text).unwrap();
     let signer = Signer::new(secret.clone());
     let header = signer.sign_at(body, NOW);
+    assert_eq!(header.to_string(), header.as_str(), "to send it, its text is shown");
     let digest = header.as_str().split_once(",v1=").unwrap().1.to_owned();
     let verifier = Verifier::new(secret.clone());
     let verified = verifier.verify_at(&header, body, NOW).unwrap();
@@ -113,6 +114,9 @@ fn debug_and_errors_omit_the_secret_the_digest_and_the_body() {
         Failure::from(Secret::new(" whsec_5ecre7").unwrap_err()),
     ] {
         shown.push_str(&format!("{failure} {failure:?}"));
+    }
+    for named in ["Secret(HMAC-SHA256)", "SignatureHeader(..)", "Verifier {", "Verified {", "Verification {"] {
+        assert!(shown.contains(named), "{shown}");
     }
     for hidden in ["5ecre7", "a-customers-name", &digest, &digest[..8]] {
         assert!(!shown.contains(hidden), "{shown}");

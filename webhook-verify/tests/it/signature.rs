@@ -69,6 +69,14 @@ fn one_valid_signature_among_others_is_enough() {
     assert_eq!(failure_code(format!("t={NOW},v1={0},v1={0}", bogus())), "signature_mismatch");
 }
 
+/// A sender that repeats its signature is still the sender.
+#[test]
+fn a_valid_signature_may_be_there_twice() {
+    for count in 1..=MAX_SIGNATURES {
+        assert!(verify(format!("t={NOW}{}", format!(",v1={}", digest()).repeat(count))).is_ok(), "{count}");
+    }
+}
+
 #[test]
 fn an_undecodable_signature_does_not_invalidate_a_valid_one() {
     for other in ["", "zz", "é", &"g".repeat(64)] {

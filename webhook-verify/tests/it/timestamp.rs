@@ -96,6 +96,13 @@ fn a_timestamp_passes_up_to_the_tolerance_in_both_directions() {
         looks_like_milliseconds: false,
     };
     assert_eq!(verify(header).unwrap_err(), expected);
+    let past = Failure::TimestampOutsideTolerance {
+        off_by_seconds: 301,
+        in_the_future: false,
+        tolerance_seconds: 300,
+        looks_like_milliseconds: false,
+    };
+    assert_eq!(verify(signed_over(&(NOW - 301).to_string())).unwrap_err(), past);
     let narrow = verifier().tolerance(Tolerance::seconds(1));
     for (off, passes) in [(0, true), (1, true), (2, false)] {
         let header = format!("t={},v1={}", NOW - off, digest_of(BODY, NOW - off));
