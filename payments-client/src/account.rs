@@ -1,7 +1,7 @@
 //! The account methods.
 
 use payments_core::{
-    Account, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
+    Account, Activity, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
 };
 use reqwest::Method;
 
@@ -51,6 +51,20 @@ impl AccountResource<'_> {
     /// ```
     pub fn balance(self) -> Request<Balances> {
         Request::new(self.client, Call::new(Method::GET, "/account/balance", None))
+    }
+
+    /// Retrieves how many payments were created on each of the last 30 days, how many of these were paid, and their volume.
+    ///
+    /// ```no_run
+    /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// for day in client.account().activity().days(7).await?.days {
+    ///     println!("{}: {} of {} paid, ৳{}", day.date, day.bdt.paid, day.bdt.created, day.bdt.volume);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn activity(self) -> Request<Activity> {
+        Request::new(self.client, Call::new(Method::GET, "/account/activity", None))
     }
 
     /// Lists transactions, newest first: each payment, fee, refund and returned fee with the balance after it.
@@ -112,6 +126,13 @@ impl AccountResource<'_> {
     /// ```
     pub fn apps(self) -> Request<Vec<DeveloperApp>> {
         Request::new(self.client, Call::new(Method::GET, "/account/apps", None))
+    }
+}
+
+impl Request<Activity> {
+    /// How many days, today among them: 1 to 366.
+    pub fn days(self, days: u16) -> Self {
+        self.query("days", days.to_string())
     }
 }
 

@@ -25,12 +25,14 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod activity;
 pub mod aliased;
 mod amount;
 mod checkout;
 mod create_payment;
 mod currency;
 mod customer;
+mod day;
 mod decide;
 mod environment;
 mod error_body;
@@ -71,6 +73,7 @@ mod webhook;
 mod webhook_params;
 
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
+pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
@@ -79,6 +82,7 @@ pub use checkout::{
 pub use create_payment::CreatePayment;
 pub use currency::{Currency, UnknownCurrency};
 pub use customer::Customer;
+pub use day::{Day, DayError};
 pub use decide::{Decision, NewPayment, create, decide, settle_refund};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, FieldError, Message};

@@ -32,9 +32,14 @@ impl<P: Fn(&str) -> Option<String>> Query<P> {
 
     /// Reads `limit`, the number of items, from 1 to `max`.
     pub(crate) fn limit<N: FromStr + PartialOrd + From<u8> + fmt::Display>(&mut self, max: N) -> Option<N> {
-        let given = self.text("limit")?.parse().ok();
-        given.filter(|limit| *limit >= N::from(1) && *limit <= max).or_else(|| {
-            self.invalid.add("limit", ErrorCode::FieldInvalid, format!("must be a whole number from 1 to {max}"), None)
+        self.whole("limit", max)
+    }
+
+    /// Reads a whole number from 1 to `max`.
+    pub(crate) fn whole<N: FromStr + PartialOrd + From<u8> + fmt::Display>(&mut self, name: &str, max: N) -> Option<N> {
+        let given = self.text(name)?.parse().ok();
+        given.filter(|number| *number >= N::from(1) && *number <= max).or_else(|| {
+            self.invalid.add(name, ErrorCode::FieldInvalid, format!("must be a whole number from 1 to {max}"), None)
         })
     }
 }

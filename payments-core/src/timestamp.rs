@@ -41,6 +41,11 @@ impl Timestamp {
         u64::try_from(self.0.as_second()).unwrap_or(0)
     }
 
+    /// The date in UTC.
+    pub(crate) fn date(self) -> jiff::civil::Date {
+        jiff::tz::Offset::UTC.to_datetime(self.0).date()
+    }
+
     /// Adds milliseconds, up to the maximum timestamp.
     #[must_use]
     pub fn plus_millis(self, millis: u32) -> Self {

@@ -1,14 +1,59 @@
-// The console's balances and volume.
+// The console's balances and volume, and what each day's payments come to: as a chart that the server draws, and as a table.
 "use strict";
-window.balancesView = ({ h, ask, show, money }) => async () => {
-  const { value: account } = await ask("GET", "/account");
+window.balancesView = ({ h, ask, key, show, choice, table, money }) => {
+  const DAYS = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["365", "365 days"]];
+  const CURRENCIES = [["BDT", "BDT"], ["USD", "USD"]];
+  /** The parameter of the address, or the default if the address has another value. */
+  const chosen = (query, name, options, standard) => (options.some(([value]) => value === query.get(name)) ? query.get(name) : standard);
   const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
-  show("Balances",
-    h("p", {}, h("strong", {}, account.workspace.name), " ", h("code", {}, account.workspace.id)),
-    h("div", { class: "figures" },
-      figure("Balance in taka", money(account.balance.bdt, "BDT")),
-      figure("Balance in dollars", money(account.balance.usd, "USD")),
-      figure("Volume in taka", money(account.volume.bdt, "BDT")),
-      figure("Volume in dollars", money(account.volume.usd, "USD")),
-      figure("Completed payments", String(account.volume.total_payments))));
+
+  const draw = async (asked) => {
+    const response = await fetch("/api/v1/account/activity.svg?" + new URLSearchParams(asked), { headers: { "x-api-key": key() }, cache: "no-store" });
+    if (!response.ok) throw new Error("The server did not draw the chart. Try again in a minute.");
+    const parsed = new DOMParser().parseFromString(await response.text(), "image/svg+xml");
+    return document.importNode(parsed.documentElement, true);
+  };
+
+  const activityOf = (asked, { days }, chart, to) => {
+    const currency = asked.currency.toLowerCase();
+    const rate = ({ created, paid }) => (created ? ((100 * paid) / created).toFixed(1) + " %" : "—");
+    const row = (day) => h("tr", {}, h("th", { scope: "row" }, h("time", { datetime: day.date }, day.date)),
+      h("td", {}, day[currency].created), h("td", {}, day[currency].paid), h("td", {}, rate(day[currency])),
+      h("td", { class: "amount" }, money(day[currency].volume, asked.currency)));
+    const sum = days.reduce((all, { [currency]: day }) => ({ created: all.created + day.created, paid: all.paid + day.paid }), { created: 0, paid: 0 });
+    return h("section", { class: "card", "aria-labelledby": "activity" },
+      h("h2", { id: "activity" }, "Activity"),
+      h("div", { class: "row" },
+        choice("Period", "days", DAYS, asked.days, (days) => to({ days })),
+        choice("Currency", "currency", CURRENCIES, asked.currency, (currency) => to({ currency }))),
+      h("p", {}, `${sum.paid} of ${sum.created} payments created in this period are paid. Success rate: ${rate(sum)}`),
+      chart,
+      h("p", { class: "soft small" }, "Each payment counts on the day of its creation, also if it is paid later. Days are in UTC."),
+      h("details", { class: "days" }, h("summary", {}, "Show as a table"),
+        table("Activity by day", ["Day", "Created", "Paid", "Success rate", "Volume"], days.toReversed().map(row))));
+  };
+
+  // The choice that changed the address: it keeps the focus.
+  let changed = null;
+  return async (query) => {
+    const asked = { days: chosen(query, "days", DAYS, "30"), currency: chosen(query, "currency", CURRENCIES, "BDT") };
+    const to = (change) => {
+      [changed] = Object.keys(change);
+      location.hash = "#/balances?" + new URLSearchParams({ ...asked, ...change });
+    };
+    const [{ value: account }, { value: activity }, chart] = await Promise.all([
+      ask("GET", "/account"), ask("GET", "/account/activity?days=" + asked.days), draw(asked)]);
+    show("Balances",
+      h("p", {}, h("strong", {}, account.workspace.name), " ", h("code", {}, account.workspace.id)),
+      h("div", { class: "figures" },
+        figure("Balance in taka", money(account.balance.bdt, "BDT")),
+        figure("Balance in dollars", money(account.balance.usd, "USD")),
+        figure("Volume in taka", money(account.volume.bdt, "BDT")),
+        figure("Volume in dollars", money(account.volume.usd, "USD")),
+        figure("Completed payments", String(account.volume.total_payments))),
+      activityOf(asked, activity, chart, to));
+    const focused = changed && document.getElementById("choice-" + changed);
+    changed = null;
+    return focused;
+  };
 };

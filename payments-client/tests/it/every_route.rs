@@ -59,6 +59,10 @@ async fn the_client_retrieves_the_account() {
     assert_eq!(account.balance.bdt_balance.as_minor(), 71_250);
     assert_eq!(client.account().balance().await.unwrap().bdt_balance.as_minor(), 71_250);
     client.account().apps().await.unwrap();
+    let activity = client.account().activity().days(7).await.unwrap();
+    let today = activity.days.last().unwrap();
+    assert_eq!((activity.days.len(), today.date), (7, activity.until));
+    assert_eq!((today.bdt.created, today.bdt.paid, today.bdt.volume.as_minor()), (1, 1, 75_000));
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The effects of a session's change on lists, time indexes and totals.
 
-use payments_core::{Currency, LedgerAccount, Posting, Status, Timestamp};
+use payments_core::{Currency, Day, LedgerAccount, Posting, Status, Timestamp};
 
-use super::{Lookup, Scope, Session, lookups};
+use super::{DayTotals, Lookup, Scope, Session, lookups};
 
 /// The effects of one session change. A store applies them without knowing the rules behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +21,14 @@ pub(crate) struct Effects {
     pub(crate) manual_settlement: Transition<()>,
     /// Whether the payment needs manual review.
     pub(crate) manual_review: Transition<()>,
-    /// The currency of `balances` and `volume`.
+    /// The currency of `balances`, `volume` and `day`.
     pub(crate) currency: Currency,
     /// The amount to add to each account's balance, in minor units.
     pub(crate) balances: Vec<(LedgerAccount, i128)>,
     /// The amount to add to the volume, in minor units: the gross amount of a newly paid payment.
     pub(crate) volume: Option<i128>,
+    /// The day of the payment's creation, and what to add to its totals.
+    pub(crate) day: Option<(Day, DayTotals)>,
 }
 
 /// A payment's entry in an index, before and after a change.
@@ -65,6 +67,7 @@ pub(crate) fn effects(before: Option<&Session>, after: &Session, postings: &[Pos
         currency: after.payment.currency,
         balances: postings.iter().map(|posting| (posting.account, i128::from(posting.minor))).collect(),
         volume: volume_of(postings),
+        day: DayTotals::added_by(before, postings).map(|added| (Day::of(after.payment.created_at), added)),
     }
 }
 
@@ -112,6 +115,23 @@ mod tests {
         assert_eq!((effects.expiry.left(), effects.expiry.entered()), (None, Some(&at(61_000))));
         assert_eq!(effects.gateway_check, Transition { from: None, to: None });
         assert!(effects.balances.is_empty() && effects.volume.is_none());
+        assert_eq!(effects.day, Some((Day::of(at(1_000)), (1, 0, 0).into())));
+    }
+
+    #[test]
+    fn a_payment_is_paid_on_the_day_of_its_creation_and_a_refund_adds_nothing_to_it() {
+        let (session, _) = created();
+        let (day, late) = (Day::of(at(1_000)), at(3 * 24 * 60 * 60 * 1_000));
+        let cause = Cause::Simulated(SimulateOutcome::Completed);
+        let paid = payments_core::decide(&session.payment, cause, late).unwrap();
+        let after = Session { payment: paid.payment, ..session.next() };
+        assert_eq!(effects(Some(&session), &after, &paid.postings).day, Some((day, (0, 1, 10_000).into())));
+        assert_eq!(effects(None, &after, &paid.postings).day, Some((day, (1, 1, 10_000).into())));
+        let back: Vec<_> = paid.postings.iter().map(|it| Posting { minor: -it.minor, ..it.clone() }).collect();
+        assert_eq!(effects(Some(&after), &after.next(), &back).day, None);
+        let both = [paid.postings, back].concat();
+        assert_eq!(effects(None, &after, &both).day, Some((day, (1, 1, 10_000).into())));
+        assert_eq!(effects(Some(&session), &session.next(), &[]).day, None);
     }
 
     #[test]

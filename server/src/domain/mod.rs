@@ -1,5 +1,6 @@
 //! The server's own records and rules. Pure: no clock, no randomness, no store.
 
+mod activity;
 mod app;
 mod attempts;
 mod delivery;
@@ -18,6 +19,7 @@ mod request_log;
 mod retries;
 mod session;
 
+pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
 pub(crate) use attempts::{EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, MAX_ATTEMPTS};
 pub(crate) use delivery::Outgoing;

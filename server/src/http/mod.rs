@@ -4,8 +4,10 @@
 //! The [`gate`] authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
+mod activity;
 mod assets;
 mod by_address;
+mod chart;
 mod checkout;
 mod client_address;
 mod dashboard;

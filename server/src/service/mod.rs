@@ -2,6 +2,7 @@
 //! nor a storage engine.
 
 mod account;
+mod activity;
 mod admin;
 mod canonical;
 mod checkout;

@@ -7,13 +7,14 @@ mod tables;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, Page, PageRequest,
-    PaymentId, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, Page,
+    PageRequest, PaymentId, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 
 use super::{
@@ -22,8 +23,8 @@ use super::{
     TransactionsFrom, Work,
 };
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
-    StoredResponse, StoredToken, Totals, Workspace,
+    ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
+    Session, StoredResponse, StoredToken, Totals, Workspace,
 };
 
 /// A store that forgets everything when it is dropped.
@@ -51,6 +52,8 @@ struct Tables {
     balances: HashMap<(Scope, Currency, LedgerAccount), i128>,
     /// How much was paid, in how many payments.
     volumes: HashMap<(Scope, Currency), (i128, u64)>,
+    /// By scope, currency and day of creation.
+    days: BTreeMap<(String, &'static str, Day), DayTotals>,
     pending_events: BTreeMap<EventId, PendingEvent>,
     /// All events, the last one committed last.
     events: Vec<(Scope, PaymentId, EventWrite)>,
@@ -184,6 +187,16 @@ impl Store for MemoryStore {
         let balance = tables.balances.get(&(scope.clone(), currency, LedgerAccount::Merchant));
         let (volume_minor, payments) = tables.volumes.get(&(scope.clone(), currency)).copied().unwrap_or_default();
         Ok(Totals { balance_minor: balance.copied().unwrap_or_default(), volume_minor, payments })
+    }
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        let (first, last) = days.into_inner();
+        let range = (scope.to_string(), currency.code(), first)..=(scope.to_string(), currency.code(), last);
+        Ok(self.tables().days.range(range).map(|((.., day), totals)| (*day, *totals)).collect())
     }
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         Ok(self.tables().apps.get(&(developer.clone(), id.clone())).cloned())

@@ -20,6 +20,8 @@
 //! 5. If several conditions do not hold, the conflict names the first: claims on work, then the idempotency key, then the
 //!    writes in their order.
 //! 6. Totals are additions. Changes made at the same time add up.
+//! 30. A day's totals are those of the payments created on it, in their own scope and currency. A payment that is paid on another
+//!     day counts on the day of its creation.
 //! 7. Reads return a record as it was written. An event keeps its data when its payment changes.
 //!
 //! Idempotency keys:
@@ -109,16 +111,16 @@ mod snapshot;
 mod stored_event;
 mod transaction_list;
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
-    Timestamp, WebhookId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
+    Status, Timestamp, WebhookId,
 };
 
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+    ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
     StoredResponse, StoredToken, Totals, Workspace,
 };
 
@@ -182,6 +184,10 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// A developer's balance and volume in one currency.
     async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals>;
+    /// The totals of the days from the first to the last one in a currency, oldest first, without days that have no payments.
+    /// Reads a record of each day, so the caller bounds their number.
+    async fn days(&self, scope: &Scope, currency: Currency, days: RangeInclusive<Day>)
+    -> Result<Vec<(Day, DayTotals)>>;
     /// A developer's app by its id.
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>>;
     /// A part of the log of a scope's requests.

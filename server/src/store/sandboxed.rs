@@ -2,12 +2,12 @@
 //!
 //! The sandbox's workspace and key are in the lasting store, so that an operator can revoke the key for good.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
-    Timestamp, WebhookId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
+    Status, Timestamp, WebhookId,
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     TransactionEntry, TransactionsFrom, Write, disposable::Disposable,
 };
 use crate::domain::{
-    ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
+    ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
     StoredResponse, StoredToken, Totals, Workspace,
 };
 
@@ -128,6 +128,14 @@ impl Store for Sandboxed {
 
     async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
         self.of(scope).totals(scope, currency).await
+    }
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        self.of(scope).days(scope, currency, days).await
     }
     async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
         self.of(&key.scope).stored_response(key).await

@@ -261,6 +261,47 @@ def test_the_console_simulator_creates_a_demo_session_with_a_wrapped_event(open_
     check(browser, shop, "balances")
 
 
+@pytest.mark.parametrize("width, dark", [(1280, False), (390, False), (1280, True), (390, True)])
+def test_the_console_shows_the_activity_as_a_chart_and_as_a_table(open_browser, shop, width, dark):
+    for amount, pays in [(1250, True), (640.5, True), (99, False)]:
+        payment = shop.create(amount)
+        if pays:
+            shop.api(f"/checkout/{payment['id']}/simulate", {"status": "completed"})
+    today = shop.api("/account/activity?days=7")[1]["days"][-1]
+    browser = open_browser(width=width, height=900, dark=dark)
+    sign_in(browser, shop, SANDBOX_KEY, "#/balances?days=7")
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "svg.activity rect title"), "the chart")
+    bar = css(browser, "svg.activity rect title").get_attribute("textContent")
+    bdt = today["bdt"]
+    assert bar.startswith(today["date"]) and bar.endswith(f"{bdt['paid']} of {bdt['created']} paid")
+    reads(browser, f"{bdt['paid']} of {bdt['created']} payments created in this period are paid.")
+    assert css(browser, "svg.activity").rect["width"] <= width
+    style = "return getComputedStyle(document.querySelector('svg.activity text')).fill"
+    ink = browser.execute_script("return getComputedStyle(document.querySelector('.soft')).color")
+    assert browser.execute_script(style) == ink, "the page's own colours"
+    kind = f"activity-{width}{'-dark' if dark else ''}"
+    check(browser, shop, kind)
+    summary = css(browser, "details.days summary")
+    summary.send_keys(Keys.ENTER)
+    row = css(browser, ".days tbody tr").text
+    assert today["date"] in row and f"{100 * bdt['paid'] / bdt['created']:.1f} %" in row
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".days tbody tr")) == 7
+    browser.execute_script("document.querySelector('details.days').scrollIntoView()")
+    check(browser, shop, kind + "-table")
+    period = css(browser, "select[name=days]")
+    period.send_keys("365")
+    wait(browser, lambda: "days=365" in browser.current_url, "the address")
+    wait(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".days tbody tr")) == 365, "a year")
+    assert browser.switch_to.active_element.get_attribute("name") == "days"
+    css(browser, "select[name=currency]").send_keys("USD")
+    wait(browser, lambda: "currency=USD" in browser.current_url, "the address")
+    browser.refresh()
+    reads(browser, "Show as a table")
+    assert css(browser, "select[name=currency]").get_attribute("value") == "USD"
+    assert css(browser, "select[name=days]").get_attribute("value") == "365"
+    check(browser, shop, kind + "-year")
+
+
 def test_the_console_refunds_a_live_payment_after_confirmation(browser, shop):
     payment = shop.create(key=shop.live_key)
     url = call(f"{shop.url}/api/v1/checkout/{payment['id']}/pay", {})[1]["redirectUrl"]

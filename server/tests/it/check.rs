@@ -64,7 +64,7 @@ struct Records;
 
 impl Layout for Records {
     fn format(&self) -> u32 {
-        8
+        9
     }
 
     fn compresses(&self, key: &[u8]) -> bool {
@@ -155,6 +155,10 @@ async fn check_passes_a_sound_store_and_names_a_damaged_record_of_each_kind() {
         ("balance/", replaced("-", ""), "balance/", "is stored as"),
         ("balance/", removed(), "balance/", "is missing"),
         ("volume/", removed(), "volume/", "is missing"),
+        ("posting/", removed(), "day/", "is stored as"),
+        ("day/", Box::new(|_| Some(b"[9,9,9]".to_vec())), "day/", "is stored as"),
+        ("day/", removed(), "day/", "is missing"),
+        ("day/", garbled(), "day/", "cannot be read"),
         ("places/*/payments/", removed(), "count/", "is stored as"),
         ("places/*/payments/", removed(), "payment/", "is not at its position 0 in the list"),
         ("count/", Box::new(|_| Some(b"9".to_vec())), "count/", "is stored as"),

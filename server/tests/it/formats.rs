@@ -20,6 +20,8 @@ const FORMAT_5: &str = "tests/data/format-5.tar.gz";
 const FORMAT_6: &str = "tests/data/format-6.tar.gz";
 /// The same with two refunded payments of another developer: one settled, one not. Their key is `REFUNDED_KEY`.
 const FORMAT_7: &str = "tests/data/format-7.tar.gz";
+/// The store of format 7 after version 8 has converted it.
+const FORMAT_8: &str = "tests/data/format-8.tar.gz";
 const REFUNDED_KEY: &str = "sk_live_4a2c69e004986d846654fc61d4821de4a3dadb486cab6156";
 
 #[tokio::test]
@@ -76,6 +78,15 @@ async fn a_store_of_format_7_opens_with_all_its_data_and_the_list_of_each_paymen
     server.run(&["refunds", "settle", settled, "--reference", "TRX1"]);
     server.run(&["refunds", "settle", unsettled, "--reference", "TRX2"]);
     assert_eq!(server.run(&["refunds", "list"]), "");
+}
+
+#[tokio::test]
+async fn a_store_of_format_8_opens_with_all_its_data_and_lists_nothing_twice() {
+    let server = open_archive(FORMAT_8).await;
+    assert_deliveries(&server).await;
+    let events = server.get("/events?limit=100").await;
+    let ids: Vec<_> = events["items"].as_array().unwrap().iter().map(|event| event["id"].to_string()).collect();
+    assert_eq!(ids.len(), ids.iter().collect::<std::collections::BTreeSet<_>>().len());
 }
 
 async fn assert_deliveries(server: &Server) {

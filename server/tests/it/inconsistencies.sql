@@ -27,6 +27,18 @@ WITH entry AS (
         (SELECT count(*)::int FROM payments.posting o WHERE o.payment = p.id) AS postings
     FROM payments.payment p
 )
+SELECT 'the day ' || day || ' in ' || currency || ' is ' || coalesce(s.sums::text, 'missing') || ', not ' || coalesce(d.sums::text, 'there')
+FROM (SELECT developer, environment, currency, day, row(sum(created), sum(paid), sum(volume)) AS sums
+    FROM payments.day_total GROUP BY 1, 2, 3, 4) s
+FULL JOIN (SELECT p.developer, p.environment, p.body::json #>> '{session,payment,currency}' AS currency,
+        left(p.body::json #>> '{session,payment,created_at}', 10) AS day,
+        row(count(*)::numeric, count(e.minor)::numeric, coalesce(sum(-e.minor), 0)) AS sums
+    FROM payments.payment p LEFT JOIN (SELECT o.payment, (v ->> 'minor')::numeric AS minor
+        FROM payments.posting o, json_array_elements(o.body::json) v
+        WHERE v ->> 'account' = 'gateway_clearing' AND (v ->> 'minor')::numeric < 0) e ON e.payment = p.id
+    GROUP BY 1, 2, 3, 4) d USING (developer, environment, currency, day)
+WHERE s.sums IS DISTINCT FROM d.sums
+UNION ALL
 SELECT 'sum ' || name || ' is ' || coalesce(s.value, 0) || ', not ' || coalesce(d.value, 0)
 FROM derived d FULL JOIN stored s USING (developer, environment, name)
 WHERE coalesce(s.value, 0) <> coalesce(d.value, 0)

@@ -190,6 +190,13 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
     let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
     assert_eq!(apps.as_array().unwrap().len(), 1);
+    let activity = d.check("retrieveActivity", 200, keyed(get.clone(), "/account/activity")).await;
+    assert_eq!(activity["days"].as_array().unwrap().len(), 30);
+    d.check("retrieveActivity", 400, keyed(get.clone(), "/account/activity?days=367")).await;
+    d.check("drawActivity", 400, keyed(get.clone(), "/account/activity.svg?currency=EUR")).await;
+    let chart = keyed(get.clone(), "/account/activity.svg").send().await.unwrap();
+    assert_eq!((chart.status().as_u16(), chart.headers()["content-type"].to_str().unwrap()), (200, "image/svg+xml"));
+    d.seen.insert(("drawActivity".to_owned(), "200".to_owned()));
     let of_live = |path: &str| live.request(Method::GET, path);
     let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
     assert_eq!(transactions["items"].as_array().unwrap().len(), 3);

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "record",
     "endpoint_count",
     "payment",
@@ -23,6 +23,7 @@ const TABLES: [&str; 15] = [
     "event",
     "posting",
     "total",
+    "day_total",
     "idempotency",
     "pending_event",
     "delivery",
@@ -34,7 +35,7 @@ const TABLES: [&str; 15] = [
 ];
 
 /// A damage, the beginning of a record that a finding names, and a part of what it says.
-const DAMAGES: [(&str, &str, &str); 78] = [
+const DAMAGES: [(&str, &str, &str); 83] = [
     ("UPDATE payment_block_sum SET payments = payments + 1", "payment_block/dev_1/live/1/", "records come to 1"),
     ("DELETE FROM payment_block_sum", "payment_block/dev_1/live/1/", "is missing"),
     ("UPDATE payment_block SET up_to = 'pay'", "payment_block/dev_1/live/1/", "is stored as 1"),
@@ -53,6 +54,11 @@ const DAMAGES: [(&str, &str, &str); 78] = [
     ("DELETE FROM total WHERE name LIKE 'balance/%'", "total/dev_1/live/balance/BDT/", "is missing"),
     ("DELETE FROM total WHERE name = 'payments'", "total/dev_1/live/payments", "is missing"),
     ("INSERT INTO total VALUES ('dev_1', 'live', 'surprise', 0, 1)", "total/dev_1/live/surprise", "come to 0"),
+    ("UPDATE day_total SET created = created + 1", "day_total/dev_1/live/BDT/2023-11-14", "is stored as"),
+    ("UPDATE day_total SET volume = 1", "day_total/dev_1/live/BDT/2023-11-14", "volume_minor: 10000"),
+    ("UPDATE day_total SET volume = 0.5", "day_total/dev_1/live/BDT/2023-11-14", "cannot be read"),
+    ("UPDATE day_total SET day = '2023-11-15'", "day_total/dev_1/live/BDT/2023-11-14", "is missing"),
+    ("DELETE FROM posting", "day_total/dev_1/live/BDT/2023-11-14", "paid: 0"),
     ("DELETE FROM posting", "payment/", "its postings are not those of that"),
     ("DELETE FROM posting", "total/dev_1/live/balance/", "records come to 0"),
     ("UPDATE posting SET body = replace(body, '9750', '9751')", "posting/", "sum to 1, not to zero"),
@@ -155,7 +161,7 @@ async fn schema(name: &str) -> (Target, Client) {
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     // As a server of this version does: what this connection damages stays damaged.
-    let own = format!("SET search_path = {name}; SET payments.lists_events = 'on'");
+    let own = format!("SET search_path = {name}; SET payments.lists_events = 'on'; SET payments.counts_days = 'on'");
     client.batch_execute(&own).await.unwrap();
     (Target::new(&url.into(), None).unwrap().with_schema(name), client)
 }

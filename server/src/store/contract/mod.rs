@@ -7,6 +7,7 @@ mod changes;
 #[path = "../../../tests/it/cluster.rs"]
 mod cluster;
 mod damaged_rows;
+mod days;
 mod events;
 mod found;
 mod keys;
@@ -216,6 +217,10 @@ contract! {
         of_conditions_that_do_not_hold_the_first_is_reported,
         additions_of_changes_made_at_once_add_up,
         what_was_written_is_read_as_it_was,
+    }
+    days {
+        a_payment_counts_on_the_day_of_its_creation_in_its_own_scope_and_currency,
+        payments_made_and_paid_at_once_add_up_on_their_day,
     }
     events {
         events_are_listed_in_the_order_of_their_commits_in_their_own_scope,

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use payments_core::{Amount, Cause, Currency, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Amount, Cause, Currency, Day, PaymentMethod, RANDOM_BYTES, RefundId, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -285,6 +285,7 @@ impl Side {
         read.push(json!(store.waiting_deliveries().await.unwrap()));
         read.push(json!((store.manual_reviews().await.unwrap(), store.manual_settlements().await.unwrap())));
         read.push(json!(store.totals(&scope(), Currency::Bdt).await.unwrap()));
+        read.push(json!(store.days(&scope(), Currency::Bdt, Day::of(at(0))..=Day::of(at(DAY))).await.unwrap()));
         // By a server that nobody else is, when every lease has ended.
         for queue in [Queue::FanOut, Queue::Retries, Queue::Expiry, Queue::GatewayChecks] {
             let claims = store.claim(queue, &lease(9, 3 * DAY), 99).await.unwrap();

@@ -10,6 +10,7 @@
 //! | 6 | deliveries that name their event instead of holding its data |
 //! | 7 | payments as the API serves them, and the number of pending deliveries |
 //! | 8 | all refunds of a payment, lists of events and transactions, the deliveries of a payment, what payments are found by |
+//! | 9 | the totals of each day |
 //!
 //! A store is converted in steps. Each step is a change like any other, so conversion continues after a crash. The last step
 //! changes the format number.
@@ -28,7 +29,7 @@ use super::{
     view::View,
 };
 use crate::{
-    domain::{MoneyMove, Outgoing, Session, lookups},
+    domain::{MoneyMove, Outgoing, Session, effects, lookups},
     store::{EventEntry, StoreError, StoredEvent, stored_event::payment_of},
 };
 
@@ -59,30 +60,40 @@ const OLD: [(&[u8], Convert); 7] = [
 /// How many payments a step converts. With metadata, each may be of 100 KB.
 const PAYMENTS_AT_A_TIME: usize = 200;
 
-/// Takes the next step. Returns whether the store now has the present format.
-pub(super) fn step(mut view: View<'_, '_>) -> Result<bool, StoreError> {
+/// Takes the next step of a store of this format. Returns whether the store now has the present one.
+pub(super) fn step(mut view: View<'_, '_>, found: u32) -> Result<bool, StoreError> {
+    let is_counting = !view.bytes(keys::COUNTED_UP_TO)?.is_empty();
+    if (found < 8 && !is_counting && !step_to_8(&mut view)?) || has_uncounted_payments(&mut view)? {
+        return Ok(false);
+    }
+    view.remove(keys::CONVERTED_UP_TO.to_vec());
+    view.remove(keys::DELIVERIES_CONVERTED_UP_TO.to_vec());
+    view.remove(keys::COUNTED_UP_TO.to_vec());
+    view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
+    Ok(true)
+}
+
+/// Takes the next step to format 8. Returns whether none was left.
+fn step_to_8(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
     // First: the steps after it write payments of the present format.
-    if has_old_payments(&mut view)? {
+    if has_old_payments(view)? {
         return Ok(false);
     }
     for (prefix, convert) in OLD {
         let old = view.prefix(prefix).take(AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
         for (key, value) in &old {
-            convert(&mut view, key, value)?;
+            convert(view, key, value)?;
             view.remove(key.clone());
         }
         if !old.is_empty() {
             return Ok(false);
         }
     }
-    if has_old_deliveries(&mut view)? {
+    if has_old_deliveries(view)? {
         return Ok(false);
     }
-    view.remove(keys::CONVERTED_UP_TO.to_vec());
-    view.remove(keys::DELIVERIES_CONVERTED_UP_TO.to_vec());
     let pending = view.count_prefix(keys::OUTBOX, usize::MAX)?;
     view.put(keys::pending_deliveries(), &pending)?;
-    view.set(journaled_tree::FORMAT.to_vec(), FORMAT.to_string().into_bytes());
     Ok(true)
 }
 
@@ -131,6 +142,26 @@ fn has_old_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
             }
         }
         view.put_payment(key, stored, &json)?;
+    }
+    Ok(true)
+}
+
+/// Counts the next payments on their days. Returns whether there were some. Leaves a damaged record to `check`.
+fn has_uncounted_payments(view: &mut View<'_, '_>) -> Result<bool, StoreError> {
+    let up_to = view.bytes(keys::COUNTED_UP_TO)?;
+    let payments = view.prefix_after(keys::SESSIONS, &up_to);
+    let readable = payments.filter(|entry| !matches!(entry, Err(TreeError::Damaged { .. })));
+    let payments = readable.take(PAYMENTS_AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+    let Some((last, _)) = payments.last() else { return Ok(false) };
+    view.set(keys::COUNTED_UP_TO.to_vec(), last.clone());
+    for (key, record) in payments {
+        let Ok(Stored { session, .. }) = Stored::parse(&key, &record) else { continue };
+        let mut postings = Vec::new();
+        for entry in view.prefix(&keys::postings_of(&session.payment.id)) {
+            let (key, changed) = entry?;
+            postings.extend(parse::<Vec<Posting>>(&key, &changed)?);
+        }
+        view.add_to_day(&effects(None, &session, &postings))?;
     }
     Ok(true)
 }

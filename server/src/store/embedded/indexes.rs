@@ -7,7 +7,7 @@ use super::{
     view::View,
 };
 use crate::{
-    domain::{Effects, Transition},
+    domain::{DayTotals, Effects, Transition},
     store::StoreError,
 };
 
@@ -38,6 +38,17 @@ impl View<'_, '_> {
         if let Some(minor) = effects.volume {
             let add = |(volume, payments): (i128, u64)| (volume + minor, payments + 1);
             self.update(keys::volume(scope, *currency), add)?;
+        }
+        self.add_to_day(effects)
+    }
+
+    /// Adds to the totals of the day on which the payment was created.
+    pub(super) fn add_to_day(&mut self, effects: &Effects) -> Result<(), StoreError> {
+        if let Some((day, added)) = effects.day {
+            self.update(keys::day(&effects.scope, effects.currency, day), |mut totals: DayTotals| {
+                totals += added;
+                totals
+            })?;
         }
         Ok(())
     }

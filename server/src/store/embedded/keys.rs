@@ -5,8 +5,8 @@
 use std::{fmt, ops::Range, str::FromStr};
 
 use payments_core::{
-    AppId, Currency, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, PaymentId, Status, Timestamp,
-    WebhookId, WorkspaceId,
+    AppId, Currency, Day, DeliveryId, DeveloperId, Environment, EventId, KeyId, LedgerAccount, PaymentId, Status,
+    Timestamp, WebhookId, WorkspaceId,
 };
 
 use sha2::{Digest, Sha256};
@@ -39,6 +39,8 @@ keys! {
     manual_review(id: &PaymentId) = "review/{id}";
     /// The volume: the amount and the number of payments ever paid.
     volume(scope: &Scope, currency: Currency) = "volume/{scope}/{currency}";
+    /// The totals of a day. Keys sort by it.
+    day(scope: &Scope, currency: Currency, day: Day) = "day/{scope}/{currency}/{day}";
 
     endpoint(id: &WebhookId) = "endpoint/{id}";
     endpoints_of(scope: &Scope) = "endpoint-of/{scope}/";
@@ -66,6 +68,9 @@ pub(super) const CONVERTED_UP_TO: &[u8] = b"meta/converted";
 
 /// While a store is converted: the last delivery that is among those of its payment.
 pub(super) const DELIVERIES_CONVERTED_UP_TO: &[u8] = b"meta/deliveries-converted";
+
+/// While a store is converted: the last payment that is counted on its day.
+pub(super) const COUNTED_UP_TO: &[u8] = b"meta/counted";
 
 /// The last migration into this store.
 pub(super) const MIGRATION: &[u8] = b"meta/migration";
@@ -146,6 +151,11 @@ pub(super) fn scope_with_endpoint(key: &[u8]) -> Option<Scope> {
 /// The id that follows a prefix in a key.
 pub(super) fn id_after<I: FromStr>(prefix: &[u8], key: &[u8]) -> Option<I> {
     str::from_utf8(key.strip_prefix(prefix)?).ok()?.parse().ok()
+}
+
+/// The day of a record of totals.
+pub(super) fn day_of(key: &[u8]) -> Option<Day> {
+    str::from_utf8(key).ok()?.rsplit('/').next()?.parse().ok()
 }
 
 pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use super::keys;
 
 /// The format number of this layout. A store of a later format is not opened.
-pub(super) const FORMAT: u32 = 8;
+pub(super) const FORMAT: u32 = 9;
 
 /// Compression and apply order, by key.
 pub(super) struct Layout;

@@ -93,7 +93,7 @@ fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
         return Ok(());
     }
     tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-    while !database.commit_blocking(|view| convert::step(View::of(view, None))).map_err(store_error)? {}
+    while !database.commit_blocking(move |view| convert::step(View::of(view, None), found)).map_err(store_error)? {}
     tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
     Ok(())
 }

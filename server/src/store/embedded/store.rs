@@ -1,11 +1,11 @@
 //! The store's verbs.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use journaled_tree::Read;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
     PaymentId, Status, Timestamp, WebhookId,
 };
 
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
-        StoredResponse, StoredToken, Totals, Workspace,
+        ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
+        Session, StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
@@ -127,6 +127,21 @@ impl Store for EmbeddedStore {
         let balance = self.get(&keys::balance(scope, currency, LedgerAccount::Merchant))?.unwrap_or_default();
         let (volume_minor, payments) = self.get(&keys::volume(scope, currency))?.unwrap_or_default();
         Ok(Totals { balance_minor: balance, volume_minor, payments })
+    }
+
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>, StoreError> {
+        let range = keys::day(scope, currency, *days.start())..=keys::day(scope, currency, *days.end());
+        let totals = self.database.range(range).map(|entry| {
+            let (key, totals) = entry?;
+            let day = keys::day_of(&key).ok_or_else(|| StoreError::corrupt(&key, "its day cannot be read"))?;
+            Ok((day, codec::parse(&key, &totals)?))
+        });
+        totals.collect()
     }
 
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>, StoreError> {

@@ -122,6 +122,9 @@ impl Tables {
             let volume = self.volumes.entry((scope.clone(), *currency)).or_default();
             *volume = (volume.0 + minor, volume.1 + 1);
         }
+        if let Some((day, added)) = effects.day {
+            *self.days.entry((scope.to_string(), currency.code(), day)).or_default() += added;
+        }
     }
 
     /// Writes a delivery; one that ends after the deliveries of its time were redacted is redacted.

@@ -6,13 +6,15 @@ use payments_core::{DeliveryId, EventId, PaymentId, Posting, RawJson, Status, Ti
 use serde::Serialize;
 
 use super::{
+    days::DayName,
     names::{self, Kind, RecordKey, WorkKey},
     record_columns::RecordColumns,
     rows::Rows,
 };
 use crate::{
     domain::{
-        ClaimToken, Effects, IdempotencyKey, KeyClaim, Lookup, MoneyMove, Outgoing, Session, StoredResponse, Transition,
+        ClaimToken, DayTotals, Effects, IdempotencyKey, KeyClaim, Lookup, MoneyMove, Outgoing, Session, StoredResponse,
+        Transition,
     },
     store::{
         CHANGED, Change, Claim, ClaimEnd, CommitError, Committed, Conflict, EventEntry, EventRecord, Follows,
@@ -48,6 +50,7 @@ pub(super) struct Additions {
     /// With whether no other payment may have the value.
     pub(super) lookups: Vec<(LookupName, PaymentId, bool)>,
     pub(super) totals: BTreeMap<(ScopeName, String), i128>,
+    pub(super) days: BTreeMap<DayName, DayTotals>,
     /// Where the redaction of a store that is moved here stands.
     pub(super) redacted_up_to: Option<DeliveryId>,
 }
@@ -128,13 +131,14 @@ impl Batch {
         self.payments.end_change(is_accepted);
         self.pending.end_change(is_accepted);
         self.deliveries.end_change(is_accepted);
-        let Additions { postings, events, lookups, totals, redacted_up_to } = std::mem::take(&mut self.change);
+        let Additions { postings, events, lookups, totals, days, redacted_up_to } = std::mem::take(&mut self.change);
         if is_accepted {
             self.additions.redacted_up_to = redacted_up_to.or(self.additions.redacted_up_to.take());
             self.additions.postings.extend(postings);
             self.additions.events.extend(events);
             self.additions.lookups.extend(lookups);
             totals.into_iter().for_each(|(name, value)| *self.additions.totals.entry(name).or_default() += value);
+            days.into_iter().for_each(|(name, added)| *self.additions.days.entry(name).or_default() += added);
         }
         outcome
     }
@@ -267,6 +271,9 @@ impl Batch {
         }
         for (name, minor) in names::money(effects) {
             self.add(scope.clone(), name, minor);
+        }
+        if let Some((day, added)) = effects.day {
+            *self.change.days.entry((scope, effects.currency.code(), day)).or_default() += added;
         }
     }
 

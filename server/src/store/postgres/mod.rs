@@ -9,6 +9,7 @@ mod batch;
 mod check;
 mod claims;
 mod clock;
+mod days;
 mod earlier_batches;
 mod events;
 mod in_use;

@@ -72,7 +72,7 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
     })?;
     add(&mut steps, &with.update_deliveries, updated.len(), || delivery_columns(&updated))?;
 
-    let Additions { postings, events, mut lookups, totals, redacted_up_to } = additions;
+    let Additions { postings, events, mut lookups, totals, days, redacted_up_to } = additions;
     // All servers add them in this order, so that none waits for another in a circle.
     lookups.sort();
     add(&mut steps, &with.insert_redaction, redacted_up_to.iter().len(), || {
@@ -109,6 +109,17 @@ pub(super) fn steps<'s>(batch: Batch, slot: i16, with: &'s Statements) -> Result
         let environments = column(&totals, |(((_, environment), _), _)| *environment);
         let names = column(&totals, |((_, name), _)| name.clone());
         Ok(vec![developers, environments, names, Box::new(slot), column(&totals, |(_, value)| value.to_string())])
+    })?;
+    let days: Vec<_> = days.into_iter().collect();
+    add(&mut steps, &with.add_days, days.len(), || {
+        let developers = column(&days, |(((developer, _), ..), _)| developer.clone());
+        let environments = column(&days, |(((_, environment), ..), _)| *environment);
+        let currencies = column(&days, |((_, currency, _), _)| *currency);
+        let names = column(&days, |((.., day), _)| day.to_string());
+        let created = column(&days, |(_, totals)| totals.created.cast_signed());
+        let paid = column(&days, |(_, totals)| totals.paid.cast_signed());
+        let volumes = column(&days, |(_, totals)| totals.volume_minor.to_string());
+        Ok(vec![developers, environments, currencies, names, Box::new(slot), created, paid, volumes])
     })?;
     Ok(steps)
 }

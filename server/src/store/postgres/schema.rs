@@ -8,7 +8,7 @@ use tokio_postgres::{Error, error::SqlState};
 use super::session::{Session, describe};
 
 /// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -16,6 +16,7 @@ const STEPS: [&str; 7] = [
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
 ];
 /// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
 /// that will be added, in the order of its numbers. Balances in another order are added up anew.

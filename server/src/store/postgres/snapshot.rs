@@ -31,6 +31,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
 /// The rows that a check reads.
 const RECORDS: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM endpoint_count) \
     + (SELECT count(*) FROM payment) + (SELECT count(*) FROM posting) + (SELECT count(*) FROM total) \
+    + (SELECT count(*) FROM day_total) \
     + (SELECT count(*) FROM idempotency) + (SELECT count(*) FROM pending_event) + (SELECT count(*) FROM delivery) \
     + (SELECT count(*) FROM event) + (SELECT count(*) FROM payment_lookup) \
     + (SELECT count(*) FROM balance_checkpoint) + (SELECT count(*) FROM redaction) + (SELECT count(*) FROM lease) \

@@ -107,4 +107,10 @@ statements! {
         SELECT k.developer, k.environment, k.name, $4, k.value::numeric \
         FROM unnest($1::text[], $2::text[], $3::text[], $5::text[]) k (developer, environment, name, value) \
         ON CONFLICT (developer, environment, name, slot) DO UPDATE SET value = total.value + excluded.value";
+    add_days = "INSERT INTO day_total AS t (developer, environment, currency, day, slot, created, paid, volume) \
+        SELECT k.developer, k.environment, k.currency, k.day, $5, k.created, k.paid, k.volume::numeric \
+        FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $6::bigint[], $7::bigint[], $8::text[]) \
+        k (developer, environment, currency, day, created, paid, volume) \
+        ON CONFLICT (developer, environment, currency, day, slot) DO UPDATE SET created = t.created + excluded.created, \
+        paid = t.paid + excluded.paid, volume = t.volume + excluded.volume";
 }

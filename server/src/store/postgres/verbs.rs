@@ -1,19 +1,19 @@
 //! The store's verbs.
 
-use std::{sync::Arc, time::Instant};
+use std::{ops::RangeInclusive, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
-    Timestamp, WebhookId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
+    Status, Timestamp, WebhookId,
 };
 use tokio::sync::oneshot;
 
 use super::{PostgresStore, names, names::Kind, payment_list::json_of, writer::Job};
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
-        StoredResponse, StoredToken, Totals, Workspace,
+        ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
+        Session, StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
         Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
@@ -95,6 +95,15 @@ impl Store for PostgresStore {
 
     async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
         self.totals_of(scope, currency).await
+    }
+
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        self.day_totals(scope, currency, &days).await
     }
 
     async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {

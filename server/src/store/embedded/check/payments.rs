@@ -11,7 +11,7 @@ use super::{
     Check, part,
 };
 use crate::{
-    domain::{faults, owner_of, volume_of},
+    domain::{effects, faults, owner_of, volume_of},
     store::{
         StoreError,
         invariants::{event_faults, money_of_events, posting_fault, sum_fault},
@@ -73,6 +73,9 @@ impl Check<'_> {
         }
         if let Some(fault) = posting_fault(payment, &postings) {
             self.find(key, fault);
+        }
+        if let Some((day, added)) = effects(None, &session, &postings.concat()).day {
+            *self.sums.days.entry(keys::day(&scope, payment.currency, day)).or_default() += added;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{super::keys, Check};
 use crate::{
-    domain::{BothBalances, Scope},
+    domain::{BothBalances, DayTotals, Scope},
     store::StoreError,
 };
 
@@ -19,6 +19,7 @@ pub(super) struct Sums {
     /// What the lists of transactions add up to.
     pub(super) running: HashMap<Scope, BothBalances>,
     pub(super) volumes: BTreeMap<Vec<u8>, (i128, u64)>,
+    pub(super) days: BTreeMap<Vec<u8>, DayTotals>,
     /// Counts of lists, of bitmaps and of the outbox.
     pub(super) counts: BTreeMap<Vec<u8>, u64>,
     /// Counts of lists that the deliveries imply.
@@ -28,7 +29,7 @@ pub(super) struct Sums {
 impl Check<'_> {
     /// Compares the stored sums with the derived ones.
     pub(super) fn compare_sums(&mut self) -> Result<(), StoreError> {
-        let Sums { balances, running, volumes, counts, deliveries } = std::mem::take(&mut self.sums);
+        let Sums { balances, running, volumes, days, counts, deliveries } = std::mem::take(&mut self.sums);
         for (list, made) in deliveries {
             let is_complete = counts.get(&list) == Some(&made);
             self.expect(
@@ -47,7 +48,8 @@ impl Check<'_> {
         }
         self.compare(b"count/", counts)?;
         self.compare(b"balance/", balances)?;
-        self.compare(b"volume/", volumes)
+        self.compare(b"volume/", volumes)?;
+        self.compare(b"day/", days)
     }
 
     fn compare<T>(&mut self, prefix: &[u8], mut derived: BTreeMap<Vec<u8>, T>) -> Result<(), StoreError>

@@ -1,8 +1,9 @@
 //! Checks a whole database.
 //!
 //! The check trusts the bodies of payments, deliveries and postings, derives columns, sums and references from them, and
-//! compares. It reads each table once, in the order of its key. Only sums of money stay in memory.
+//! compares. It reads each table once, in the order of its key. Only sums stay in memory.
 
+mod days;
 mod deliveries;
 mod found;
 mod idempotency;
@@ -20,7 +21,10 @@ use super::{
     session::describe,
     snapshot::PostgresSnapshot,
 };
-use crate::store::{Checked, Finding, Result, StoreError};
+use crate::{
+    domain::DayTotals,
+    store::{Checked, Finding, Result, StoreError},
+};
 
 struct Check<'c> {
     snapshot: &'c PostgresSnapshot,
@@ -28,6 +32,8 @@ struct Check<'c> {
     checked: Checked,
     /// The sums of money that the postings come to, by developer, environment and name.
     money: BTreeMap<(String, String, String), i128>,
+    /// What the payments of each day come to, by developer, environment, currency and day.
+    days: BTreeMap<String, DayTotals>,
 }
 
 /// A table's rows, and the check of one.
@@ -35,7 +41,7 @@ type Table = (&'static str, fn(&mut Check<'_>, &Row) -> Result<()>);
 
 /// Checks every row. Calls `progress` with the number of rows read.
 pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
-    const TABLES: [Table; 14] = [
+    const TABLES: [Table; 15] = [
         (records::RECORDS, |check, row| check.record(row)),
         (records::ENDPOINT_COUNTS, |check, row| check.endpoint_count(row)),
         (payments::PAYMENTS, |check, row| check.payment(row)),
@@ -50,15 +56,18 @@ pub(super) fn check(snapshot: &PostgresSnapshot, progress: &mut dyn FnMut(u64)) 
         (deliveries::LEASES, |check, row| check.lease(row)),
         // The payments come before: their postings are summed up by then.
         (sums::TOTALS, |check, row| check.total(row)),
+        (days::DAYS, |check, row| check.day(row)),
         (sums::BLOCK_SUMS, |check, row| check.block_sum(row)),
     ];
-    let mut check = Check { snapshot, progress, checked: Checked::default(), money: BTreeMap::new() };
+    let mut check =
+        Check { snapshot, progress, checked: Checked::default(), money: BTreeMap::new(), days: BTreeMap::new() };
     for (sql, check_row) in TABLES {
         for row in snapshot.rows(sql)? {
             check_row(&mut check, &row?)?;
         }
     }
     check.missing_totals();
+    check.missing_days();
     Ok(check.checked)
 }
 

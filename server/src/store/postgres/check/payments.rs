@@ -88,6 +88,10 @@ impl Check<'_> {
         if let Some(fault) = posting_fault(payment, &changes) {
             self.find(&key, fault);
         }
+        if let Some((day, added)) = effects(None, &session, &changes.concat()).day {
+            let name = format!("{developer}/{environment}/{}/{day}", payment.currency);
+            *self.days.entry(name).or_default() += added;
+        }
         Ok(())
     }
 

@@ -27,6 +27,7 @@ async fn run(engine: Engine) {
     let world = World::new(engine).await;
     let mut report = Report::default();
     money::partial_refunds(&world, &mut report).await;
+    money::activity(&world, &mut report).await;
     money::transactions(&world, &mut report).await;
     money::second_try(&world, &mut report).await;
     webhooks::resend(&world, &mut report).await;

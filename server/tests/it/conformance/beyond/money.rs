@@ -86,6 +86,30 @@ pub(super) async fn transactions(world: &World, report: &mut Report) {
     report.documented(addition, "as a table", is_same, &table);
 }
 
+pub(super) async fn activity(world: &World, report: &mut Report) {
+    let addition = "Activity";
+    let live = &world.live;
+    let today = async || {
+        let (_, activity) = world.ask(&live.key, Method::GET, "/account/activity?days=2", None).await;
+        (activity["days"][1]["bdt"].clone(), activity)
+    };
+    let (before, activity) = today().await;
+    let is_whole = names(&activity) == ["since", "until", "days"] && activity["days"][1]["date"] == activity["until"];
+    report.documented(addition, "every day up to today", is_whole && each_day(&activity) == 2, &activity);
+    live.paid(0.5, "BDT").await;
+    live.create(7.0, "BDT").await;
+    let (after, _) = today().await;
+    let grown = |name: &str| after[name].as_f64().unwrap() - before[name].as_f64().unwrap();
+    let is_counted = ["created", "paid", "volume"].map(grown) == [2.0, 1.0, 0.5];
+    report.documented(addition, "a payment that is paid and one that is not", is_counted, &(&before, &after));
+    let chart = live.request(Method::GET, "/account/activity.svg?days=7").send().await.unwrap().text().await.unwrap();
+    report.documented(addition, "as a chart", chart.starts_with("<svg "), &chart);
+}
+
+fn each_day(activity: &Value) -> usize {
+    activity["days"].as_array().map_or(0, Vec::len)
+}
+
 pub(super) async fn second_try(world: &World, report: &mut Report) {
     let addition = "Second try";
     let live = &world.live;

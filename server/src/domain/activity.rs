@@ -1,0 +1,50 @@
+//! What the payments of a day come to.
+
+use std::ops::AddAssign;
+
+use payments_core::Posting;
+use serde::{Deserialize, Serialize};
+
+use super::{Session, volume_of};
+
+/// What a scope's payments in one currency come to that were created on the same day, in UTC. All of it belongs to the day of
+/// creation, so paid divided by created is their success rate. Stored as three numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, i128)", into = "(u64, u64, i128)")]
+pub(crate) struct DayTotals {
+    /// How many were created.
+    pub(crate) created: u64,
+    /// How many of these were ever paid.
+    pub(crate) paid: u64,
+    /// The gross amount of those that were ever paid, in minor units.
+    pub(crate) volume_minor: i128,
+}
+
+impl DayTotals {
+    /// What a session's change adds to the totals of its payment's day; `None` if it adds nothing. A refund adds nothing.
+    pub(super) fn added_by(before: Option<&Session>, postings: &[Posting]) -> Option<Self> {
+        let (created, volume) = (u64::from(before.is_none()), volume_of(postings));
+        let added = Self { created, paid: volume.is_some().into(), volume_minor: volume.unwrap_or_default() };
+        (added != Self::default()).then_some(added)
+    }
+}
+
+impl AddAssign for DayTotals {
+    fn add_assign(&mut self, added: Self) {
+        self.created += added.created;
+        self.paid += added.paid;
+        self.volume_minor += added.volume_minor;
+    }
+}
+
+impl From<(u64, u64, i128)> for DayTotals {
+    fn from((created, paid, volume_minor): (u64, u64, i128)) -> Self {
+        Self { created, paid, volume_minor }
+    }
+}
+
+impl From<DayTotals> for (u64, u64, i128) {
+    fn from(DayTotals { created, paid, volume_minor }: DayTotals) -> Self {
+        (created, paid, volume_minor)
+    }
+}

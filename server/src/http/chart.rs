@@ -1,0 +1,289 @@
+//! The chart of an account's activity, as SVG: a bar for each day's volume, and a line for the success rate.
+//!
+//! A page that shows it inside itself styles it by its classes. Colours without them are attributes, which any policy allows.
+
+use std::fmt;
+
+use payments_core::{Activity, Balance, Currency, CurrencyActivity, Day};
+
+/// The edges of the plot, in tenths of a unit. The picture has 640 times 260 units.
+const LEFT: i128 = 740;
+const RIGHT: i128 = 5_800;
+const TOP: i128 = 340;
+const BOTTOM: i128 = 2_180;
+/// How many lines divide the plot, beside its base.
+const LINES: i128 = 4;
+/// Up to so many days, each day's success rate has a dot.
+const DOTTED: usize = 31;
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A chart of the payments in one currency.
+pub(super) struct Chart<'a> {
+    pub(super) activity: &'a Activity,
+    pub(super) currency: Currency,
+}
+
+impl fmt::Display for Chart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let days: Vec<_> = self.activity.days.iter().map(|day| (day.date, day.of(self.currency))).collect();
+        f.write_str(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 260\" class=\"activity\" role=\"img\" \
+             aria-labelledby=\"activity-title activity-description\" font-family=\"system-ui, sans-serif\" font-size=\"11\">",
+        )?;
+        self.words(f, &days)?;
+        let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
+        self.grid(f, top)?;
+        bars(f, &days, |volume| BOTTOM - (BOTTOM - TOP) * volume / top)?;
+        rates(f, &days)?;
+        dates(f, &days)?;
+        f.write_str("</svg>")
+    }
+}
+
+/// A day and what its payments come to.
+type Days<'d> = [(Day, &'d CurrencyActivity)];
+
+impl Chart<'_> {
+    /// What the chart is and says, for those who do not see it, and what its bars and its line are.
+    fn words(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
+        let Activity { since, until, .. } = self.activity;
+        let (created, paid): (u64, u64) =
+            days.iter().fold((0, 0), |sums, (_, day)| (sums.0 + day.created, sums.1 + day.paid));
+        let volume = Balance::from_minor(days.iter().map(|(_, day)| day.volume.as_minor()).sum());
+        let currency = self.currency;
+        write!(
+            f,
+            "<title id=\"activity-title\">Volume and success rate in {currency} from {since} to {until}</title>"
+        )?;
+        write!(
+            f,
+            "<desc id=\"activity-description\">Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}.</desc>"
+        )?;
+        f.write_str(
+            "<rect class=\"activity-bar\" x=\"74\" y=\"8\" width=\"10\" height=\"10\" fill=\"#7aa7dd\"/>\
+             <text x=\"90\" y=\"18\">Volume</text><text x=\"556\" y=\"18\" text-anchor=\"end\">Success rate</text>\
+             <path class=\"activity-rate\" d=\"M562 13H580\" fill=\"none\" stroke=\"#0b6b3a\" stroke-width=\"2\"/>",
+        )
+    }
+
+    /// The lines across the plot: on the left the volume that each stands for, on the right the success rate.
+    fn grid(&self, f: &mut fmt::Formatter<'_>, top: i128) -> fmt::Result {
+        for line in 0..=LINES {
+            let height = BOTTOM - (BOTTOM - TOP) * line / LINES;
+            let (left, right, y, text) = (Tenths(LEFT), Tenths(RIGHT), Tenths(height), Tenths(height + 40));
+            write!(f, "<path class=\"activity-grid\" d=\"M{left} {y}H{right}\" stroke=\"#c4cad3\"/>")?;
+            let (sign, volume) = (sign(self.currency), Short(top * line / LINES));
+            write!(f, "<text x=\"68\" y=\"{text}\" text-anchor=\"end\">{sign}{volume}</text>")?;
+            write!(f, "<text x=\"586\" y=\"{text}\">{}%</text>", 100 * line / LINES)?;
+        }
+        Ok(())
+    }
+}
+
+/// A bar for each day with a volume. A pointer over it shows the day's figures.
+fn bars(f: &mut fmt::Formatter<'_>, days: &Days<'_>, height: impl Fn(i128) -> i128) -> fmt::Result {
+    for ((date, day), centre) in days.iter().zip(centres(days.len())) {
+        let CurrencyActivity { created, paid, volume, .. } = day;
+        if volume.as_minor() <= 0 {
+            continue;
+        }
+        let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
+        // A volume that is very small beside the largest one is visible too.
+        let y = height(volume.as_minor()).min(BOTTOM - 10);
+        let (x, y, width, height) = (Tenths(centre - width / 2), Tenths(y), Tenths(width), Tenths(BOTTOM - y));
+        write!(
+            f,
+            "<rect class=\"activity-bar\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#7aa7dd\">\
+             <title>{date}: {volume}, {paid} of {created} paid</title></rect>"
+        )?;
+    }
+    Ok(())
+}
+
+/// The line of success rates. A day without payments has none, and interrupts the line.
+fn rates(f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
+    let rate = |(_, day): &(Day, &CurrencyActivity)| {
+        let (created, paid) = (i128::from(day.created), i128::from(day.paid));
+        (created > 0).then(|| BOTTOM - (BOTTOM - TOP) * paid.min(created) / created)
+    };
+    let heights: Vec<_> = days.iter().map(rate).collect();
+    let at = |nth: Option<usize>| nth.and_then(|nth| heights.get(nth).copied().flatten());
+    let points: Vec<_> = heights.iter().zip(centres(days.len())).enumerate().collect();
+    f.write_str("<path class=\"activity-rate\" d=\"")?;
+    for (nth, (height, centre)) in &points {
+        if let Some(height) = height {
+            let command = if at(nth.checked_sub(1)).is_some() { "L" } else { "M" };
+            write!(f, "{command}{} {}", Tenths(*centre), Tenths(*height))?;
+        }
+    }
+    f.write_str("\" fill=\"none\" stroke=\"#0b6b3a\" stroke-width=\"2\"/>")?;
+    for (nth, (height, centre)) in points {
+        let is_alone = at(nth.checked_sub(1)).is_none() && at(Some(nth + 1)).is_none();
+        if let Some(height) = height.filter(|_| is_alone || days.len() <= DOTTED) {
+            let (x, y) = (Tenths(centre), Tenths(height));
+            write!(f, "<circle class=\"activity-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"#0b6b3a\"/>")?;
+        }
+    }
+    Ok(())
+}
+
+/// The dates below the plot: the first, the last, and a few between them.
+fn dates(f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
+    let all: Vec<_> = days.iter().zip(centres(days.len())).collect();
+    let gaps = all.len().saturating_sub(1).min(3);
+    for nth in 0..=gaps {
+        let Some(((date, _), centre)) = all.get(nth * all.len().saturating_sub(1) / gaps.max(1)) else { continue };
+        let month = usize::try_from(date.month() - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"");
+        let (x, y, of_month) = (Tenths(*centre), Tenths(BOTTOM + 260), date.of_month());
+        write!(f, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{of_month} {month}</text>")?;
+    }
+    Ok(())
+}
+
+/// The middle of each day's place in the plot.
+fn centres(days: usize) -> impl Iterator<Item = i128> {
+    (0..count(days)).map(move |nth| LEFT + (RIGHT - LEFT) * (2 * nth + 1) / (2 * count(days)))
+}
+
+fn count(days: usize) -> i128 {
+    i128::try_from(days).unwrap_or(i128::MAX).max(1)
+}
+
+/// The volume between two lines: 1, 2 or 5 with zeros, so that the largest volume is below the last line.
+fn step(largest: i128) -> i128 {
+    let mut power: i128 = 1;
+    loop {
+        for digit in [1, 2, 5] {
+            let step = power.saturating_mul(digit);
+            if step.saturating_mul(LINES) >= largest.max(LINES * 100) {
+                return step;
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+fn sign(currency: Currency) -> &'static str {
+    match currency {
+        Currency::Bdt => "৳",
+        Currency::Usd => "$",
+    }
+}
+
+/// A length in tenths of a unit.
+struct Tenths(i128);
+
+impl fmt::Display for Tenths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 10, self.0 % 10) {
+            (units, 0) => write!(f, "{units}"),
+            (units, tenths) => write!(f, "{units}.{tenths}"),
+        }
+    }
+}
+
+/// A multiple of a [`step`] in minor units, written in major units with as few digits as it has.
+struct Short(i128);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(100_000_000_000_000, "T"), (100_000_000_000, "B"), (100_000_000, "M"), (100_000, "k")];
+        let (unit, letter) = units.into_iter().find(|(unit, _)| self.0 >= *unit).unwrap_or((100, ""));
+        match (self.0 / unit, self.0 % unit * 10 / unit) {
+            (whole, 0) => write!(f, "{whole}{letter}"),
+            (whole, tenths) => write!(f, "{whole}.{tenths}{letter}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{DayActivity, UnknownFields};
+
+    use super::*;
+
+    /// The chart of days in March in taka: how many payments were created and paid, and their volume.
+    fn chart(days: &[(u64, u64, i128)]) -> String {
+        let first: Day = "2026-03-01".parse().unwrap();
+        let dates = std::iter::successors(Some(first), |day| day.next());
+        let of = |(created, paid, minor): (u64, u64, i128)| CurrencyActivity {
+            created,
+            paid,
+            volume: Balance::from_minor(minor),
+            unknown: UnknownFields::new(),
+        };
+        let days: Vec<_> = dates
+            .zip(days)
+            .map(|(date, day)| DayActivity { date, bdt: of(*day), usd: of((0, 0, 0)), unknown: UnknownFields::new() })
+            .collect();
+        let until = days.last().unwrap().date;
+        let activity = Activity { since: first, until, days, unknown: UnknownFields::new() };
+        Chart { activity: &activity, currency: Currency::Bdt }.to_string()
+    }
+
+    fn times(text: &str, part: &str) -> usize {
+        text.matches(part).count()
+    }
+
+    #[test]
+    fn a_bar_has_the_height_of_its_volume_and_the_line_that_of_the_success_rate() {
+        let svg = chart(&[(4, 3, 400_000), (2, 1, 200_000)]);
+        // The last line stands for 4000, so the first bar reaches it and the second half of it.
+        assert!(svg.contains("y=\"34\" width=\"177.1\" height=\"184\""), "{svg}");
+        assert!(svg.contains("y=\"126\" width=\"177.1\" height=\"92\""), "{svg}");
+        assert!(svg.contains("<title>2026-03-01: 4000, 3 of 4 paid</title>"), "{svg}");
+        assert!(svg.contains("d=\"M200.5 80L453.5 126\""), "three quarters, then a half: {svg}");
+        assert!(svg.contains(">৳4k</text>") && svg.contains(">100%</text>"), "{svg}");
+        assert!(svg.contains("Payments created: 6. Paid: 4. Volume: 6000 BDT."), "{svg}");
+        assert!(svg.contains("in BDT from 2026-03-01 to 2026-03-02"), "{svg}");
+    }
+
+    #[test]
+    fn a_day_without_payments_has_no_bar_and_interrupts_the_line() {
+        let svg = chart(&[(1, 1, 100), (0, 0, 0), (1, 0, 0)]);
+        // One more is in the words above the plot.
+        assert_eq!(times(&svg, "<rect"), 2, "{svg}");
+        assert_eq!((times(&svg, "M158.3 34"), times(&svg, "M495.6 218"), times(&svg, "L")), (1, 1, 0), "{svg}");
+        assert_eq!(times(&svg, "<circle"), 2, "{svg}");
+    }
+
+    #[test]
+    fn any_number_of_days_has_at_most_four_dates_and_dots_only_where_they_are_few() {
+        for (days, dates, dots) in [(1, 1, 1), (2, 2, 2), (7, 4, 7), (31, 4, 31), (32, 4, 0), (366, 4, 0)] {
+            let svg = chart(&vec![(2, 1, 5_000); days]);
+            assert_eq!((times(&svg, "\"middle\">"), times(&svg, "<circle")), (dates, dots), "{days}");
+            assert_eq!(times(&svg, "<rect"), days + 1);
+            assert!(svg.contains(">1 Mar</text>"), "{svg}");
+        }
+        assert_eq!(times(&chart(&[(0, 0, 0); 7]), "<rect"), 1);
+    }
+
+    #[test]
+    fn no_style_is_inline_and_nothing_needs_another_address() {
+        let svg = chart(&[(1, 1, 100); 30]);
+        assert!(!svg.contains("style") && !svg.contains("href") && !svg.contains("<script"), "{svg}");
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" ") && svg.contains("role=\"img\""));
+    }
+
+    #[test]
+    fn the_largest_volume_is_below_the_last_line_and_labels_are_short() {
+        for (largest, expected) in [
+            (0, "1"),
+            (400, "1"),
+            (401, "2"),
+            (1_000, "5"),
+            (12_345_600, "50k"),
+            (80_000_000_000, "200M"),
+            (i128::from(u64::MAX), "50000T"),
+        ] {
+            let step = step(largest);
+            assert!(step * LINES >= largest, "{largest}");
+            assert_eq!(Short(step).to_string(), expected, "{largest}");
+        }
+        assert_eq!(
+            (Short(150_000).to_string(), Short(50).to_string(), Short(0).to_string()),
+            ("1.5k".into(), "0.5".into(), "0".into())
+        );
+        assert_eq!(step(i128::MAX / 2).min(1), 1, "it ends");
+    }
+}
