@@ -1,12 +1,12 @@
 //! A server's connection to the database: a store that is sometimes slow, sometimes away, and sometimes silent about what
 //! became of a commit.
 
-use std::sync::Arc;
+use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId, Status,
-    Timestamp, WebhookId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
+    Status, Timestamp, WebhookId,
 };
 use tokio::select;
 use tokio_util::sync::CancellationToken;
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Trouble, database::Database, fate::Fate, life::Life};
 use crate::{
     domain::{
-        ApiKey, App, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
-        StoredResponse, StoredToken, Totals, Workspace,
+        ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
+        Session, StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
         Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
@@ -211,5 +211,13 @@ impl Store for Connection {
     }
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
         read!(self.outgoing(id))
+    }
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        read!(self.days(scope, currency, days))
     }
 }
