@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 /// What the server has beyond the specification.
-const ADDITIONS: [&str; 16] = [
+const ADDITIONS: [&str; 17] = [
     "Partial refunds",
+    "Activity",
     "Transactions",
     "Second try",
     "Resend",
