@@ -26,6 +26,8 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("checkout.css", CSS),
         asset!("checkout.js", JAVASCRIPT),
         asset!("docs.css", CSS),
+        asset!("docs.js", JAVASCRIPT),
+        asset!("docs-try.js", JAVASCRIPT),
         asset!("dashboard.css", CSS),
         asset!("dashboard.js", JAVASCRIPT),
         // One script for each view of the console that has a file of its own.

@@ -1,12 +1,25 @@
-//! `/api/v1/openapi.json`, the OpenAPI document, and `/docs`, the API reference.
+//! `/api/v1/openapi.json`, the OpenAPI document, and `/docs`, the API reference with its guides.
 
-use warp::http::{StatusCode, header};
+use bytes::Bytes;
+use warp::{
+    http::{StatusCode, header},
+    reply::Response,
+};
 
-use super::{reference::DESCRIPTION, reply, request::Request, route::Outcome};
+use super::{
+    reference::DESCRIPTION,
+    reply::{self, Problem},
+    request::Request,
+    route::Outcome,
+};
 
 /// Styles of this server, and nothing else.
 pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+
+/// Also the scripts of this server, which may call its API.
+const SCRIPTED: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
+    frame-ancestors 'none'; base-uri 'none'";
 
 pub(super) async fn description(_: Request) -> Outcome {
     let headers = [
@@ -20,11 +33,22 @@ pub(super) async fn description(_: Request) -> Outcome {
 
 pub(super) async fn reference(request: Request) -> Outcome {
     let has_sandbox = request.service().offered_key().await.is_some();
+    Ok(page(request.server.reference.page(has_sandbox)))
+}
+
+/// `/docs/{name}`, a guide.
+pub(super) async fn guide(request: Request) -> Outcome {
+    let has_sandbox = request.service().offered_key().await.is_some();
+    let guide = request.server.reference.guide(request.id(), has_sandbox);
+    Ok(page(guide.ok_or_else(Problem::no_such_path)?))
+}
+
+fn page(content: Bytes) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "public, max-age=300"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, SCRIPTED),
     ];
-    Ok(reply::response(StatusCode::OK, request.server.reference.page(has_sandbox), headers))
+    reply::response(StatusCode::OK, content, headers)
 }

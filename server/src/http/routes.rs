@@ -83,6 +83,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/assets/{id}", Unlimited(|r| Box::pin(assets::serve(r)))),
     route(GET, "/", Unlimited(|r| Box::pin(home::show(r)))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
+    route(GET, "/docs/{id}", Unlimited(|r| Box::pin(docs::guide(r)))),
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
     route(GET, "/readyz", Unlimited(|r| Box::pin(health::ready(r)))),

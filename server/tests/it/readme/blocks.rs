@@ -44,7 +44,7 @@ pub(super) fn blocks(readme: &str) -> Vec<(String, String)> {
 }
 
 /// The commands of a block. A line that ends with a backslash goes on in the next one.
-pub(super) fn commands(block: &str) -> Vec<String> {
+pub(crate) fn commands(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", "\\\u{0}");
     joined.lines().map(|line| line.replace('\u{0}', "\n")).filter(|line| !line.trim().is_empty()).collect()
 }

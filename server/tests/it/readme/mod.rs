@@ -1,7 +1,7 @@
 //! Every block of every README is run or compiled as printed.
 
-mod blocks;
-mod reader;
+pub(crate) mod blocks;
+pub(crate) mod reader;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 

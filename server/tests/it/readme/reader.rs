@@ -24,14 +24,14 @@ use crate::{
 };
 
 /// Somebody who types what the README prints.
-pub(super) struct Reader {
-    pub(super) directory: TempDir,
+pub(crate) struct Reader {
+    pub(crate) directory: TempDir,
     /// Programs of the reader's machine.
     programs: TempDir,
     /// The address that stands for 127.0.0.1:8080.
-    address: String,
+    pub(crate) address: String,
     /// The environment, with the variables that commands have set.
-    variables: HashMap<String, String>,
+    pub(crate) variables: HashMap<String, String>,
     /// The server, in a terminal of its own.
     server: Option<Running>,
     /// What runs in other terminals.
@@ -53,7 +53,7 @@ impl Drop for Running {
 }
 
 impl Reader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (directory, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(BINARY, programs.path().join("payments-server")).unwrap();
         let sudo = programs.path().join("sudo");
@@ -95,7 +95,7 @@ impl Reader {
     }
 
     /// Runs a command to its end. Returns what it printed.
-    fn run(&mut self, command: &str) -> String {
+    pub(crate) fn run(&mut self, command: &str) -> String {
         let answer = fs::File::open(self.answer()).unwrap();
         let output = self.shell(command).stdin(answer).output().unwrap();
         assert!(output.status.success(), "{command}: {}", text_of(&output));
@@ -133,7 +133,7 @@ impl Reader {
     }
 
     /// Types a command. Returns what it printed.
-    pub(super) fn type_in(&mut self, command: &str) -> String {
+    pub(crate) fn type_in(&mut self, command: &str) -> String {
         let bare = command.split(" #").next().unwrap_or_default().trim();
         match bare {
             _ if is_not_typed(bare) => String::new(),
@@ -159,7 +159,7 @@ impl Reader {
     }
 
     /// Starts a server in place of the last one.
-    fn serve(&mut self, command: &str) -> String {
+    pub(crate) fn serve(&mut self, command: &str) -> String {
         if let Some(mut server) = self.server.take() {
             Command::new("kill").arg(server.process.id().to_string()).status().unwrap();
             assert!(server.process.wait().unwrap().success());

@@ -1,0 +1,92 @@
+//! Reads the OpenAPI document. Missing parts read as empty, and tests check that none is missing.
+
+use serde_json::Value;
+
+use super::prose::prose;
+
+/// A field of a schema, or a parameter.
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) is_required: bool,
+    /// HTML.
+    pub(super) description: String,
+}
+
+impl Field {
+    fn new(name: &str, kind: String, is_required: bool, described: &Value) -> Self {
+        Self { name: name.into(), kind, is_required, description: prose(&described["description"]) }
+    }
+}
+
+/// Reads the fields of a schema, each followed by its aliases. Aliases whose generated names would clash with their
+/// field's are in `dependentSchemas`, which generators ignore.
+pub(super) fn fields(schema: &Value) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for (name, property) in object(&schema["properties"]) {
+        let is_required = requires(schema, name);
+        fields.push(Field::new(name, kind(property), is_required, property));
+        let dependent = &schema["dependentSchemas"][name];
+        for (alias, property) in object(&dependent["properties"]) {
+            let is_required = is_required && requires(dependent, alias);
+            fields.push(Field::new(alias, kind(property), is_required, property));
+        }
+    }
+    fields
+}
+
+/// Reads the parameters of an operation.
+pub(super) fn parameters(operation: &Value) -> Vec<Field> {
+    let field = |parameter: &Value| {
+        let kind = format!("{}, {}", text(&parameter["in"]), kind(&parameter["schema"]));
+        Field::new(text(&parameter["name"]), kind, parameter["required"] == true, parameter)
+    };
+    list(&operation["parameters"]).map(field).collect()
+}
+
+/// Whether a schema requires a field.
+fn requires(schema: &Value, field: &str) -> bool {
+    list(&schema["required"]).any(|required| required == field)
+}
+
+/// The name of the schema of a request's or response's body.
+pub(super) fn schema_of(message: &Value) -> Option<&str> {
+    name_of(&message["content"]["application/json"]["schema"])
+}
+
+pub(super) fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The name of the schema that a `$ref` refers to.
+fn name_of(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str().and_then(|pointer| pointer.rsplit('/').next())
+}
+
+/// Describes a schema's type in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = name_of(schema) {
+        return name.to_owned();
+    }
+    let words: Vec<String> = list(&schema["enum"]).map(|word| word.as_str().unwrap_or("null").to_owned()).collect();
+    if !words.is_empty() {
+        return words.join(" | ");
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        many => list(many).map(text).collect(),
+    };
+    match types.as_slice() {
+        [] => list(&schema["anyOf"]).map(kind).collect::<Vec<_>>().join(", or "),
+        ["array"] => format!("list of {}", kind(&schema["items"])),
+        types => types.join(" or "),
+    }
+}
