@@ -127,7 +127,7 @@ mod tests {
         let after = Session { payment: paid.payment, ..session.next() };
         assert_eq!(effects(Some(&session), &after, &paid.postings).day, Some((day, (0, 1, 10_000).into())));
         assert_eq!(effects(None, &after, &paid.postings).day, Some((day, (1, 1, 10_000).into())));
-        let back: Vec<_> = paid.postings.iter().map(|it| Posting { minor: -it.minor, ..it.clone() }).collect();
+        let back: Vec<_> = paid.postings.iter().map(|it| Posting { minor: -it.minor, ..*it }).collect();
         assert_eq!(effects(Some(&after), &after.next(), &back).day, None);
         let both = [paid.postings, back].concat();
         assert_eq!(effects(None, &after, &both).day, Some((day, (1, 1, 10_000).into())));
