@@ -1,7 +1,7 @@
 //! The account methods.
 
 use payments_core::{
-    Account, Activity, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
+    Account, Activity, ApiKey, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
 };
 use reqwest::Method;
 
@@ -20,7 +20,7 @@ pub struct AccountResource<'c> {
 }
 
 impl Client {
-    /// The account methods: workspace, balances, volume, transactions and apps.
+    /// The account methods: workspace, balances, volume, transactions, apps and keys.
     #[must_use]
     pub fn account(&self) -> AccountResource<'_> {
         AccountResource { client: self }
@@ -126,6 +126,20 @@ impl AccountResource<'_> {
     /// ```
     pub fn apps(self) -> Request<Vec<DeveloperApp>> {
         Request::new(self.client, Call::new(Method::GET, "/account/apps", None))
+    }
+
+    /// Lists the newest 100 API keys of the workspace in the key's environment, newest first, with their last use.
+    ///
+    /// ```no_run
+    /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// for key in client.account().keys().await? {
+    ///     println!("…{} was last used {:?}", key.last4, key.last_used_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(self) -> Request<Vec<ApiKey>> {
+        Request::new(self.client, Call::new(Method::GET, "/account/keys", None))
     }
 }
 

@@ -43,12 +43,12 @@ pub use events::{Events, ListedEvent};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
-    Account, AccountBalance, Advanced, Amount, AppId, Balance, Balances, CheckoutSession, CreatePayment, CreateWebhook,
-    Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
-    DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
-    LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay, PayResult, Payment, PaymentId,
-    PaymentMethod, PaymentPage, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId,
-    RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status,
+    Account, AccountBalance, Advanced, Amount, ApiKey, AppId, Balance, Balances, CheckoutSession, CreatePayment,
+    CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus,
+    DemoCheckout, DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind,
+    EventPage, FieldError, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay, PayResult,
+    Payment, PaymentId, PaymentMethod, PaymentPage, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect, Refund,
+    RefundId, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status,
     Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction,
     TransactionId, TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint,
     WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,

@@ -28,6 +28,7 @@ mod account;
 mod activity;
 pub mod aliased;
 mod amount;
+mod api_key;
 mod checkout;
 mod create_payment;
 mod currency;
@@ -75,6 +76,7 @@ mod webhook_params;
 pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
 pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
+pub use api_key::ApiKey;
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
     redirect_url,

@@ -1,8 +1,9 @@
 //! Fields of later versions.
 
 use payments_core::{
-    Account, Advanced, Balances, Customer, Event, EventPage, LoggedRequest, Page, PayResult, PaymentPage, RawJson,
-    Recovered, Removed, RequestPage, Simulation, Timeline, Transaction, TransactionPage, UnknownFields, Verdict,
+    Account, Advanced, ApiKey, Balances, Customer, Event, EventPage, LoggedRequest, Page, PayResult, PaymentPage,
+    RawJson, Recovered, Removed, RequestPage, Simulation, Timeline, Transaction, TransactionPage, UnknownFields,
+    Verdict,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -58,6 +59,10 @@ fn each_response_keeps_the_fields_of_later_versions() {
         r#"{{"id":"req_1","method":"GET","path":"/","status":200,"error":null,"keyLast4":"demo","durationMs":1,"createdAt":{TIME}}}"#
     );
     has_it(&parsed::<LoggedRequest>(&logged).unknown);
+    let key = format!(
+        r#"{{"id":"key_1","name":null,"last4":"cafe","scopes":["payments:read"],"appId":null,"isCurrent":true,"createdAt":{TIME},"lastUsedAt":null,"expiresAt":null,"revokedAt":null}}"#
+    );
+    has_it(&parsed::<ApiKey>(&key).unknown);
     let delivery = format!(
         r#"{{"id":"del_1","webhookId":"wh_1","status":"success","attempts":1,"responseStatus":200,"error":null,"createdAt":{TIME},"deliveredAt":{TIME},{LATER}}}"#
     );

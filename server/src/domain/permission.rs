@@ -14,7 +14,7 @@ pub(crate) enum Permission {
     PaymentsWrite,
     /// Refund payments.
     RefundsWrite,
-    /// Retrieve the account, its balance and its apps.
+    /// Retrieve the account, its balance, its apps and its keys.
     AccountRead,
     /// List webhook endpoints, without their secrets, and deliveries.
     WebhooksRead,

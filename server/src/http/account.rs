@@ -1,4 +1,4 @@
-//! `/api/v1/account`: the workspace, its balances, lifetime volume and apps.
+//! `/api/v1/account`: the workspace, its balances, lifetime volume, apps and keys.
 
 use warp::http::StatusCode;
 
@@ -15,4 +15,8 @@ pub(super) async fn balance(caller: Caller, request: Request) -> Outcome {
 
 pub(super) async fn apps(caller: Caller, request: Request) -> Outcome {
     reply::json(StatusCode::OK, &request.service().apps(&caller).await?)
+}
+
+pub(super) async fn keys(caller: Caller, request: Request) -> Outcome {
+    reply::json(StatusCode::OK, &request.service().own_keys(&caller).await?)
 }

@@ -37,6 +37,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/activity", Keyed(AccountRead, |c, r| Box::pin(activity::retrieve(c, r)))),
     route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(activity::chart(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
+    route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
     route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
     route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),

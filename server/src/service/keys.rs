@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, WorkspaceId};
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, UnknownFields, WorkspaceId};
 
 use super::{Refused, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
@@ -13,6 +13,8 @@ pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 /// Longer than any valid key. The server does not hash a longer text.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
+/// How many keys a merchant sees.
+const MAX_LISTED: usize = 100;
 
 /// What a new key is for and what it may do.
 #[derive(Debug, Default)]
@@ -47,6 +49,26 @@ impl Service {
         }
         self.key_uses.note(hash, &key, now);
         Ok(Some(key))
+    }
+
+    /// The newest API keys of the caller's workspace and environment, newest first.
+    pub(crate) async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>, Refused> {
+        let keys = self.store.api_keys_of(&caller.workspace_id).await?.into_iter().rev().map(|(_, key)| key);
+        let own = keys.filter(|key| key.scope.environment == caller.scope.environment).take(MAX_LISTED);
+        let listed = own.map(|key| payments_core::ApiKey {
+            is_current: key.id == caller.id,
+            id: key.id,
+            name: key.name,
+            last4: key.last4,
+            scopes: key.permissions.map(|granted| granted.into_iter().map(|it| it.as_str().to_owned()).collect()),
+            app_id: key.app_id,
+            created_at: key.created_at,
+            last_used_at: key.last_used_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+            unknown: UnknownFields::new(),
+        });
+        Ok(listed.collect())
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {

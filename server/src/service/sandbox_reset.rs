@@ -17,12 +17,11 @@ impl Service {
             let left = workspace.scope(Environment::Test);
             (workspace.version, workspace.resets) = (workspace.version + 1, workspace.resets + 1);
             let scope = workspace.scope(Environment::Test);
-            let keys = self.store.api_keys().await?.into_iter();
-            let moved =
-                keys.filter(|(_, key)| key.workspace_id == workspace.id && key.scope == left).map(|(hash, key)| {
-                    let moved = ApiKey { version: key.version + 1, scope: scope.clone(), ..key };
-                    Write::ApiKey(hash, Box::new(moved))
-                });
+            let keys = self.store.api_keys_of(&workspace.id).await?.into_iter();
+            let moved = keys.filter(|(_, key)| key.scope == left).map(|(hash, key)| {
+                let moved = ApiKey { version: key.version + 1, scope: scope.clone(), ..key };
+                Write::ApiKey(hash, Box::new(moved))
+            });
             let writes = moved.chain([Write::Workspace(workspace.clone())]).collect();
             self.commit(Change { writes, ..Change::default() }).await?;
             Ok(left)

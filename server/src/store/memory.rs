@@ -173,6 +173,9 @@ impl Store for MemoryStore {
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         Ok(self.tables().api_keys.values().cloned().collect())
     }
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        Ok(self.tables().api_keys.values().filter(|(_, it)| it.workspace_id == *workspace).cloned().collect())
+    }
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         Ok(self.tables().workspaces.get(id).cloned())
     }

@@ -116,7 +116,7 @@ use std::{ops::RangeInclusive, sync::Arc};
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId,
+    Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use crate::domain::{
@@ -175,6 +175,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>>;
     /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>>;
+    /// The API keys of one workspace, oldest first.
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>>;
     /// A workspace by its id.
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>>;
     /// All workspaces, oldest first. For an operator, not for a request.

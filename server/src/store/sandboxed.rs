@@ -7,7 +7,7 @@ use std::{ops::RangeInclusive, sync::Arc};
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId,
+    Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use super::{
@@ -246,6 +246,9 @@ impl Store for Sandboxed {
     }
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         self.lasting.api_keys().await
+    }
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        self.lasting.api_keys_of(workspace).await
     }
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         self.lasting.workspace(id).await

@@ -1,4 +1,4 @@
-//! The account: balance and volume per environment, and apps.
+//! The account: balance and volume per environment, apps, and keys.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -62,4 +62,52 @@ async fn the_apps_list_repeats_the_webhook_url_as_website_url() {
     assert_eq!((&app["name"], &app["redirectUris"]), (&json!("Till"), &json!(["https://a.example/back"])));
     assert_eq!((&app["webhookUrl"], &app["websiteUrl"]), (&json!("https://a.example/hook"), &app["webhookUrl"]));
     assert_eq!((&app["status"], &app["isActive"], &app["description"]), (&json!("active"), &json!(true), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keys_list_has_the_newest_keys_of_the_callers_workspace_and_environment() {
+    let server = Server::start();
+    let workspace = server.run(&["workspaces", "create", "--name", "Rahim"]);
+    let create = |workspace: &str, limits: &[&str]| {
+        server.run(&[&["keys", "create", "--workspace", workspace][..], limits].concat())
+    };
+    let own = create(&workspace, &["--environment", "test"]);
+    let app = server.run(&["apps", "create", "--workspace", &workspace, "--name", "Till"]);
+    let limits = ["--environment", "test", "--name", "the till", "--scope", "payments:read", "--app", &app];
+    let till = create(&workspace, &[&limits[..], &["--expires", "2099-01-01T00:00:00Z"]].concat());
+    let live = create(&workspace, &["--environment", "live"]);
+    let other = create(&server.run(&["workspaces", "create", "--name", "Karim"]), &["--environment", "test"]);
+    let list = async |key: &str| {
+        let request = server.keyless(Method::GET, "/api/v1/account/keys").bearer_auth(key);
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    let listed = list(&own).await;
+    let last4 = |key: &str| key[key.len() - 4..].to_owned();
+    let fields =
+        ["id", "name", "last4", "scopes", "appId", "isCurrent", "createdAt", "lastUsedAt", "expiresAt", "revokedAt"];
+    assert_eq!(listed[0].as_object().unwrap().keys().collect::<Vec<_>>(), fields);
+    let shown = |key: &Value| {
+        json!([key["name"], key["last4"], key["scopes"], key["appId"], key["isCurrent"], key["expiresAt"]])
+    };
+    assert_eq!(
+        listed.as_array().unwrap().iter().map(shown).collect::<Vec<_>>(),
+        [
+            json!(["the till", last4(&till), ["payments:read"], app, false, "2099-01-01T00:00:00.000Z"]),
+            json!([null, last4(&own), null, null, true, null]),
+        ]
+    );
+    for key in [&live, &other] {
+        let listed = list(key).await;
+        assert_eq!((listed.as_array().unwrap().len(), &listed[0]["last4"]), (1, &json!(last4(key))));
+    }
+    server.run(&["keys", "revoke", listed[0]["id"].as_str().unwrap()]);
+    let listed = list(&own).await;
+    assert!(listed[0]["revokedAt"].is_string() && listed[1]["revokedAt"].is_null(), "{listed}");
+    for _ in 0..100 {
+        create(&workspace, &["--environment", "test"]);
+    }
+    let listed = list(&own).await;
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 100);
+    assert!(listed.iter().all(|key| key["isCurrent"] == false), "the caller's key is older than the newest 100");
 }

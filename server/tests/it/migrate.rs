@@ -63,6 +63,7 @@ async fn answers(live: &Live) -> Vec<String> {
         "/payments?status=refunded",
         "/account",
         "/account/apps",
+        "/account/keys",
         "/webhooks",
     ] {
         answers.push(live.request(Method::GET, path).send().await.unwrap().text().await.unwrap());

@@ -197,6 +197,9 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let chart = keyed(get.clone(), "/account/activity.svg").send().await.unwrap();
     assert_eq!((chart.status().as_u16(), chart.headers()["content-type"].to_str().unwrap()), (200, "image/svg+xml"));
     d.seen.insert(("drawActivity".to_owned(), "200".to_owned()));
+    server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test", "--scope", "payments:read"]);
+    let keys = d.check("listKeys", 200, keyed(get.clone(), "/account/keys")).await;
+    assert_eq!(keys.as_array().unwrap().len(), 2);
     let of_live = |path: &str| live.request(Method::GET, path);
     let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
     assert_eq!(transactions["items"].as_array().unwrap().len(), 3);

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Which scope each operation needs.
-const NEEDED: [(&str, &str, &str); 26] = [
+const NEEDED: [(&str, &str, &str); 27] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
     ("GET", "/payments/pay_0/timeline", "payments:read"),
@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str, &str); 26] = [
     ("GET", "/account/activity", "account:read"),
     ("GET", "/account/activity.svg?days=0", "account:read"),
     ("GET", "/account/apps", "account:read"),
+    ("GET", "/account/keys", "account:read"),
     ("GET", "/account/transactions", "account:read"),
     ("GET", "/account/transactions.csv?limit=0", "account:read"),
     ("GET", "/webhooks", "webhooks:read"),

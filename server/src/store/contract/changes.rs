@@ -225,10 +225,21 @@ pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
     };
     commit(&store, vec![Write::Workspace(second.clone())]).await.unwrap();
     commit(&store, vec![Write::Workspace(workspace(0))]).await.unwrap();
-    assert_eq!(json(&store.workspaces().await.unwrap()), json(&[workspace(0), second]), "oldest first");
+    assert_eq!(json(&store.workspaces().await.unwrap()), json(&[workspace(0), second.clone()]), "oldest first");
     commit(&store, keys.into_iter().map(|(hash, key)| Write::ApiKey(hash, Box::new(key))).collect()).await.unwrap();
     let ids: Vec<_> = store.api_keys().await.unwrap().into_iter().map(|(_, key)| key.id).collect();
     assert_eq!(ids, [1, 2, 3].map(|nth| api_key(nth, 0).1.id), "oldest first");
+    let (hash, key) = api_key(4, 0);
+    let elsewhere = Scope { developer_id: second.developer_id.clone(), ..scope() };
+    let others = ApiKey { workspace_id: second.id.clone(), scope: elsewhere, ..key };
+    commit(&store, vec![Write::ApiKey(hash.clone(), Box::new(others.clone()))]).await.unwrap();
+    let of = async |workspace: &Workspace| {
+        let found = store.api_keys_of(&workspace.id).await.unwrap();
+        json(&found.into_iter().map(|(hash, key)| (hash.0, key)).collect::<Vec<_>>())
+    };
+    let own = [1, 2, 3].map(|nth| api_key(nth, 0)).map(|(hash, key)| (hash.0, key));
+    assert_eq!(of(&workspace(0)).await, json(&own), "one workspace's, oldest first");
+    assert_eq!(of(&second).await, json(&[(hash.0, others)]));
     let new = new_payment(1, at(0));
     let (first, event) = (new.session.clone(), new.event.as_ref().unwrap().id.clone());
     commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();

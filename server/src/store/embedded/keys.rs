@@ -24,6 +24,8 @@ keys! {
     workspace(id: &str) = "workspace/{id}";
     /// Holds the id of a developer's workspace.
     workspace_of(developer: &DeveloperId) = "workspace-of/{developer}";
+    /// The prefix of the ids of a workspace's API keys.
+    api_key_ids_of(workspace: &WorkspaceId) = "key-of/{workspace}/";
     /// Holds the hash of an API key.
     api_key_id(workspace: &WorkspaceId, id: &KeyId) = "key-of/{workspace}/{id}";
     apps_of(developer: &DeveloperId) = "app/{developer}/";

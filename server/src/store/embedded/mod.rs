@@ -56,6 +56,7 @@ pub(crate) use self::{
     open::{OpenError, is_there},
 };
 use super::{Leases, StoreError};
+use crate::domain::{ApiKey, KeyHash};
 
 /// A store in a directory.
 pub(crate) struct EmbeddedStore {
@@ -76,6 +77,16 @@ impl EmbeddedStore {
         let subscribed = Arc::clone(&self.subscribed);
         let decide = move |view: &mut journaled_tree::View<'_>| decide(&mut View::of(view, Some(&subscribed)));
         self.database.commit(decide).await.map_err(store_error)
+    }
+
+    /// The API keys whose ids' entries have a prefix, in the order of those entries.
+    fn keys_by_ids(&self, prefix: &[u8]) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.database.prefix(prefix) {
+            let Ok(hash) = entry?.1.try_into().map(KeyHash) else { continue };
+            found.extend(self.get(&keys::api_key(&hash))?.map(|record| (hash, record)));
+        }
+        Ok(found)
     }
 
     fn each<T: DeserializeOwned>(&self, prefix: &[u8]) -> impl Iterator<Item = Result<T, StoreError>> + use<T> {

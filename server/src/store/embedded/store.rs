@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use journaled_tree::Read;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, Status, Timestamp, WebhookId,
+    PaymentId, Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use super::{
@@ -97,12 +97,11 @@ impl Store for EmbeddedStore {
     }
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
-        let mut found = Vec::new();
-        for entry in self.database.prefix(keys::API_KEY_IDS) {
-            let Ok(hash) = entry?.1.try_into().map(KeyHash) else { continue };
-            found.extend(self.get(&keys::api_key(&hash))?.map(|record| (hash, record)));
-        }
-        Ok(found)
+        self.keys_by_ids(keys::API_KEY_IDS)
+    }
+
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>, StoreError> {
+        self.keys_by_ids(&keys::api_key_ids_of(workspace))
     }
 
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>, StoreError> {

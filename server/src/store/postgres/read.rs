@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, UnknownFields, WebhookId,
+    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -98,6 +98,18 @@ fn event_of(event: &EventId, id: &str, body: &str) -> Result<Option<(Session, St
     Ok(events.into_iter().find(|stored| stored.id == *event).map(|stored| (session, stored)))
 }
 
+/// The API keys of rows, in the order of their workspaces and ids.
+fn keys_in(rows: &[Row]) -> Result<Vec<(KeyHash, ApiKey)>> {
+    let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
+    for row in rows {
+        let id: &str = field(row, 1)?;
+        let Some(hash) = hex::decode(id).ok().and_then(|hash| hash.try_into().ok()) else { continue };
+        keys.push((KeyHash(hash), parse(id, field(row, 0)?)?));
+    }
+    keys.sort_by(|(_, one), (_, other)| (&one.workspace_id, &one.id).cmp(&(&other.workspace_id, &other.id)));
+    Ok(keys)
+}
+
 impl PostgresStore {
     pub(super) async fn record<T: DeserializeOwned>(&self, kind: Kind, id: &str) -> Result<Option<T>> {
         let row = self.readers.one(RECORD, &[&kind.as_str(), &id]).await?;
@@ -118,14 +130,12 @@ impl PostgresStore {
     }
 
     pub(super) async fn key_records(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
-        let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
-        for row in self.readers.query(RECORDS, &[&Kind::ApiKey.as_str()]).await? {
-            let id: &str = field(&row, 1)?;
-            let Some(hash) = hex::decode(id).ok().and_then(|hash| hash.try_into().ok()) else { continue };
-            keys.push((KeyHash(hash), parse(id, field(&row, 0)?)?));
-        }
-        keys.sort_by(|(_, one), (_, other)| (&one.workspace_id, &one.id).cmp(&(&other.workspace_id, &other.id)));
-        Ok(keys)
+        keys_in(&self.readers.query(RECORDS, &[&Kind::ApiKey.as_str()]).await?)
+    }
+
+    pub(super) async fn key_records_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        let row = [&Kind::ApiKey.as_str() as &(dyn ToSql + Sync), &workspace.as_str(), &"", &i64::MAX];
+        keys_in(&self.readers.query(RECORDS_OF, &row).await?)
     }
 
     pub(super) async fn workspace_records(&self) -> Result<Vec<Workspace>> {

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, sync::Arc, time::Instant};
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId,
+    Status, Timestamp, WebhookId, WorkspaceId,
 };
 use tokio::sync::oneshot;
 
@@ -79,6 +79,10 @@ impl Store for PostgresStore {
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         self.key_records().await
+    }
+
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        self.key_records_of(workspace).await
     }
 
     async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {

@@ -51,6 +51,19 @@ pub(super) async fn restricted_keys(world: &World, report: &mut Report) {
     report.documented(addition, "a key that expired", is_expired, &expired);
 }
 
+pub(super) async fn list_of_keys(world: &World, report: &mut Report) {
+    let addition = "List of keys";
+    let shop = Shop::open(world).await;
+    let (_, account) = world.ask(&shop.key, Method::GET, "/account", None).await;
+    let fields: Vec<_> = account.as_object().unwrap().keys().map(String::as_str).collect();
+    report.unnoticed(addition, "the account has no keys", fields == ["workspace", "balance", "volume"], &fields);
+    let keys = shop.get("/account/keys").await;
+    let own = keys.as_array().unwrap().iter().find(|key| key["isCurrent"] == true);
+    let is_own = own.is_some_and(|own| own["last4"] == shop.key[shop.key.len() - 4..] && own["scopes"].is_null());
+    report.documented(addition, "the caller's key by its last four characters", is_own, &keys);
+    report.documented(addition, "without the keys themselves", !keys.to_string().contains(&shop.key), &keys);
+}
+
 pub(super) async fn error_codes(world: &World, report: &mut Report) {
     let addition = "Error codes";
     let completed = Shop::open(world).await;

@@ -38,6 +38,7 @@ async fn run(engine: Engine) {
     finding::filters(&world, &mut report).await;
     finding::timeline(&world, &mut report).await;
     keys::restricted_keys(&world, &mut report).await;
+    keys::list_of_keys(&world, &mut report).await;
     keys::error_codes(&world, &mut report).await;
     keys::request_log(&world, &mut report).await;
     developing::listen(&world, &mut report).await;

@@ -16,6 +16,7 @@ const ADDITIONS: [&str; 17] = [
     "Filters",
     "Timeline",
     "Restricted keys",
+    "List of keys",
     "Error codes",
     "Request log",
     "Listen",
