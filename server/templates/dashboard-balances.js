@@ -1,7 +1,7 @@
 // The console's balances and volume, and what each day's payments come to: as a chart that the server draws, and as a table.
 "use strict";
-window.balancesView = ({ h, ask, key, show, choice, table, money }) => {
-  const DAYS = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["365", "365 days"]];
+window.balancesView = ({ t, h, ask, key, show, choice, table, data, code, money }) => {
+  const DAYS = [["7", t("7 days")], ["30", t("30 days")], ["90", t("90 days")], ["365", t("365 days")]];
   const CURRENCIES = [["BDT", "BDT"], ["USD", "USD"]];
   /** The parameter of the address, or the default if the address has another value. */
   const chosen = (query, name, options, standard) => (options.some(([value]) => value === query.get(name)) ? query.get(name) : standard);
@@ -9,9 +9,13 @@ window.balancesView = ({ h, ask, key, show, choice, table, money }) => {
 
   const draw = async (asked) => {
     const response = await fetch("/api/v1/account/activity.svg?" + new URLSearchParams(asked), { headers: { "x-api-key": key() }, cache: "no-store" });
-    if (!response.ok) throw new Error("The server did not draw the chart. Try again in a minute.");
+    if (!response.ok) throw new Error(t("The server did not draw the chart. Try again in a minute."));
     const parsed = new DOMParser().parseFromString(await response.text(), "image/svg+xml");
-    return document.importNode(parsed.documentElement, true);
+    const chart = document.importNode(parsed.documentElement, true);
+    // The table beside it says the same in the page's language.
+    chart.setAttribute("lang", "en");
+    chart.setAttribute("translate", "no");
+    return chart;
   };
 
   const activityOf = (asked, { days }, chart, to) => {
@@ -22,15 +26,15 @@ window.balancesView = ({ h, ask, key, show, choice, table, money }) => {
       h("td", { class: "amount" }, money(day[currency].volume, asked.currency)));
     const sum = days.reduce((all, { [currency]: day }) => ({ created: all.created + day.created, paid: all.paid + day.paid }), { created: 0, paid: 0 });
     return h("section", { class: "card", "aria-labelledby": "activity" },
-      h("h2", { id: "activity" }, "Activity"),
+      h("h2", { id: "activity" }, t("Activity")),
       h("div", { class: "row" },
-        choice("Period", "days", DAYS, asked.days, (days) => to({ days })),
-        choice("Currency", "currency", CURRENCIES, asked.currency, (currency) => to({ currency }))),
-      h("p", {}, `${sum.paid} of ${sum.created} payments created in this period are paid. Success rate: ${rate(sum)}`),
+        choice(t("Period"), "days", DAYS, asked.days, (days) => to({ days })),
+        choice(t("Currency"), "currency", CURRENCIES, asked.currency, (currency) => to({ currency }))),
+      h("p", {}, t("{paid} of {created} payments created in this period are paid. Success rate: {rate}", { paid: String(sum.paid), created: String(sum.created), rate: rate(sum) })),
       chart,
-      h("p", { class: "soft small" }, "Each payment counts on the day of its creation, also if it is paid later. Days are in UTC."),
-      h("details", { class: "days" }, h("summary", {}, "Show as a table"),
-        table("Activity by day", ["Day", "Created", "Paid", "Success rate", "Volume"], days.toReversed().map(row))));
+      h("p", { class: "soft small" }, t("Each payment counts on the day of its creation, also if it is paid later. Days are in UTC.")),
+      h("details", { class: "days" }, h("summary", {}, t("Show as a table")),
+        table(t("Activity by day"), [t("Day"), t("Created payments"), t("Paid payments"), t("Success rate"), t("Volume")], days.toReversed().map(row))));
   };
 
   // The choice that changed the address: it keeps the focus.
@@ -43,14 +47,14 @@ window.balancesView = ({ h, ask, key, show, choice, table, money }) => {
     };
     const [{ value: account }, { value: activity }, chart] = await Promise.all([
       ask("GET", "/account"), ask("GET", "/account/activity?days=" + asked.days), draw(asked)]);
-    show("Balances",
-      h("p", {}, h("strong", {}, account.workspace.name), " ", h("code", {}, account.workspace.id)),
+    show(t("Balances"),
+      h("p", {}, h("strong", {}, data(account.workspace.name)), " ", code(account.workspace.id)),
       h("div", { class: "figures" },
-        figure("Balance in taka", money(account.balance.bdt, "BDT")),
-        figure("Balance in dollars", money(account.balance.usd, "USD")),
-        figure("Volume in taka", money(account.volume.bdt, "BDT")),
-        figure("Volume in dollars", money(account.volume.usd, "USD")),
-        figure("Completed payments", String(account.volume.total_payments))),
+        figure(t("Balance in taka"), money(account.balance.bdt, "BDT")),
+        figure(t("Balance in dollars"), money(account.balance.usd, "USD")),
+        figure(t("Volume in taka"), money(account.volume.bdt, "BDT")),
+        figure(t("Volume in dollars"), money(account.volume.usd, "USD")),
+        figure(t("Completed payments"), String(account.volume.total_payments))),
       activityOf(asked, activity, chart, to));
     const focused = changed && document.getElementById("choice-" + changed);
     changed = null;

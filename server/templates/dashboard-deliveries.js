@@ -1,30 +1,6 @@
 // The console's webhook deliveries.
 "use strict";
-window.deliveriesView = ({ h, ask, say, show, choice, table, pager, facts, action, outcome, badge, json, when, reload }) => {
-  /** Cuts the texts of a page's items out of the response text. */
-  const items = (text) => {
-    const found = [];
-    let depth = 0;
-    let begin = 0;
-    let inString = false;
-    for (let index = text.indexOf("[") + 1; index < text.length; index += 1) {
-      const char = text[index];
-      if (inString) {
-        if (char === "\\") index += 1;
-        else if (char === '"') inString = false;
-      } else if (char === '"') inString = true;
-      else if (char === "{" || char === "[") {
-        if (depth === 0) begin = index;
-        depth += 1;
-      } else if (char === "}" || char === "]") {
-        depth -= 1;
-        if (depth < 0) break;
-        if (depth === 0) found.push(text.slice(begin, index + 1));
-      }
-    }
-    return found;
-  };
-
+window.deliveriesView = ({ t, h, ask, say, show, code, choice, table, pager, facts, action, outcome, badge, items, json, when, reload }) => {
   return async (query) => {
     const webhook = query.get("webhookId") ?? "";
     const number = query.get("page") ?? "1";
@@ -36,34 +12,35 @@ window.deliveriesView = ({ h, ask, say, show, choice, table, pager, facts, actio
     const detail = (delivery, index) =>
       h("tr", { id: "detail", tabindex: "-1" }, h("td", { colspan: "5" },
         facts([
-          ["Delivery", h("code", {}, delivery.id)],
-          ["Event", delivery.event],
-          ["Outcome", badge(delivery.status)],
-          ["Response", outcome(delivery)],
-          ["Duration", delivery.durationMs === null ? "—" : `${delivery.durationMs} ms`],
-          ["Attempts", String(delivery.attempts)],
-          delivery.nextAttemptAt && ["Next attempt", when(delivery.nextAttemptAt)],
-          ...(delivery.attemptLog ?? []).map((attempt, nth) => [`Attempt ${nth + 1}`, [outcome(attempt), ` after ${attempt.durationMs} ms, `, when(attempt.attemptedAt)]]),
-          ["Created", when(delivery.createdAt)],
-          ["Responded", when(delivery.deliveredAt)],
+          [t("Delivery"), code(delivery.id)],
+          [t("Event"), code(delivery.event)],
+          [t("Outcome"), badge(delivery.status)],
+          [t("Response"), outcome(delivery)],
+          [t("Duration"), delivery.durationMs === null ? "—" : t("{time} ms", { time: delivery.durationMs })],
+          [t("Attempts"), String(delivery.attempts)],
+          delivery.nextAttemptAt && [t("Next attempt"), when(delivery.nextAttemptAt)],
+          ...(delivery.attemptLog ?? []).map((attempt, nth) => [t("Attempt {number}", { number: nth + 1 }),
+            t("{outcome} after {time} ms, {when}", { outcome: outcome(attempt), time: attempt.durationMs, when: when(attempt.attemptedAt) })]),
+          [t("Created"), when(delivery.createdAt)],
+          [t("Responded"), when(delivery.deliveredAt)],
         ]),
-        delivery.status !== "pending" && h("div", { class: "actions" }, action("Send again", async () => {
+        delivery.status !== "pending" && h("div", { class: "actions" }, action(t("Send again"), async () => {
           await ask("POST", `/webhooks/deliveries/${encodeURIComponent(delivery.id)}/resend`);
-          say("A new delivery of this event is pending.");
+          say(t("A new delivery of this event is pending."));
           await reload();
         }, { class: "go" })),
-        h("h2", {}, "Response body"), h("pre", { tabindex: "0" }, delivery.responseBody || "(empty)"),
-        h("h2", {}, "API object, with the payload"), json(raw[index])));
+        h("h2", {}, t("Response body")), h("pre", { tabindex: "0" }, delivery.responseBody || t("(empty)")),
+        h("h2", {}, t("API object, with the payload")), json(raw[index])));
     // The address names the open delivery, so that it can be shared. The same link closes it.
     const opened = query.get("open");
-    const link = (id) => h("a", { href: address({ page: number, ...(id === opened ? {} : { open: id }) }), "aria-expanded": String(id === opened) }, id);
-    show("Deliveries",
+    const link = (id) => h("a", { href: address({ page: number, ...(id === opened ? {} : { open: id }) }), "aria-expanded": String(id === opened), translate: "no" }, id);
+    show(t("Deliveries"),
       h("div", { class: "card row" },
-        choice("Endpoint", "webhook", [["", "All"], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
-      table("Deliveries", ["Event", "Outcome", "Response", "Delivery", "Created"], page.items.map((delivery, index) => [h("tr", {},
-        h("td", {}, delivery.event),
+        choice(t("Endpoint"), "webhook", [["", t("All")], ...endpoints.map((endpoint) => [endpoint.id, endpoint.url])], webhook, (id) => to({ webhookId: id }))),
+      table(t("Deliveries"), [t("Event"), t("Outcome"), t("Response"), t("Delivery"), t("Created")], page.items.map((delivery, index) => [h("tr", {},
+        h("td", {}, code(delivery.event)),
         h("td", {}, badge(delivery.status)),
-        h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? delivery.error.code : "none") : String(delivery.responseStatus)),
+        h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? code(delivery.error.code) : t("none")) : String(delivery.responseStatus)),
         h("td", {}, link(delivery.id)),
         h("td", { class: "when" }, when(delivery.createdAt))),
         delivery.id === opened && detail(delivery, index)]), webhook),

@@ -1,6 +1,7 @@
 // The console's list of payments, with filters. The address has them, so that it survives a reload.
 "use strict";
-window.paymentsView = ({ h, ask, show, field, form, choice, table, pager, money, badge, when, STATUSES }) => {
+window.paymentsView = ({ t, word, h, ask, show, data, field, form, choice, table, pager, steps, money, badge, when }) => {
+  const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const FILTERS = ["order", "customer", "currency", "from", "until"];
 
   /** The beginning of a day that the browser's calendar shows, some days later. */
@@ -35,34 +36,31 @@ window.paymentsView = ({ h, ask, show, field, form, choice, table, pager, money,
       location.hash = "#/payments?" + new URLSearchParams(next);
     };
     const value = (name) => ({ name, value: typed[name] });
-    show("Payments",
+    show(t("Payments"),
       h("div", { class: "card" },
         form([
           h("div", { class: "row" },
-            h("div", {}, field("Order number", value("order"))),
-            h("div", {}, field("Customer's e-mail or phone", { ...value("customer"), autocomplete: "off" })),
-            h("div", {}, field("From", { ...value("from"), type: "date" })),
-            h("div", {}, field("Until", { ...value("until"), type: "date" })),
-            choice("Currency", "currency", [["", "All"], ["BDT", "BDT"], ["USD", "USD"]], typed.currency),
-            choice("Status", "status", [["", "All"], ...STATUSES.map((word) => [word, word])], status, (word) => to({ status: word }))),
+            h("div", {}, field(t("Order number"), value("order"))),
+            h("div", {}, field(t("Customer's e-mail or phone"), { ...value("customer"), autocomplete: "off" })),
+            h("div", {}, field(t("From"), { ...value("from"), type: "date" })),
+            h("div", {}, field(t("Until"), { ...value("until"), type: "date" })),
+            choice(t("Currency"), "currency", [["", t("All")], ["BDT", "BDT"], ["USD", "USD"]], typed.currency),
+            choice(t("Status"), "status", [["", t("All")], ...STATUSES.map((status) => [status, word(status)])], status, (status) => to({ status }))),
           h("div", { class: "actions between" },
             h("div", { class: "row" },
-              h("button", { type: "submit" }, "Find"),
-              h("a", { class: "button", href: "#/payments" }, "Show all")),
-            h("a", { class: "button go", href: "#/simulator" }, "Create a demo payment")),
+              h("button", { type: "submit" }, t("Find")),
+              h("a", { class: "button", href: "#/payments" }, t("Show all"))),
+            h("a", { class: "button go", href: "#/simulator" }, t("Create a demo payment"))),
         ], (values) => to(Object.fromEntries(Object.entries(values).map(([name, text]) => [name, text.trim()]))),
-        { "aria-label": "Find payments", novalidate: true })),
-      table("Payments", ["Amount", "Status", "Description", "Payment", "Created"], page.items.map((payment) => h("tr", {},
+        { "aria-label": t("Find payments"), novalidate: true })),
+      table(t("Payments"), [t("Amount"), t("Status"), t("Description"), t("Payment"), t("Created")], page.items.map((payment) => h("tr", {},
         h("td", { class: "amount" }, money(payment.amount, payment.currency)),
         h("td", {}, badge(payment.status)),
-        h("td", {}, payment.description ?? h("span", { class: "soft" }, "no description")),
-        h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id) }, payment.id)),
+        h("td", {}, data(payment.description) ?? h("span", { class: "soft" }, t("no description"))),
+        h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id), translate: "no" }, payment.id)),
         h("td", { class: "when" }, when(payment.createdAt)))), status || FILTERS.some((name) => typed[name])),
       page.total === null
-        ? h("div", { class: "actions between" },
-            h("button", { disabled: !query.get("after"), onclick: () => to({}) }, "Newest"),
-            h("span", { class: "soft" }, page.hasMore ? "There may be more" : "These are the last"),
-            h("button", { disabled: !page.hasMore, onclick: () => to({ after: page.next }) }, "Older"))
+        ? steps(!query.get("after"), () => to({}), page.hasMore, () => to({ after: page.next }), page.hasMore ? t("There may be more") : t("These are the last"))
         : pager(page, (number) => to({ page: String(number) })));
   };
 };

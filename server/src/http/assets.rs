@@ -30,13 +30,21 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("docs-try.js", JAVASCRIPT),
         asset!("dashboard.css", CSS),
         asset!("dashboard.js", JAVASCRIPT),
-        // One script for each view of the console that has a file of its own.
+        asset!("dashboard-bn.js", JAVASCRIPT),
+        // What the console is made of, and then its views.
+        asset!("dashboard-language.js", JAVASCRIPT),
+        asset!("dashboard-api.js", JAVASCRIPT),
+        asset!("dashboard-elements.js", JAVASCRIPT),
+        asset!("dashboard-json.js", JAVASCRIPT),
         asset!("dashboard-payments.js", JAVASCRIPT),
+        asset!("dashboard-payment.js", JAVASCRIPT),
         asset!("dashboard-deliveries.js", JAVASCRIPT),
         asset!("dashboard-webhooks.js", JAVASCRIPT),
         asset!("dashboard-transactions.js", JAVASCRIPT),
         asset!("dashboard-balances.js", JAVASCRIPT),
         asset!("dashboard-requests.js", JAVASCRIPT),
+        asset!("dashboard-keys.js", JAVASCRIPT),
+        asset!("dashboard-simulator.js", JAVASCRIPT),
     ]
 });
 
@@ -66,9 +74,10 @@ pub(super) fn address(name: &str) -> &'static str {
     find(name).map_or("", |asset| &asset.address)
 }
 
-/// The URLs of the scripts with which a console's view begins.
-pub(super) fn console_views() -> impl Iterator<Item = &'static str> {
-    ASSETS.iter().filter(|asset| asset.name.starts_with("dashboard-")).map(|asset| &*asset.address)
+/// The URLs of the console's scripts, without its dictionary. `dashboard.js` comes last: it uses the others.
+pub(super) fn console_scripts() -> impl Iterator<Item = &'static str> {
+    let parts = ASSETS.iter().filter(|asset| asset.name.starts_with("dashboard-") && asset.name != "dashboard-bn.js");
+    parts.map(|asset| &*asset.address).chain([address("dashboard.js")])
 }
 
 /// `/assets/{name}`.
@@ -103,6 +112,6 @@ mod tests {
             let name = path.file_name().unwrap().to_str().unwrap();
             assert_eq!(find(name).is_some(), !name.ends_with(".html"), "{name}");
         }
-        assert!(named >= 6);
+        assert!(named >= 5);
     }
 }

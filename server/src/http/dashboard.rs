@@ -1,4 +1,4 @@
-//! `/dashboard`: a console for developers. The page is the same for everyone; the typed key stays in the browser's session
+//! `/dashboard`: a console for developers, in English or Bangla. The page is the same for everyone; the typed key stays in the browser's session
 //! storage and goes only to this server's API.
 
 use askama::Template;
@@ -6,6 +6,7 @@ use warp::http::{StatusCode, header};
 
 use super::{
     assets,
+    language::{Language, OTHER_LANGUAGE, Text},
     reply::{self, Problem},
     request::Request,
     route::Outcome,
@@ -14,21 +15,107 @@ use super::{
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
+// The texts of the page before its scripts run. The scripts have a dictionary of their own.
+const TITLE: Text = ["Payments console", "পেমেন্ট কনসোল"];
+const SKIP: Text = ["Skip to the content", "মূল অংশে যান"];
+const NO_SCRIPT: Text = [
+    "This console needs JavaScript. The API does not: see the reference.",
+    "এই কনসোলের জাভাস্ক্রিপ্ট লাগে। এপিআই-এর লাগে না: নির্দেশিকা দেখুন।",
+];
+
 #[derive(Template)]
 #[template(path = "dashboard.html")]
 struct Dashboard {
+    language: Language,
     /// `None` if the sandbox is off.
     sandbox_key: Option<&'static str>,
 }
 
 pub(super) async fn show(request: Request) -> Outcome {
-    let page = Dashboard { sandbox_key: request.service().offered_key().await };
+    let (language, is_chosen) = Language::of_request(&request);
+    let page = Dashboard { language, sandbox_key: request.service().offered_key().await };
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_LANGUAGE, language.code()),
+        (header::VARY, "Accept-Language, Cookie"),
         (header::CACHE_CONTROL, "no-cache"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
     ];
-    Ok(reply::response(StatusCode::OK, page.render().map_err(Problem::internal)?, headers))
+    let mut response = reply::response(StatusCode::OK, page.render().map_err(Problem::internal)?, headers);
+    let cookie = language.cookie("/dashboard").filter(|_| is_chosen);
+    response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use payments_core::{DeliveryStatus, RawStatus, RefundStatus, Status, TransactionKind};
+
+    const DICTIONARY: &str = include_str!("../../templates/dashboard-bn.js");
+
+    /// The entries of the dictionary.
+    fn dictionary() -> BTreeMap<String, String> {
+        let entries = DICTIONARY.lines().filter_map(|line| line.trim().strip_suffix(','));
+        entries.map(|entry| serde_json::from_str::<BTreeMap<String, String>>(&format!("{{{entry}}}")).unwrap()).fold(
+            BTreeMap::new(),
+            |mut all, entry| {
+                for (english, bangla) in entry {
+                    assert!(all.insert(english.clone(), bangla).is_none(), "{english} is there twice");
+                }
+                all
+            },
+        )
+    }
+
+    /// The texts that the scripts pass to `t`. It gets nothing but literals.
+    fn texts() -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if !name.starts_with("dashboard") || !name.ends_with(".js") || name == "dashboard-bn.js" {
+                continue;
+            }
+            let script = std::fs::read_to_string(&path).unwrap();
+            for (at, _) in script.match_indices("t(") {
+                if script[..at].ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_' || it == '.') {
+                    continue;
+                }
+                let mut texts = serde_json::Deserializer::from_str(&script[at + 2..]).into_iter::<String>();
+                let text = texts.next().and_then(Result::ok);
+                found.insert(text.unwrap_or_else(|| panic!("{name} passes t something else: {:.60}", &script[at..])));
+            }
+        }
+        found
+    }
+
+    fn placeholders(text: &str) -> BTreeSet<&str> {
+        text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn every_text_of_the_console_and_every_status_is_translated_and_no_translation_is_unused() {
+        let (dictionary, texts) = (dictionary(), texts());
+        let mut words: BTreeSet<String> = texts.clone();
+        words.extend(Status::KNOWN.iter().map(ToString::to_string));
+        words.extend(RawStatus::KNOWN.iter().map(ToString::to_string));
+        words.extend(DeliveryStatus::KNOWN.iter().map(ToString::to_string));
+        words.extend(RefundStatus::KNOWN.iter().map(ToString::to_string));
+        words.extend(TransactionKind::KNOWN.iter().map(ToString::to_string));
+        assert!(texts.len() > 150, "{}", texts.len());
+        assert_eq!(
+            words.iter().filter(|text| !dictionary.contains_key(*text)).collect::<Vec<_>>(),
+            Vec::<&String>::new()
+        );
+        assert_eq!(dictionary.keys().filter(|text| !words.contains(*text)).collect::<Vec<_>>(), Vec::<&String>::new());
+        for (english, bangla) in &dictionary {
+            assert_eq!(placeholders(english), placeholders(bangla), "{english}");
+            let is_bangla = bangla.chars().any(|it| ('\u{980}'..='\u{9ff}').contains(&it));
+            assert!(is_bangla || english.starts_with('{'), "{english}");
+        }
+    }
 }

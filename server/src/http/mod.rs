@@ -19,6 +19,7 @@ mod head;
 mod health;
 mod home;
 mod idempotent;
+mod language;
 mod limit;
 mod lingering;
 mod listener;

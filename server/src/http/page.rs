@@ -15,13 +15,13 @@ use payments_core::{
 };
 use url::Url;
 use warp::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     reply::Response,
 };
 
-use self::words::{COOKIE, Language, Text};
 use super::{
     assets,
+    language::{Language, Text},
     reply::{self, Problem, StaticHeader, see_other},
     request::Request,
     route::Outcome,
@@ -68,9 +68,7 @@ struct Shown<'s> {
 
 impl<'p> Page<'p> {
     fn of(request: &'p Request) -> Self {
-        let chosen = request.query("lang");
-        let language = Language::of(chosen.as_deref(), request.headers());
-        let is_chosen = chosen.as_deref() == Some(language.code());
+        let (language, is_chosen) = Language::of_request(request);
         Self { service: request.service(), id: request.id(), language, is_chosen }
     }
 
@@ -78,8 +76,7 @@ impl<'p> Page<'p> {
     fn finish(&self, outcome: Outcome) -> Response {
         let mut response = outcome.unwrap_or_else(|problem| notice(self.language, problem));
         if self.is_chosen {
-            let cookie = format!("{COOKIE}={}; Path=/checkout; Max-Age=31536000; SameSite=Lax", self.language.code());
-            response.headers_mut().extend(HeaderValue::from_str(&cookie).ok().map(|value| (header::SET_COOKIE, value)));
+            response.headers_mut().extend(self.language.cookie("/checkout").map(|value| (header::SET_COOKIE, value)));
         }
         response
     }

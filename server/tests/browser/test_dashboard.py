@@ -156,6 +156,14 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     reads(browser, "Nothing matches")
 
 
+def test_a_key_that_may_not_read_the_account_signs_in_and_sees_what_it_may(browser, shop):
+    key = shop.administer("keys", "create", "--workspace", "Rahim & Sons Tea", "--environment", "test", "--scope", "webhooks:read")
+    sign_in(browser, shop, key)
+    reads(browser, "lacks the scope payments:read")
+    browser.find_element(By.LINK_TEXT, "Deliveries").click()
+    reads(browser, "in total")
+
+
 def test_the_console_shows_metadata_numbers_exactly(browser, shop):
     import urllib.request
 

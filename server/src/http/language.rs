@@ -1,0 +1,123 @@
+//! The languages of the pages, English and Bangla, and how a visitor chooses one.
+
+use warp::http::{HeaderMap, HeaderValue, header};
+
+use super::request::Request;
+
+/// A language of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Language {
+    English,
+    Bangla,
+}
+
+impl Language {
+    /// Returns the language chosen in this request or an earlier one; otherwise the browser's preference.
+    pub(in crate::http) fn of(chosen: Option<&str>, headers: &HeaderMap) -> Self {
+        chosen.and_then(Self::named).or_else(|| stored(headers)).unwrap_or_else(|| preferred(headers))
+    }
+
+    /// The language of a request, and whether the request chose it: then a cookie should store it.
+    pub(in crate::http) fn of_request(request: &Request) -> (Self, bool) {
+        let chosen = request.query("lang");
+        let language = Self::of(chosen.as_deref(), request.headers());
+        (language, chosen.as_deref() == Some(language.code()))
+    }
+
+    /// The cookie that stores this language for the pages below a path.
+    pub(in crate::http) fn cookie(self, path: &str) -> Option<HeaderValue> {
+        let cookie = format!("{COOKIE}={}; Path={path}; Max-Age=31536000; SameSite=Lax", self.code());
+        HeaderValue::from_str(&cookie).ok()
+    }
+
+    fn named(code: &str) -> Option<Self> {
+        match code {
+            "en" => Some(Self::English),
+            "bn" => Some(Self::Bangla),
+            _ => None,
+        }
+    }
+
+    /// The language tag for HTML and HTTP.
+    pub(in crate::http) fn code(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Bangla => "bn",
+        }
+    }
+
+    /// Returns a text in this language.
+    pub(in crate::http) fn say(self, [english, bangla]: Text) -> &'static str {
+        match self {
+            Self::English => english,
+            Self::Bangla => bangla,
+        }
+    }
+
+    /// The other language, for the switch.
+    pub(in crate::http) fn other(self) -> Self {
+        match self {
+            Self::English => Self::Bangla,
+            Self::Bangla => Self::English,
+        }
+    }
+}
+
+/// The name of the cookie that stores the chosen language.
+const COOKIE: &str = "lang";
+
+fn stored(headers: &HeaderMap) -> Option<Language> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).and_then(|(_, code)| Language::named(code))
+}
+
+/// Reads the weights of `Accept-Language` (RFC 9110, section 12.5.4). English by default.
+fn preferred(headers: &HeaderMap) -> Language {
+    let text = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut best = (0.0, Language::English);
+    for part in text.split(',') {
+        let mut fields = part.split(';').map(str::trim);
+        let tag = fields.next().unwrap_or_default().to_ascii_lowercase();
+        let weight = fields.find_map(|field| field.strip_prefix("q=")).map_or(1.0, |q| q.parse().unwrap_or(0.0));
+        let language = Language::named(tag.split('-').next().unwrap_or_default());
+        if let Some(language) = language.filter(|_| weight > best.0) {
+            best = (weight, language);
+        }
+    }
+    best.1
+}
+
+/// A text in English and in Bangla.
+pub(in crate::http) type Text = [&'static str; 2];
+
+/// The name of the other language, in that language.
+pub(in crate::http) const OTHER_LANGUAGE: Text = ["বাংলা", "English"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chosen_language_overrides_the_browsers_preference() {
+        for (accepted, language) in [
+            ("", Language::English),
+            ("bn", Language::Bangla),
+            ("bn-BD,bn;q=0.9,en;q=0.8", Language::Bangla),
+            ("en-GB,en;q=0.9,bn;q=0.8", Language::English),
+            ("en;q=0.5, bn;q=0.7", Language::Bangla),
+            ("fr-FR, de;q=0.9", Language::English),
+            ("bn;q=0", Language::English),
+            ("bn;q=x,;;,", Language::English),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accepted));
+            assert_eq!(Language::of(None, &headers), language, "{accepted}");
+            assert_eq!(Language::of(Some("bn"), &headers), Language::Bangla);
+            assert_eq!(Language::of(Some("xx"), &headers), language, "no language of the page is no choice");
+            headers.insert(header::COOKIE, HeaderValue::from_static("a=b; lang=bn"));
+            assert_eq!(Language::of(None, &headers), Language::Bangla);
+            assert_eq!(Language::of(Some("en"), &headers), Language::English);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// The console's view of one payment.
+"use strict";
+window.paymentView = ({ isEnglish, t, h, ask, say, show, data, code, field, table, facts, copy, action, confirmed, outcome, money, badge, json, when, reload }) => {
+  // What the server describes in English, by kind.
+  const KINDS = {
+    created: t("The payment was created."),
+    sent_to_gateway: t("The customer was sent to the gateway."),
+    capture_requested: t("The server asked for the money."),
+    attempt_failed: t("An attempt to pay failed."),
+    completed: t("The payment was paid."),
+    failed: t("The payment failed."),
+    cancelled: t("The payment was cancelled."),
+    expired: t("The payment link expired."),
+    gateway_error: t("A request to the gateway failed."),
+    refund_requested: t("The server asked the gateway for a refund."),
+    refund_refused: t("The gateway refused a refund."),
+    refunded: t("Money was given back."),
+    refund_settled: t("The operator sent a refund's money."),
+    review_requested: t("The gateway's answer contradicts the payment."),
+    review_resolved: t("The operator decided."),
+    event: t("An event for webhook endpoints."),
+  };
+  // The server's sentence says why.
+  const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_settled", "review_requested"];
+
+  const described = ({ kind, description, event }) => {
+    if (isEnglish || !KINDS[kind]) return h("span", { lang: "en" }, description);
+    const reason = WITH_REASON.includes(kind) && h("p", { class: "small" }, h("q", { lang: "en" }, description));
+    return [KINDS[kind], event && [" ", code(event.event)], reason];
+  };
+  const delivered = (delivery) =>
+    h("p", { class: "small" }, badge(delivery.status), " ", t("{delivery} to {endpoint}: {outcome}, attempts: {attempts}", {
+      delivery: code(delivery.id),
+      endpoint: h("a", { href: "#/deliveries?webhookId=" + encodeURIComponent(delivery.webhookId), translate: "no" }, delivery.webhookId),
+      outcome: outcome(delivery),
+      attempts: delivery.attempts,
+    }));
+  const happened = (entry) => h("tr", {},
+    h("td", { class: "when" }, when(entry.createdAt)),
+    h("td", {}, described(entry),
+      entry.times > 1 && [" ", t("{times} times, last {time}", { times: entry.times, time: when(entry.lastAt) })],
+      entry.event?.deliveries.map(delivered)));
+
+  const refundForm = (payment, path) => {
+    const left = (payment.amount - (payment.amountRefunded ?? 0)).toFixed(2);
+    const refund = h("form", { class: "row", "aria-label": t("Refund"), onsubmit: (event) => event.preventDefault() },
+      h("div", {}, field(t("Amount to refund"), { name: "amount", type: "number", value: left, min: "0.01", max: left, step: "0.01", required: true })),
+      h("div", {}, field(t("Reason"), { name: "reason", maxlength: "500" })),
+      action(t("Refund"), async () => {
+        if (!refund.reportValidity()) return;
+        const { amount, reason } = Object.fromEntries(new FormData(refund));
+        const question = t("Refund {amount} to the customer? This cannot be undone.", { amount: money(Number(amount), payment.currency) });
+        if (!(await confirmed(question, t("Refund")))) return;
+        // The same refund again, after a lost answer or from another tab, has the same key.
+        const key = `console-refund-${(payment.refunds ?? []).length + 1}`;
+        await ask("POST", path + "/refund", { amount: Number(amount), reason: reason || "from the console" }, key);
+        say(t("Refunded."));
+        await reload();
+      }, { class: "danger", type: "button" }));
+    return refund;
+  };
+
+  const refunded = (payment) => (refund) => [t("Refund"), [
+    money(refund.amount, payment.currency), " ", badge(refund.status), " ", data(refund.reason),
+    refund.requiresManualSettlement && [" ", t("(sent by hand)")], " ", when(refund.createdAt)]];
+
+  return async (id) => {
+    const path = "/payments/" + encodeURIComponent(id);
+    const { value: payment, text } = await ask("GET", path);
+    const { value: timeline } = await ask("GET", path + "/timeline");
+    const simulate = (status, label) => action(label, async () => {
+      await ask("POST", `/checkout/${encodeURIComponent(id)}/simulate`, { status });
+      await reload();
+    });
+    const { name, email, phone } = payment.customer;
+    show(t("Payment"),
+      h("div", { class: "card" },
+        h("p", { class: "figure" }, money(payment.amount, payment.currency), " ", badge(payment.status)),
+        facts([
+          [t("Payment"), code(payment.id)],
+          [t("Your reference"), data(payment.merchantTransactionId)],
+          [t("Description"), data(payment.description)],
+          [t("Fee"), `${money(payment.platformFeeAmount, payment.currency)} (${payment.feePercentage} %)`],
+          [t("Net"), money(payment.netAmount, payment.currency)],
+          [t("Raw status"), code(payment.rawStatus)],
+          [t("Paid by"), data(payment.paymentMethod)],
+          payment.appId && [t("App"), code(payment.appId)],
+          [t("Customer"), data([name, email, phone].filter(Boolean).join(", "))],
+          [t("Created"), when(payment.createdAt)],
+          [t("Paid"), when(payment.paid_at)],
+          ...(payment.refunds ?? []).map(refunded(payment)),
+        ]),
+        h("div", { class: "actions" },
+          h("a", { class: "button", href: new URL(payment.checkoutUrl).pathname, target: "_blank", rel: "noopener" }, t("Open the checkout page")),
+          copy(payment.id, t("Copy id"), t("Id copied.")),
+          payment.status === "pending" && payment.isSimulated && [
+            simulate("completed", t("Simulate: completed")), simulate("failed", t("Simulate: failed")), simulate("cancelled", t("Simulate: cancelled"))]),
+        payment.rawStatus === "paid" && !payment.isSimulated && refundForm(payment, path)),
+      h("section", {}, h("h2", {}, t("Timeline")), table(t("Timeline"), [t("When"), t("What")], timeline.items.map(happened)),
+        timeline.hasMoreDeliveries && h("p", { class: "soft" }, t("There are more deliveries than the oldest 200."))),
+      h("section", { class: "card" }, h("h2", {}, t("API object")), json(text)));
+  };
+};
