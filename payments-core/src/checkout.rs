@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, MobileNumber, Money, Payment, PaymentId,
-    PaymentMethod, RawStatus, Status, Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, LineItem, MobileNumber, Money, Payment,
+    PaymentId, PaymentMethod, RawStatus, Status, Timestamp,
     aliased::{UnknownFields, aliased_resource},
     create_payment,
     validation::{Fields, Invalid},
@@ -25,6 +25,8 @@ aliased_resource! {
         currency: Currency = "currency",
         /// The payment's description.
         description: Option<String> = "description",
+        /// The order's lines, if the merchant gave them.
+        line_items: Option<Vec<LineItem>> = "lineItems" (omitted if None),
         /// The customer's name, if the merchant gave it.
         customer_name: Option<String> = "customerName",
         /// The customer's e-mail address.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    Amount, AmountError, Currency, Customer, Environment, ErrorCode, Metadata, MetadataError, Money, WithoutSuccessUrl,
+    Amount, AmountError, Currency, Customer, Environment, ErrorCode, LineItem, Metadata, MetadataError, Money,
+    WithoutSuccessUrl,
     validation::{Fields, Invalid},
     web_url::{is_localhost, web_url, web_url_fault},
 };
@@ -60,6 +61,9 @@ pub struct CreatePayment {
     /// Whether the payment is refused if another one of this developer and environment has its reference. Needs a reference.
     #[serde(rename = "merchantTransactionIdMustBeUnique", skip_serializing_if = "std::ops::Not::not")]
     pub merchant_transaction_id_must_be_unique: bool,
+    /// The order's lines, which the checkout page and the receipt show; at most 50. They need not add up to the amount.
+    #[serde(rename = "lineItems", skip_serializing_if = "Option::is_none")]
+    pub line_items: Option<Vec<LineItem>>,
 }
 
 impl CreatePayment {
@@ -79,6 +83,7 @@ impl CreatePayment {
             customer: None,
             merchant_transaction_id: None,
             merchant_transaction_id_must_be_unique: false,
+            line_items: None,
         }
     }
 
@@ -117,6 +122,13 @@ impl CreatePayment {
         Self { merchant_transaction_id_must_be_unique: true, ..self.merchant_transaction_id(reference) }
     }
 
+    /// Sets the order's lines, which the checkout page and the receipt show: to everybody who has the payment's address.
+    #[must_use]
+    pub fn line_items(mut self, lines: impl IntoIterator<Item = LineItem>) -> Self {
+        self.line_items = Some(lines.into_iter().collect());
+        self
+    }
+
     /// Parses and validates a request body. Ignores unknown fields, except misspelt names of known fields.
     ///
     /// # Errors
@@ -135,6 +147,7 @@ impl CreatePayment {
                 .text("merchantTransactionId", MAX_REFERENCE_BYTES)
                 .filter(|reference| !reference.is_empty()),
             merchant_transaction_id_must_be_unique: must_be_unique(&mut fields),
+            line_items: LineItem::read_all(&mut fields),
         };
         // Databases do not index this character.
         let has_reference = params.merchant_transaction_id.as_ref().is_some_and(|reference| !reference.contains('\0'));

@@ -74,7 +74,7 @@ error_codes! {
         FieldMissing = "field_missing",
         /// A field or a query parameter has the wrong type, or a value that it cannot have. The message says which it can have.
         FieldInvalid = "field_invalid",
-        /// A text is too long. Shorten it; the message has the limit.
+        /// A text or a list is too long. Shorten it; the message has the limit.
         FieldTooLong = "field_too_long",
         /// No field has this name, but one has almost this name. Correct the spelling.
         FieldUnknown = "field_unknown",

@@ -45,6 +45,7 @@ mod hundredths;
 mod id;
 mod json_fault;
 pub mod ledger;
+mod line_item;
 mod mobile_number;
 mod money;
 mod near_miss;
@@ -98,6 +99,7 @@ pub use id::{
     WebhookId, WorkspaceId,
 };
 pub use ledger::{LedgerAccount, Posting};
+pub use line_item::LineItem;
 pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::Money;
 pub use page::{Page, PageRequest};

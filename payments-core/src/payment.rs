@@ -1,8 +1,8 @@
 //! The payment resource.
 
 use crate::{
-    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, Metadata, Money, PaymentId, RawStatus,
-    Refund, Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
+    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, LineItem, Metadata, Money, PaymentId,
+    RawStatus, Refund, Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
 };
 
 aliased_resource! {
@@ -34,6 +34,8 @@ aliased_resource! {
         is_simulated: bool = "isSimulated",
         /// The description on the checkout page.
         description: Option<String> = "description",
+        /// The order's lines, if the merchant gave them.
+        line_items: Option<Vec<LineItem>> = "lineItems" (omitted if None),
         /// The URL of the checkout page.
         checkout_url: String = "checkoutUrl" | "checkout_url",
         /// The platform's fee.

@@ -198,8 +198,39 @@ impl<'b> Fields<'b> {
                 }
             }
         };
+        self.within(format!("{}{name}.", self.prefix), entries, read)
+    }
+
+    /// Reads a list of at most `at_most` objects, which errors name `outer[0].field`. A missing list is empty.
+    pub fn objects<T>(&mut self, name: &'static str, at_most: usize, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let Some(json) = self.raw(name) else { return Vec::new() };
+        let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) else {
+            return self.fault(name, ErrorCode::FieldInvalid, "must be a list of objects", Vec::new());
+        };
+        if items.len() > at_most {
+            let fault = format_args!("must have at most {at_most} entries");
+            return self.fault(name, ErrorCode::FieldTooLong, fault, Vec::new());
+        }
+        let mut objects = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let path = format!("{name}[{index}]");
+            match parse_object(item) {
+                Some(entries) => objects.push(self.within(format!("{}{path}.", self.prefix), entries, &mut read)),
+                None => self.fault(&path, ErrorCode::FieldInvalid, "must be an object", ()),
+            }
+        }
+        objects
+    }
+
+    /// Reads the fields of an inner object.
+    fn within<T>(
+        &mut self,
+        prefix: String,
+        entries: Vec<(Cow<'b, str>, &'b RawValue)>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let mut inner = Fields {
-            prefix: format!("{}{name}.", self.prefix),
+            prefix,
             entries,
             known: Vec::new(),
             refuses_near_misses: self.refuses_near_misses,
