@@ -21,6 +21,7 @@ use crate::{
     },
     delivery::{Sender, TargetPolicy},
     descriptors::Shares,
+    domain::Brand,
     failure::Failure,
     gateway::Gateways,
     metrics::Metrics,
@@ -106,11 +107,14 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (AdminRequest::RotateKey { id }, args)
         }
         AdminCommand::Apps(Admin {
-            command: AppsCommand::Create { workspace, name, redirect_uris, webhook_url },
+            command: AppsCommand::Create { workspace, name, redirect_uris, webhook_url, logo_url, colour },
             args,
         }) => {
-            let webhook_url = webhook_url.map(String::from);
-            (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url }, args)
+            let (webhook_url, brand) = (webhook_url.map(String::from), Brand { logo_url, colour });
+            (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand }, args)
+        }
+        AdminCommand::Apps(Admin { command: AppsCommand::Update { id, logo_url, colour }, args }) => {
+            (AdminRequest::UpdateApp { id, logo_url, colour }, args)
         }
         AdminCommand::Refunds(Admin { command: RefundsCommand::List, args }) => (AdminRequest::ListRefunds, args),
         AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { refund, reference }, args }) => {

@@ -1,5 +1,7 @@
-// Optional: shows progress, submits only once, and polls the payment's status.
+// Optional: shows progress, submits only once, counts down, prints, and polls the payment's status.
 (() => {
+  // Not `reload`, which would send a form again, and without a fragment, which would only scroll.
+  const again = () => location.replace(location.pathname + location.search);
   const form = document.querySelector("form");
   if (form) {
     form.addEventListener("submit", (event) => {
@@ -14,8 +16,28 @@
     });
     // Restored from the back/forward cache: reload the current state.
     addEventListener("pageshow", (event) => {
-      if (event.persisted) location.reload();
+      if (event.persisted) again();
     });
+  }
+  const left = document.getElementById("left");
+  if (left) {
+    // The server counts the seconds, so that a wrong clock here does not matter.
+    const end = Date.now() + left.dataset.left * 1000;
+    const tick = () => {
+      const seconds = Math.ceil((end - Date.now()) / 1000);
+      if (seconds <= 0) return again();
+      const [h, m, s] = [seconds / 3600, (seconds / 60) % 60, seconds % 60].map(Math.floor);
+      const two = (number) => String(number).padStart(2, "0");
+      left.querySelector("b").textContent = h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+      left.hidden = false;
+      setTimeout(tick, 500);
+    };
+    tick();
+  }
+  const print = document.getElementById("print");
+  if (print) {
+    print.hidden = false;
+    print.addEventListener("click", () => window.print());
   }
   const waiting = document.querySelector("[data-poll]");
   if (waiting) {
@@ -24,7 +46,7 @@
       try {
         const response = await fetch(waiting.dataset.poll, { cache: "no-store" });
         if (response.ok && (await response.json()).status !== "processing") {
-          location.reload();
+          again();
           return;
         }
       } catch {

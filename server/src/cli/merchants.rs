@@ -1,11 +1,11 @@
 //! The commands about workspaces, their keys and their apps.
 
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use payments_core::{Environment, Timestamp};
 use url::Url;
 
 use super::values::{http_url, one_of, time};
-use crate::domain::Permission;
+use crate::domain::{Colour, Edit, LogoUrl, Permission};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspacesCommand {
@@ -74,7 +74,25 @@ pub(crate) enum AppsCommand {
         /// URL that receives the app's webhooks.
         #[arg(long, env = "PAYMENTS_WEBHOOK_URL", value_name = "U", value_parser = http_url)]
         webhook_url: Option<Url>,
+        /// URL of the logo on the checkout page, which customers' browsers load: https, or http for localhost.
+        #[arg(long, env = "PAYMENTS_LOGO_URL", value_name = "U")]
+        logo_url: Option<LogoUrl>,
+        /// Colour of the checkout page's button, such as '#0a7d4f'. Its text is black or white, whichever is legible.
+        #[arg(long, env = "PAYMENTS_COLOUR", value_name = "#RRGGBB")]
+        colour: Option<Colour>,
     },
-    /// List the apps of all workspaces: id, workspace, created, webhook URL, name.
+    /// Change how an app looks on the checkout page, and print its id. `none` removes a logo or a colour.
+    #[command(group = ArgGroup::new("change").args(["logo_url", "colour"]).required(true).multiple(true))]
+    Update {
+        /// The app's id, as `apps list` prints it.
+        id: String,
+        /// URL of the logo, or `none`.
+        #[arg(long, env = "PAYMENTS_LOGO_URL", value_name = "U")]
+        logo_url: Option<Edit<LogoUrl>>,
+        /// Colour of the button, such as '#0a7d4f', or `none`.
+        #[arg(long, env = "PAYMENTS_COLOUR", value_name = "#RRGGBB")]
+        colour: Option<Edit<Colour>>,
+    },
+    /// List the apps of all workspaces: id, workspace, created, webhook URL, name. With --json also logo and colour.
     List,
 }

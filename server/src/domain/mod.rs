@@ -3,6 +3,7 @@
 mod activity;
 mod app;
 mod attempts;
+mod brand;
 mod delivery;
 mod effects;
 mod endpoint;
@@ -22,6 +23,7 @@ mod session;
 pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
 pub(crate) use attempts::{EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, MAX_ATTEMPTS};
+pub(crate) use brand::{Brand, Colour, Edit, LogoUrl};
 pub(crate) use delivery::Outgoing;
 pub(crate) use effects::{Effects, Transition, effects, volume_of};
 pub(crate) use endpoint::Endpoint;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use warp::http::{StatusCode, header};
 
@@ -9,6 +10,7 @@ use super::{
     reply::{self, Problem},
     request::Request,
     route::Outcome,
+    theme,
 };
 
 const CSS: &str = "text/css; charset=utf-8";
@@ -82,13 +84,16 @@ pub(super) fn console_scripts() -> impl Iterator<Item = &'static str> {
 
 /// `/assets/{name}`.
 pub(super) async fn serve(request: Request) -> Outcome {
-    let asset = find(request.id()).ok_or_else(Problem::no_such_path)?;
+    let (kind, content) = match find(request.id()) {
+        Some(asset) => (asset.kind, Bytes::from_static(asset.content.as_bytes())),
+        None => (CSS, theme::named(request.id()).ok_or_else(Problem::no_such_path)?.into()),
+    };
     let headers = [
-        (header::CONTENT_TYPE, asset.kind),
+        (header::CONTENT_TYPE, kind),
         (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    Ok(reply::response(StatusCode::OK, asset.content, headers))
+    Ok(reply::response(StatusCode::OK, content, headers))
 }
 
 #[cfg(test)]

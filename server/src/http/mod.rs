@@ -37,6 +37,7 @@ mod routes;
 mod sandbox;
 mod server;
 mod shared_windows;
+mod theme;
 mod transactions;
 mod webhooks;
 mod windows;

@@ -6,29 +6,33 @@
 //! Only live sessions redirect automatically, because only a merchant's key can create them. Anyone can create a test
 //! session, so its page shows the target host and waits for a click.
 
+mod document;
+mod format;
 mod words;
 
 use askama::Template;
-use payments_core::{
-    Amount, CheckoutSession, Currency, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
-    Timestamp,
-};
-use url::Url;
+use payments_core::{CheckoutSession, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome};
 use warp::{
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header},
     reply::Response,
 };
 
+pub(super) use self::document::refusal;
+use self::{
+    document::{document, notice},
+    format::{host_of, in_dhaka, known_phone, money},
+};
 use super::{
     assets,
     language::{Language, Text},
-    reply::{self, Problem, StaticHeader, see_other},
+    reply::{Problem, see_other},
     request::Request,
     route::Outcome,
+    theme,
 };
 use crate::{
     gateway::GatewayError,
-    service::{CheckoutView, Refused, Service},
+    service::{CheckoutView, Receipt, Refused, Service},
 };
 
 /// `GET`: shows the page, or redirects.
@@ -163,20 +167,23 @@ impl<'p> Page<'p> {
     }
 
     fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown<'_>) -> Outcome {
-        let CheckoutView { session, return_url, .. } = checkout;
+        let CheckoutView { session, brand, return_url, receipt, .. } = checkout;
         let is_finished = matches!(view, View::Paid | View::Unpaid(_) | View::Refunded);
         let status = shown.status;
         let page = CheckoutPage {
             checkout,
             session,
             amount: money(session.amount, session.currency),
+            theme: brand.colour.map(theme::address),
+            receipt: receipt.as_ref().filter(|_| is_finished),
             view,
             shown,
             next_host: if session.is_simulated && is_finished { host_of(return_url) } else { None },
             here: self.here(),
             language: self.language,
         };
-        Ok(document(status, self.language, page.render().map_err(Problem::internal)?, None))
+        let html = page.render().map_err(Problem::internal)?;
+        Ok(document(status, self.language, html, brand.logo_url.as_ref(), None))
     }
 }
 
@@ -187,6 +194,9 @@ struct CheckoutPage<'s> {
     checkout: &'s CheckoutView,
     session: &'s CheckoutSession,
     amount: String,
+    /// The URL of the stylesheet with the app's colour.
+    theme: Option<String>,
+    receipt: Option<&'s Receipt>,
     view: View<'s>,
     shown: Shown<'s>,
     /// The shop's host, if the page shows it.
@@ -217,113 +227,5 @@ enum View<'v> {
 impl View<'_> {
     fn is_to_pay(&self) -> bool {
         matches!(self, Self::Simulator | Self::Choice)
-    }
-}
-
-/// An error page, such as for an unknown session.
-#[derive(Template)]
-#[template(path = "checkout_notice.html")]
-struct NoticePage {
-    title: Text,
-    text: Text,
-    language: Language,
-}
-
-/// Renders an error as a page, in the language that the headers prefer.
-pub(super) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
-    notice(Language::of(None, headers), problem)
-}
-
-/// Renders an error as a page. Status and headers are those of the API's error.
-fn notice(language: Language, problem: Problem) -> Response {
-    let (title, text) = match problem.status() {
-        StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
-        StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
-        _ => (words::TROUBLE, words::TROUBLE_NOTE),
-    };
-    match (NoticePage { title, text, language }).render() {
-        Ok(html) => document(problem.status(), language, html, problem.header),
-        Err(error) => {
-            tracing::error!(%error, "cannot render a page");
-            problem.into_response()
-        }
-    }
-}
-
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
-                      frame-ancestors 'none'; base-uri 'none'";
-
-/// Builds a response with an HTML document and its security headers.
-fn document(status: StatusCode, language: Language, html: String, extra: Option<StaticHeader>) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_LANGUAGE, language.code()),
-        (header::VARY, "Accept-Language, Cookie"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-    ];
-    reply::response(status, html, headers.into_iter().chain(extra))
-}
-
-/// Returns the host of a URL, with a port other than the scheme's default. The host is in ASCII, against homographs, and
-/// without a user name.
-fn host_of(address: &str) -> Option<String> {
-    let url = Url::parse(address).ok()?;
-    let host = url.host_str()?;
-    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
-}
-
-/// The shop's phone number for the customer, if it is a valid mobile number.
-fn known_phone(session: &CheckoutSession) -> String {
-    let number = session.customer_phone.as_deref().and_then(|text| text.parse::<MobileNumber>().ok());
-    number.map(|number| number.as_str().to_owned()).unwrap_or_default()
-}
-
-/// Formats a time in Dhaka's time zone, UTC+6 all year, to the minute.
-fn in_dhaka(time: Timestamp) -> String {
-    let text = time.plus_seconds(6 * 60 * 60).to_string().replace('T', " ");
-    text.chars().take("2023-11-15 04:13".len()).collect()
-}
-
-/// Formats an amount: ৳1,250.00 or $12.50. Digits are Latin in both languages, as on the gateways' pages, so that
-/// customers can compare.
-fn money(amount: Amount, currency: Currency) -> String {
-    let sign = match currency {
-        Currency::Bdt => '৳',
-        Currency::Usd => '$',
-    };
-    let mut digits = (amount.as_minor() / 100).to_string();
-    for comma in (1..digits.len().saturating_sub(2)).rev().step_by(3) {
-        digits.insert(comma, ',');
-    }
-    format!("{sign}{digits}.{:02}", amount.as_minor() % 100)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_has_the_currencys_sign_and_grouped_digits() {
-        for (text, currency, shown) in [
-            ("1250", Currency::Bdt, "৳1,250.00"),
-            ("12.5", Currency::Usd, "$12.50"),
-            ("0.01", Currency::Usd, "$0.01"),
-            ("999", Currency::Bdt, "৳999.00"),
-            ("999999999999.99", Currency::Bdt, "৳999,999,999,999.99"),
-        ] {
-            assert_eq!(money(text.parse().unwrap(), currency), shown);
-        }
-    }
-
-    #[test]
-    fn the_receipt_shows_dhaka_time() {
-        let time = Timestamp::from_millis(1_700_000_000_000).unwrap();
-        assert_eq!(
-            (time.to_string().as_str(), in_dhaka(time).as_str()),
-            ("2023-11-14T22:13:20.000Z", "2023-11-15 04:13")
-        );
     }
 }

@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use payments_core::{
-    AppId, DeliveryId, DeveloperApp, Environment, ErrorCode, Invalid, PaymentId, RawStatus, RefundId, Timestamp,
-    aliased::UnknownFields,
-};
+use payments_core::{AppId, DeliveryId, Environment, ErrorCode, Invalid, PaymentId, RawStatus, RefundId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -17,13 +14,13 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{ApiKey, App, KeyHash, ManualSettlement, Permission},
+    domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission},
     failure::Failure,
     store::{BackedUp, Change, Write},
 };
 
 /// Maximum length of a workspace's or an app's name.
-const MAX_NAME_BYTES: usize = 200;
+pub(super) const MAX_NAME_BYTES: usize = 200;
 /// Maximum length of a settlement's reference or a review's note.
 const MAX_TEXT_BYTES: usize = 500;
 
@@ -74,8 +71,19 @@ pub(crate) enum AdminRequest {
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
     BackUp { directory: PathBuf },
-    /// Creates a developer app for a workspace. Customers may return to its redirect URIs.
-    CreateApp { workspace: String, name: String, redirect_uris: Vec<String>, webhook_url: Option<String> },
+    /// Creates a developer app for a workspace. Customers may return to its redirect URIs. An older server knows only the verb
+    /// `create_app`, and would ignore the brand.
+    #[serde(rename = "create_branded_app", alias = "create_app")]
+    CreateApp {
+        workspace: String,
+        name: String,
+        redirect_uris: Vec<String>,
+        webhook_url: Option<String>,
+        #[serde(default)]
+        brand: Brand,
+    },
+    /// Changes how a developer app looks on the checkout page.
+    UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
 
 /// The reply to an [`AdminRequest`].
@@ -108,8 +116,13 @@ pub(crate) enum AdminReply {
     Resolved { resolved: String, raw_status: RawStatus },
     /// The backup.
     BackedUp(BackedUp),
-    /// The created app.
-    App { app_id: String, app_name: String },
+    /// The created or changed app.
+    App {
+        app_id: String,
+        app_name: String,
+        #[serde(flatten)]
+        brand: Brand,
+    },
     /// Why the command failed, and what to do.
     Error { error: String },
 }
@@ -180,9 +193,10 @@ impl Service {
                 )?;
                 AdminReply::BackedUp(backups.back_up(directory).await?)
             }
-            AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url } => {
-                self.create_app(&workspace, &name, redirect_uris, webhook_url).await?
+            AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
+                self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
             }
+            AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,
         })
     }
 
@@ -269,37 +283,6 @@ impl Service {
         .await
     }
 
-    async fn create_app(
-        &self,
-        workspace: &str,
-        name: &str,
-        redirect_uris: Vec<String>,
-        webhook_url: Option<String>,
-    ) -> Result<AdminReply, Refused> {
-        let workspace = self.named_workspace(workspace).await?;
-        let name = checked("name", name, MAX_NAME_BYTES)?;
-        for url in redirect_uris.iter().chain(&webhook_url) {
-            url::Url::parse(url).map_err(|_| invalid(format!("{url} is not an absolute URL")))?;
-        }
-        let now = self.ambient.now();
-        let app = DeveloperApp {
-            id: AppId::new(now, self.ambient.id_bytes()),
-            developer_id: workspace.developer_id,
-            name: name.into(),
-            description: None,
-            redirect_uris,
-            webhook_url,
-            status: "active".into(),
-            is_active: true,
-            created_at: now,
-            updated_at: now,
-            unknown: UnknownFields::default(),
-        };
-        let app_id = app.id.to_string();
-        self.commit(Change::of(Write::App(Box::new(App { version: 0, app })))).await?;
-        Ok(AdminReply::App { app_id, app_name: name.to_owned() })
-    }
-
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
         let keys = self.store.api_keys().await?;
         let key = keys.into_iter().find(|(_, key)| key.id.as_str() == id);
@@ -313,7 +296,7 @@ pub(super) fn invalid(sentence: impl Into<String>) -> Invalid {
 }
 
 /// Trims a text and checks its length.
-fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
+pub(super) fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
     let text = text.trim();
     if text.is_empty() || text.len() > max_bytes {
         return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));

@@ -1,8 +1,8 @@
 //! Checkout sessions. Their routes need the session's id, not an API key.
 
 use payments_core::{
-    Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, PaymentId, PaymentMethod, RawStatus, Simulate,
-    Simulation, Timestamp, aliased::UnknownFields,
+    Amount, Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, Payment, PaymentId, PaymentMethod, RawStatus,
+    Simulate, Simulation, Timestamp, aliased::UnknownFields,
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{Session, owner_of},
+    domain::{Brand, Session, owner_of},
     store::StoreError,
 };
 
@@ -21,11 +21,32 @@ const DEMO_TTL_SECONDS: u32 = 3600;
 /// A checkout session, with what only the checkout page may show.
 pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
-    pub(crate) paid_at: Option<Timestamp>,
+    /// How the developer app looks.
+    pub(crate) brand: Brand,
+    /// The merchant's reference, if the merchant gave one.
+    pub(crate) order: Option<String>,
+    /// How many seconds are left to pay; `None` if the session has expired.
+    pub(crate) seconds_left: Option<i64>,
+    pub(crate) receipt: Option<Receipt>,
     /// The shop's URL for the returning customer, which depends on the payment's status.
     pub(crate) return_url: String,
     /// The gateway's page, while the payment is processing.
     pub(crate) customer_url: Option<String>,
+}
+
+/// What only a payment that was paid can show.
+pub(crate) struct Receipt {
+    pub(crate) paid_at: Timestamp,
+    pub(crate) method: Option<PaymentMethod>,
+    /// The sum of all refunds and the time of the last one.
+    pub(crate) refunded: Option<(Amount, Timestamp)>,
+}
+
+impl Receipt {
+    fn of(payment: &Payment) -> Option<Self> {
+        let refunded = payment.refund().map(|last| (payment.amount_refunded(), last.created_at));
+        Some(Self { paid_at: payment.paid_at?, method: payment.payment_method.clone(), refunded })
+    }
 }
 
 impl Service {
@@ -37,17 +58,24 @@ impl Service {
         let is_processing = session.payment.raw_status == RawStatus::Processing && session.expires_at > now;
         let return_url = session.return_url();
         let attempt = session.attempt.filter(|_| is_processing);
+        let millis_left = session.expires_at.as_millis() - now.as_millis();
+        let seconds_left = (millis_left > 0).then_some((millis_left + 999) / 1000);
         let payment = session.payment;
+        let receipt = Receipt::of(&payment);
+        let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
         let workspace = self.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let app = match &payment.app_id {
             Some(id) => self.store.app(&owner_of(&payment.developer_id), id).await?,
             None => None,
         };
+        let (app_name, brand) = app.map(|app| (app.app.name, app.brand)).unzip();
+        let brand = brand.unwrap_or_default();
         let session = CheckoutSession {
             id: payment.id,
             amount: payment.amount,
             currency: payment.currency,
             description: payment.description,
+            line_items: payment.line_items,
             customer_name: payment.customer.name,
             customer_email: payment.customer.email,
             customer_phone: payment.customer.phone,
@@ -55,8 +83,8 @@ impl Service {
             status: payment.raw_status,
             environment: payment.environment,
             merchant_name: workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default(),
-            app_name: app.map(|app| app.app.name),
-            app_logo_url: None,
+            app_name,
+            app_logo_url: brand.logo_url.as_ref().map(|logo| logo.as_str().to_owned()),
             website: workspace.and_then(|workspace| workspace.website),
             // An app's website is a copy of its webhook URL, which customers should not see.
             website_url: None,
@@ -72,7 +100,7 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let customer_url = attempt.map(|attempt| attempt.customer_url);
-        Ok(CheckoutView { session, paid_at: payment.paid_at, return_url, customer_url })
+        Ok(CheckoutView { session, brand, order, seconds_left, receipt, return_url, customer_url })
     }
 
     /// Reads a checkout session as the API returns it.

@@ -4,7 +4,7 @@ use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use super::{Refused, Service, admin::invalid};
-use crate::domain::Workspace;
+use crate::domain::{Brand, Workspace};
 
 /// A row of `workspaces list`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub(crate) struct AppRow {
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) webhook_url: Option<String>,
     pub(crate) created_at: Timestamp,
+    #[serde(flatten)]
+    pub(crate) brand: Brand,
 }
 
 impl Service {
@@ -52,6 +54,7 @@ impl Service {
                 redirect_uris: app.app.redirect_uris,
                 webhook_url: app.app.webhook_url,
                 created_at: app.app.created_at,
+                brand: app.brand,
             }));
         }
         Ok(rows)

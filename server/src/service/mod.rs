@@ -4,6 +4,7 @@
 mod account;
 mod activity;
 mod admin;
+mod apps;
 mod canonical;
 mod checkout;
 mod claims;
@@ -53,7 +54,7 @@ use crate::{
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
-pub(crate) use checkout::CheckoutView;
+pub(crate) use checkout::{CheckoutView, Receipt};
 pub(crate) use claims::Claims;
 pub(crate) use confirm::{Hint, Return};
 pub(crate) use idempotency::{Answer, IdempotentRequest};

@@ -5,6 +5,7 @@ mod account;
 mod administration;
 mod apps;
 mod backup;
+mod brand;
 mod broken_connections;
 mod check;
 mod checkout;

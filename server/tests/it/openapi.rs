@@ -93,11 +93,11 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let keyless = |method: Method, path: &str| server.keyless(method, &format!("/api/v1{path}"));
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     let too_large = "x".repeat(70_000);
-
     // Payments.
     let mut full = payment_of(&json!(37.5));
     full["customer"] = json!({"name": "Karim", "email": "k@example.com", "phone": "01712345678"});
     full["metadata"] = json!({"order": 1});
+    full["lineItems"] = json!([{"name": "Tea", "quantity": 2, "amount": 30.5}, {"name": "Wrapping"}]);
     let create = || keyed(post.clone(), "/payments");
     let payment = d.check("createPayment", 201, create().header("idempotency-key", "o-1").json(&full)).await;
     d.check("createPayment", 201, create().header("idempotency-key", "o-1").json(&full)).await;

@@ -57,7 +57,8 @@ async fn each_simulator_button_ends_the_session_with_its_status() {
         assert_eq!(again.status(), StatusCode::OK);
         for page in [again.text().await.unwrap(), get(&server, &path).await] {
             assert!(page.contains(shown), "{page}");
-            assert!(!page.contains("<button"), "{page}");
+            assert!(!page.contains("<form") && !page.contains("name=\"action\""), "{page}");
+            assert_eq!(page.contains("Receipt"), status == "completed", "{page}");
         }
         let read = server.get(&format!("/payments/{id}")).await;
         assert_eq!(read["status"], status);
@@ -99,6 +100,107 @@ async fn a_live_customer_pays_at_the_gateway_and_returns_to_a_paid_page() {
         assert!(late.text().await.unwrap().contains("Paid"), "a paid payment is not paid again");
     }
     assert_eq!(live.bkash.program().books().iter().map(|entry| entry.taken).sum::<u32>(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_and_the_receipt_show_the_order_and_never_the_metadata() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let body = json!({"amount": 1250, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart",
+        "merchantTransactionId": "A-17 <b>", "metadata": {"note": "margin 40%"},
+        "lineItems": [{"name": "Tea <250 g>", "quantity": 2, "amount": 1200.5}, {"name": "Wrapping", "quantity": 1},
+            {"name": "Card", "amount": 0}]});
+    let payment: Value =
+        live.request(Method::POST, "/payments").json(&body).send().await.unwrap().json().await.unwrap();
+    let id = payment["id"].as_str().unwrap();
+    let path = format!("/checkout/{id}");
+    let has_order = |page: &str| {
+        for part in [
+            "Order A-17 &#60;b&#62;</p>",
+            "<details open>",
+            "Your order (3)",
+            "<li><span>2 × Tea &#60;250 g&#62;</span> <span class=\"price\">৳1,200.50</span></li>",
+            "<li><span>1 × Wrapping</span></li>",
+            "<li><span>Card</span> <span class=\"price\">৳0.00</span></li>",
+            &format!("<span class=\"id\">{id}</span>"),
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+        assert!(!page.contains("margin"), "{page}");
+    };
+    let page = get(&live.server, &path).await;
+    has_order(&page);
+    assert!(!page.contains("Receipt"), "{page}");
+    let session = get(&live.server, &format!("/api/v1{path}")).await;
+    assert!(!session.contains("margin"), "{session}");
+    assert_eq!(serde_json::from_str::<Value>(&session).unwrap()["lineItems"], body["lineItems"]);
+
+    let target = forwarded_to(&live.server, post(&live.server, &path, "action=pay").await).await;
+    let attempt = target.rsplit('/').next().unwrap();
+    live.come_back(&live.bkash.program().approve(attempt, bkash::WALLET).unwrap()).await;
+    let page = get(&live.server, &path).await;
+    has_order(&page);
+    let rows = |page: &str| {
+        let (_, list) = page.split_once("<dl>").unwrap_or_else(|| panic!("no receipt in {page}"));
+        let list = list.split_once("</dl>").unwrap().0.split("</div>").map(str::to_owned).collect::<Vec<_>>();
+        list.into_iter()
+            .filter_map(|row| Some(row.split_once("<dt>")?.1.replace("</dt><dd>", ": ")))
+            .collect::<Vec<_>>()
+    };
+    let found = rows(&page);
+    assert_eq!(found.len(), 6, "{found:?}");
+    for (row, begin) in found.iter().zip([
+        "Paid to: Rahim &#38; Sons<",
+        "Order: A-17 &#60;b&#62;<",
+        "Amount: ৳1,250.00<",
+        "Paid on: <time datetime=\"20",
+        "Paid with: bKash<",
+        "Status: Paid<",
+    ]) {
+        assert!(row.starts_with(begin), "{row}");
+    }
+
+    let refund = |key: &str, body: Value| {
+        let request = live.request(Method::POST, &format!("/payments/{id}/refund"));
+        request.header("idempotency-key", key.to_owned()).json(&body).send()
+    };
+    assert_eq!(refund("r-1", json!({"amount": 49.5})).await.unwrap().status(), 200);
+    let found = rows(&get(&live.server, &path).await);
+    assert!(found[5].starts_with("Status: Paid<") && found[6].starts_with("Refunded: ৳49.50<"), "{found:?}");
+    assert_eq!(refund("r-2", json!({})).await.unwrap().status(), 200);
+    let found = rows(&get(&live.server, &path).await);
+    assert!(found[5].starts_with("Status: Refunded<") && found[6].starts_with("Refunded: ৳1,250.00<"), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_says_how_long_the_customer_has() {
+    let server = Server::start_with(&["--session-ttl", "90"]);
+    let (path, payment) = new_payment(&server, &payment_of(&json!(5))).await;
+    let expires_at = server.get(&path).await["expiresAt"].clone();
+    let page = get(&server, &path).await;
+    assert!(page.contains(&format!("Pay by <time datetime={expires_at}>")), "{expires_at} {page}");
+    let left: u32 = page.split_once("data-left=\"").unwrap().1.split_once('"').unwrap().0.parse().unwrap();
+    assert!((60..=90).contains(&left), "{left}");
+    assert!(!page.contains("Order "), "the id is no order number: {page}");
+    assert_eq!(
+        page.matches(payment["id"].as_str().unwrap()).count(),
+        2,
+        "in the form's address and once in print: {page}"
+    );
+    post(&server, &path, "action=fail").await;
+    let page = get(&server, &path).await;
+    assert!(!page.contains("data-left") && !page.contains("Pay by"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_order_is_closed_until_it_is_paid() {
+    let server = Server::start();
+    let mut body = payment_of(&json!(5));
+    body["lineItems"] = (1..=50).map(|nth| json!({"name": format!("Cup {nth}")})).collect();
+    let (path, _) = new_payment(&server, &body).await;
+    let page = get(&server, &path).await;
+    assert!(page.contains("<details>") && page.contains("(50)") && page.contains("Cup 50"), "{page}");
+    post(&server, &path, "action=success").await;
+    assert!(get(&server, &path).await.contains("<details open>"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

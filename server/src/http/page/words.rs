@@ -1,11 +1,17 @@
 //! The checkout page's texts in English and Bangla. A missing text does not compile.
 
+use payments_core::PaymentMethod;
+
 pub(super) use crate::http::language::OTHER_LANGUAGE;
 use crate::http::language::Text;
 
 pub(super) const PAY_TO: Text = ["You pay", "আপনি দিচ্ছেন"];
 pub(super) const AMOUNT: Text = ["Amount", "পরিমাণ"];
-pub(super) const PAYMENT: Text = ["Payment", "পেমেন্ট"];
+pub(super) const ORDER: Text = ["Order", "অর্ডার"];
+pub(super) const LINES: Text = ["Your order", "আপনার অর্ডার"];
+pub(super) const PAY_BY: Text = ["Pay by", "পরিশোধের শেষ সময়"];
+pub(super) const TIME_LEFT: Text = ["time left", "বাকি আছে"];
+pub(super) const SUPPORT: Text = ["If you need help, name this payment:", "সাহায্য লাগলে এই পেমেন্ট নম্বরটি জানান:"];
 pub(super) const TEST_MARK: Text = ["Test payment", "পরীক্ষামূলক পেমেন্ট"];
 pub(super) const TEST_NOTE: Text = ["No money moves.", "কোনো টাকা কাটা হবে না।"];
 pub(super) const SIMULATOR_QUESTION: Text = ["How should this payment end?", "এই পেমেন্টের ফলাফল কী হবে?"];
@@ -45,11 +51,19 @@ pub(super) const CHECKING_NOTE: Text = [
 pub(super) const CONTINUE_PAYING: Text = ["I have not paid yet. Continue", "এখনও টাকা দিইনি: এগিয়ে যান"];
 pub(super) const PAID: Text = ["Paid", "পরিশোধ হয়েছে"];
 pub(super) const PAID_NOTE: Text = ["Thank you. We have notified the shop.", "ধন্যবাদ। দোকানকে জানানো হয়েছে।"];
+pub(super) const RECEIPT: Text = ["Receipt", "রসিদ"];
+pub(super) const PAID_TO: Text = ["Paid to", "প্রাপক"];
 pub(super) const PAID_AT: Text = ["Paid on", "পরিশোধের সময়"];
+pub(super) const METHOD: Text = ["Paid with", "পরিশোধের মাধ্যম"];
+pub(super) const STATUS: Text = ["Status", "অবস্থা"];
+pub(super) const REFUND: Text = ["Refunded", "ফেরত"];
+pub(super) const PRINT: Text = ["Print the receipt", "রসিদ প্রিন্ট করুন"];
+pub(super) const TEST: Text = ["Test, no money moved", "পরীক্ষামূলক, কোনো টাকা কাটা হয়নি"];
 pub(super) const DHAKA: Text = ["Dhaka time", "ঢাকার সময়"];
 pub(super) const FAILED: Text = ["The payment failed", "পেমেন্ট ব্যর্থ হয়েছে"];
 pub(super) const CANCELLED: Text = ["You cancelled this payment", "আপনি এই পেমেন্ট বাতিল করেছেন"];
 pub(super) const EXPIRED: Text = ["This payment link has expired", "এই পেমেন্ট লিংকের মেয়াদ শেষ"];
+pub(super) const IS_REFUNDED: Text = ["Refunded", "টাকা ফেরত দেওয়া হয়েছে"];
 pub(super) const REFUNDED: Text = ["This payment was refunded", "এই পেমেন্টের টাকা ফেরত দেওয়া হয়েছে"];
 pub(super) const REFUNDED_NOTE: Text = [
     "The money goes back to the account you paid from. This can take a few days.",
@@ -80,3 +94,13 @@ pub(super) const TROUBLE_NOTE: Text = [
     "If you have paid, do not pay again. Please reload the page in a moment.",
     "টাকা দিয়ে থাকলে আবার দেবেন না। একটু পরে পাতাটি আবার খুলুন।",
 ];
+
+/// The name of a payment method, unless it is of a later version.
+pub(super) fn method(method: &PaymentMethod) -> Option<Text> {
+    match method {
+        PaymentMethod::Mfs => Some(MOBILE_MONEY),
+        PaymentMethod::Card => Some(CARD),
+        PaymentMethod::Test => Some(TEST),
+        _ => None,
+    }
+}

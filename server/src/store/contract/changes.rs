@@ -8,7 +8,7 @@ use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status, Workspac
 
 use super::samples::*;
 use crate::{
-    domain::{ApiKey, App, KeyHash, Scope, StoredToken, Workspace},
+    domain::{ApiKey, App, Brand, KeyHash, Scope, StoredToken, Workspace},
     store::{Change, ClaimEnd, Queue, Store, Write},
 };
 
@@ -34,7 +34,8 @@ fn app(version: u64) -> App {
     let app = serde_json::json!({"id": "app_1", "developerId": "dev_1", "name": "Shop", "description": null,
         "redirectUris": [], "webhookUrl": null, "status": "active", "isActive": true, "createdAt": at(0),
         "updatedAt": at(0)});
-    App { version, app: serde_json::from_value(app).unwrap() }
+    let brand = Brand { logo_url: "https://cdn.example/logo.svg".parse().ok(), colour: "#0a7d4f".parse().ok() };
+    App { version, brand, app: serde_json::from_value(app).unwrap() }
 }
 
 fn json(record: &impl serde::Serialize) -> serde_json::Value {

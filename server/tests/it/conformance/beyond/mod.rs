@@ -1,6 +1,7 @@
 //! The second part: what the server has beyond the specification, against the real server. A client that was written against
 //! the specification notices no addition, and each works as documented. The tests of each addition go further.
 
+mod checkout;
 mod developing;
 mod finding;
 mod keys;
@@ -41,6 +42,7 @@ async fn run(engine: Engine) {
     keys::list_of_keys(&world, &mut report).await;
     keys::error_codes(&world, &mut report).await;
     keys::request_log(&world, &mut report).await;
+    checkout::line_items(&world, &mut report).await;
     developing::listen(&world, &mut report).await;
     developing::trigger_and_reset(&world, &mut report).await;
     developing::test_clock(&world, &mut report).await;

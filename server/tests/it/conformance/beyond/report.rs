@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 /// What the server has beyond the specification.
-const ADDITIONS: [&str; 17] = [
+const ADDITIONS: [&str; 18] = [
     "Partial refunds",
     "Activity",
     "Transactions",
@@ -19,6 +19,7 @@ const ADDITIONS: [&str; 17] = [
     "List of keys",
     "Error codes",
     "Request log",
+    "Line items",
     "Listen",
     "Trigger and reset",
     "Test clock",

@@ -1,0 +1,77 @@
+//! HTML documents with their security headers, and errors as pages.
+
+use askama::Template;
+use warp::{
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    reply::Response,
+};
+
+use super::words;
+use crate::{
+    domain::LogoUrl,
+    http::{
+        assets,
+        language::{Language, Text},
+        reply::{self, Problem, StaticHeader},
+    },
+};
+
+/// An error page, such as for an unknown session.
+#[derive(Template)]
+#[template(path = "checkout_notice.html")]
+struct NoticePage {
+    title: Text,
+    text: Text,
+    language: Language,
+}
+
+/// Renders an error as a page, in the language that the headers prefer.
+pub(in crate::http) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
+    notice(Language::of(None, headers), problem)
+}
+
+/// Renders an error as a page. Status and headers are those of the API's error.
+pub(super) fn notice(language: Language, problem: Problem) -> Response {
+    let (title, text) = match problem.status() {
+        StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
+        StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
+        _ => (words::TROUBLE, words::TROUBLE_NOTE),
+    };
+    match (NoticePage { title, text, language }).render() {
+        Ok(html) => document(problem.status(), language, html, None, problem.header),
+        Err(error) => {
+            tracing::error!(%error, "cannot render a page");
+            problem.into_response()
+        }
+    }
+}
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+
+/// Builds a response with an HTML document and its security headers. They admit images only of the logo's origin.
+pub(super) fn document(
+    status: StatusCode,
+    language: Language,
+    html: String,
+    logo: Option<&LogoUrl>,
+    extra: Option<StaticHeader>,
+) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_LANGUAGE, language.code()),
+        (header::VARY, "Accept-Language, Cookie"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ];
+    let mut response = reply::response(status, html, headers.into_iter().chain(extra));
+    // An origin is always a valid header value. Without this one, the browser would only not show the logo.
+    if let Some(policy) =
+        logo.and_then(|logo| HeaderValue::try_from(format!("{POLICY}; img-src {}", logo.origin())).ok())
+    {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
