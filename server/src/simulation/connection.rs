@@ -6,7 +6,7 @@ use std::{ops::RangeInclusive, sync::Arc};
 use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId,
+    Status, Timestamp, WebhookId, WorkspaceId,
 };
 use tokio::select;
 use tokio_util::sync::CancellationToken;
@@ -219,5 +219,8 @@ impl Store for Connection {
         days: RangeInclusive<Day>,
     ) -> Result<Vec<(Day, DayTotals)>> {
         read!(self.days(scope, currency, days))
+    }
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        read!(self.api_keys_of(workspace))
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 /// What the server has beyond the specification.
-const ADDITIONS: [&str; 18] = [
+const ADDITIONS: [&str; 19] = [
     "Partial refunds",
     "Activity",
     "Transactions",
