@@ -181,15 +181,12 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("resetSandbox", 413, reset().header("content-type", "application/json").body(too_large.clone())).await;
 
     // Account.
-    let apps = ["apps", "create", "--workspace"].map(str::to_owned);
     let account = d.check("retrieveAccount", 200, keyed(get.clone(), "/account")).await;
     let workspace = account["workspace"]["id"].as_str().unwrap().to_owned();
-    let mut arguments: Vec<&str> = apps.iter().map(String::as_str).collect();
-    arguments.extend([workspace.as_str(), "--name", "Till", "--webhook-url", "https://shop.example/hook"]);
-    live.server.run(&arguments);
+    let hook = "https://shop.example/hook";
+    live.server.run(&["apps", "create", "--workspace", &workspace, "--name", "Till", "--webhook-url", hook]);
     d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
-    let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
-    assert_eq!(apps.as_array().unwrap().len(), 1);
+    assert_eq!(d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await.as_array().unwrap().len(), 1);
     let activity = d.check("retrieveActivity", 200, keyed(get.clone(), "/account/activity")).await;
     assert_eq!(activity["days"].as_array().unwrap().len(), 30);
     d.check("retrieveActivity", 400, keyed(get.clone(), "/account/activity?days=367")).await;
