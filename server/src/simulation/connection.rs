@@ -35,6 +35,10 @@ impl Connection {
     /// The database, once the request has reached it.
     async fn reach(&self) -> Result<(Arc<EmbeddedStore>, CancellationToken)> {
         self.life.runs().await;
+        if !self.fate.may_ask() {
+            self.fate.count(|counts| counts.endless += 1);
+            std::future::pending::<()>().await;
+        }
         if self.fate.strikes(Trouble::DatabaseLink, 2_000) {
             self.fate.wait(50..=12_000).await;
         } else if self.fate.strikes(Trouble::DatabaseLink, 4_000) {

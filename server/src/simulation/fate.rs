@@ -30,13 +30,18 @@ struct State {
     troubles: Vec<Trouble>,
     trace: Trace,
     counts: Counts,
+    /// The last moment at which a server asked the database, and how often it was asked then.
+    asked: (u64, u32),
 }
+
+/// How often the servers may ask the database in one millisecond: more is a loop that never waits.
+const ASKED_AT_ONCE: u32 = 50_000;
 
 impl Fate {
     /// Everything follows from the seed. Nothing strikes until [`trouble`](Self::trouble).
     pub(super) fn new(seed: u64) -> Self {
         let (trace, counts) = (Trace::default(), Counts::default());
-        let state = State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts };
+        let state = State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts, asked: (0, 0) };
         Self { state: Mutex::new(state), begun: Instant::now() }
     }
 
@@ -106,6 +111,14 @@ impl Fate {
         self.state().trace.add(at, line);
     }
 
+    /// A server asks the database. False if it was asked too often in this moment: time would never go on.
+    pub(super) fn may_ask(&self) -> bool {
+        let now = self.elapsed_millis();
+        let (at, times) = &mut self.state().asked;
+        (*at, *times) = (now, if *at == now { *times + 1 } else { 1 });
+        *times < ASKED_AT_ONCE
+    }
+
     /// Counts.
     pub(super) fn count(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.state().counts);
@@ -139,6 +152,7 @@ impl Counts {
         self.refused += other.refused;
         self.received += other.received;
         self.payments += other.payments;
+        self.endless += other.endless;
         other.troubles.iter().for_each(|(trouble, count)| *self.troubles.entry(*trouble).or_default() += count);
         other.moves.iter().for_each(|(name, count)| *self.moves.entry(name.clone()).or_default() += count);
     }

@@ -117,6 +117,8 @@ pub struct Counts {
     pub received: u64,
     /// Payments at the end.
     pub payments: u64,
+    /// Loops of servers that asked the database without end.
+    pub endless: u64,
     /// Troubles that struck.
     pub troubles: BTreeMap<Trouble, u64>,
     /// Moves of payments, by the status before and after.
@@ -185,6 +187,9 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
             check::name_unfinished(&world);
         }
         check::check(&world);
+        if world.fate.counts().endless > 0 {
+            world.violation("a server asks the database without end");
+        }
     };
     tokio::select! {
         biased;
