@@ -85,6 +85,13 @@ pub async fn list_apps(client: &Client) -> Done {
     Ok(())
 }
 
+pub async fn list_keys(client: &Client) -> Done {
+    for key in client.account().keys().await? {
+        println!("…{} was last used {:?}", key.last4, key.last_used_at);
+    }
+    Ok(())
+}
+
 pub async fn list_transactions(client: &Client) -> Done {
     use payments_client::Currency;
 

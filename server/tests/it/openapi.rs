@@ -186,7 +186,8 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let hook = "https://shop.example/hook";
     live.server.run(&["apps", "create", "--workspace", &workspace, "--name", "Till", "--webhook-url", hook]);
     d.check("retrieveBalance", 200, keyed(get.clone(), "/account/balance")).await;
-    assert_eq!(d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await.as_array().unwrap().len(), 1);
+    let apps = d.check("listApps", 200, keyed(get.clone(), "/account/apps")).await;
+    assert_eq!(apps.as_array().unwrap().len(), 1);
     let activity = d.check("retrieveActivity", 200, keyed(get.clone(), "/account/activity")).await;
     assert_eq!(activity["days"].as_array().unwrap().len(), 30);
     d.check("retrieveActivity", 400, keyed(get.clone(), "/account/activity?days=367")).await;
@@ -195,8 +196,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     assert_eq!((chart.status().as_u16(), chart.headers()["content-type"].to_str().unwrap()), (200, "image/svg+xml"));
     d.seen.insert(("drawActivity".to_owned(), "200".to_owned()));
     server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test", "--scope", "payments:read"]);
-    let keys = d.check("listKeys", 200, keyed(get.clone(), "/account/keys")).await;
-    assert_eq!(keys.as_array().unwrap().len(), 2);
+    assert_eq!(d.check("listKeys", 200, keyed(get.clone(), "/account/keys")).await.as_array().unwrap().len(), 2);
     let of_live = |path: &str| live.request(Method::GET, path);
     let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
     assert_eq!(transactions["items"].as_array().unwrap().len(), 3);
