@@ -13,16 +13,6 @@ use crate::gateway::{NoResponse, Response, Transport};
 
 /// How long a server waits for a gateway.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-const FAULTS: [Fault; 8] = [
-    Fault::HangAfter,
-    Fault::HangBefore,
-    Fault::DropAfter,
-    Fault::DropBefore,
-    Fault::ErrorAfter,
-    Fault::ErrorBefore,
-    Fault::Empty,
-    Fault::Truncated,
-];
 
 /// The way from one server to one gateway.
 pub(super) struct ToGateway<P> {
@@ -40,13 +30,13 @@ impl<P: Program> Transport for ToGateway<P> {
         let operation = self.program.operation(&call).unwrap_or_default();
         // bKash grants two tokens an hour, and blocks whoever asks for a third.
         let is_struck = operation != "token" && self.fate.strikes(Trouble::GatewayLink, 10);
-        let fault = if is_struck { self.fate.choose(&FAULTS).copied() } else { None };
+        let fault = if is_struck { self.fate.choose(&Fault::ALL).map(|(_, fault)| *fault) } else { None };
         let outcome = match fault {
             Some(Fault::HangBefore) => Err("it does not answer"),
             Some(Fault::DropBefore) => Err("the connection closed"),
             Some(Fault::ErrorBefore) => Ok(Response { status: http_status(502), body: Bytes::new() }),
             fault => {
-                // Only answers that come in time may change anything after this process is dead: the gateway is another one.
+                // The gateway has the request, even if this server dies before the answer.
                 let answer = gateway_fakes::at(self.fate.now_seconds(), || {
                     self.program.answer(&call, &format!("https://{operation}.gateway.example"))
                 });
