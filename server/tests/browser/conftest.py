@@ -74,9 +74,9 @@ class Shop:
         )
         call(f"{self.stripe}/_control/events", {"url": f"{self.url}/gateways/stripe/webhook", "times": 2})
         self.directory = directory
-        workspace = self.administer("workspaces", "create", "--name", "Rahim & Sons Tea")
-        self.live_key = self.administer("keys", "create", "--workspace", workspace, "--environment", "live")
-        self.test_key = self.administer("keys", "create", "--workspace", workspace, "--environment", "test")
+        self.workspace = self.administer("workspaces", "create", "--name", "Rahim & Sons Tea")
+        self.live_key = self.administer("keys", "create", "--workspace", self.workspace, "--environment", "live")
+        self.test_key = self.administer("keys", "create", "--workspace", self.workspace, "--environment", "test")
 
     def administer(self, *arguments):
         command = [BINARIES / "payments-server", *arguments, "--data-dir", str(self.directory)]
