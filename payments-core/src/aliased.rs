@@ -214,7 +214,7 @@ macro_rules! aliased_resource {
                         $( let mut $field = $crate::aliased::Slot::<$type>::default(); )+
                         $( $( $( let mut $entry = $crate::aliased::Slot::<Option<String>>::default(); )+ )? )+
                         let mut unknown = $crate::aliased::UnknownFields::default();
-                        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+                        while let Some($crate::field_name::FieldName(name)) = map.next_key()? {
                             $(
                                 if let Some(rank) = $crate::aliased::rank(&name, &[$current $(, $alias)* $(, $first_name)?]) {
                                     $field.read(&name, rank, &mut map)?;

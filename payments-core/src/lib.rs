@@ -41,6 +41,7 @@ mod error_code;
 mod event;
 mod event_page;
 mod fee_rate;
+mod field_name;
 mod hundredths;
 mod id;
 mod json_fault;
