@@ -19,7 +19,7 @@ use crate::{
 /// The delivery of a record, with the payload that its event has.
 fn whole(records: &impl Records, key: &[u8], mut stored: Outgoing) -> Result<Outgoing, StoreError> {
     let (Some(payment), Some(id)) = (&stored.payment, &stored.event) else { return Ok(stored) };
-    let (_, event, data) = read_event(records, key, payment, id)?;
+    let (event, data) = read_event(records, key, payment, id)?;
     event.fill(&mut stored, &data).map_err(|error| StoreError::corrupt(key, error))?;
     Ok(stored)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     codec::{Records, parse},
     keys,
-    stored::read_event,
+    stored::read_event_and_session,
     view::View,
 };
 use crate::{
@@ -41,7 +41,7 @@ impl View<'_, '_> {
 pub(super) fn read(records: &impl Records, id: &EventId) -> Result<Option<PendingEvent>, StoreError> {
     let key = keys::pending_event(id);
     let Some(PendingRecord { payment, after }) = records.read(&key)? else { return Ok(None) };
-    let (session, StoredEvent { event, created_at, .. }, data) = read_event(records, &key, &payment, id)?;
+    let (session, StoredEvent { event, created_at, .. }, data) = read_event_and_session(records, &key, &payment, id)?;
     let pending = PendingEvent::new(&session, id.clone(), event, created_at, &data);
     let pending = pending.map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(Some(PendingEvent { after, ..pending }))

@@ -56,7 +56,7 @@ pub(super) fn find(
     let Some(ResponseRecord { fingerprint, created_at, body, event, .. }) = response else { return Ok(None) };
     let body = match (body, &event) {
         (Some(body), _) => body,
-        (None, Some(EventRef { payment, event })) => read_event(records, &record, payment, event)?.2,
+        (None, Some(EventRef { payment, event })) => read_event(records, &record, payment, event)?.1,
         (None, None) => return Err(StoreError::corrupt(&record, "it has no body")),
     };
     Ok(Some((StoredResponse { fingerprint, created_at, body }, event)))

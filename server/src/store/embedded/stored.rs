@@ -183,21 +183,52 @@ impl Stored {
     }
 }
 
-/// Reads an event that the record `key` names: the session of its payment, the event and its data.
+/// Reads an event that the record `key` names, and its data. Of its payment's record it parses the events alone.
 pub(super) fn read_event(
     records: &impl Records,
     key: &[u8],
     payment: &PaymentId,
     id: &EventId,
-) -> Result<(Session, StoredEvent, RawJson), StoreError> {
-    let missing = || StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"));
+) -> Result<(StoredEvent, RawJson), StoreError> {
+    #[derive(Deserialize)]
+    struct Events {
+        events: Vec<StoredEvent>,
+    }
     let at = keys::session(payment);
-    let record = records.get(&at)?.ok_or_else(missing)?;
+    let record = records.get(&at)?.ok_or_else(|| no_event(key, payment, id))?;
+    let parts = Parts::of(&at, &record)?;
+    let Events { events } = parts.parse(parts.rest)?;
+    event_of(&parts, events, id)?.ok_or_else(|| no_event(key, payment, id))
+}
+
+/// As [`read_event`], with the session of its payment.
+pub(super) fn read_event_and_session(
+    records: &impl Records,
+    key: &[u8],
+    payment: &PaymentId,
+    id: &EventId,
+) -> Result<(Session, StoredEvent, RawJson), StoreError> {
+    let at = keys::session(payment);
+    let record = records.get(&at)?.ok_or_else(|| no_event(key, payment, id))?;
     let parts = Parts::of(&at, &record)?;
     let Stored { session, events, .. } = Stored::of(&parts)?;
-    let mut event = events.into_iter().find(|event| event.id == *id).ok_or_else(missing)?;
-    let data = event.data.take().map_or_else(|| parts.json(), Ok)?;
+    let (event, data) = event_of(&parts, events, id)?.ok_or_else(|| no_event(key, payment, id))?;
     Ok((session, event, data))
+}
+
+/// The event of this id and its data, if the payment has it.
+fn event_of(
+    parts: &Parts<'_>,
+    events: Vec<StoredEvent>,
+    id: &EventId,
+) -> Result<Option<(StoredEvent, RawJson)>, StoreError> {
+    let Some(mut event) = events.into_iter().find(|event| event.id == *id) else { return Ok(None) };
+    let data = event.data.take().map_or_else(|| parts.json(), Ok)?;
+    Ok(Some((event, data)))
+}
+
+fn no_event(key: &[u8], payment: &PaymentId, id: &EventId) -> StoreError {
+    StoreError::corrupt(key, format_args!("the event {id} of the payment {payment} is not there"))
 }
 
 #[cfg(test)]

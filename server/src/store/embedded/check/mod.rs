@@ -19,7 +19,10 @@ use payments_core::{DeliveryId, EventId, PaymentId};
 use serde::de::DeserializeOwned;
 
 use self::sums::Sums;
-use super::{keys, stored::Stored};
+use super::{
+    keys,
+    stored::{Stored, read_event},
+};
 use crate::{
     domain::{LogPart, StoredToken},
     store::{Checked, Finding, Migration, StoreError},
@@ -149,8 +152,10 @@ impl Check<'_> {
     }
 
     fn has_event(&self, payment: &PaymentId, id: &EventId) -> Result<bool, StoreError> {
-        let stored = self.stored(Some(payment.as_str()))?;
-        Ok(stored.is_some_and(|stored| stored.events.iter().any(|event| event.id == *id)))
+        match read_event(self.database, b"", payment, id) {
+            Err(StoreError::Corrupt { .. }) => Ok(false),
+            found => found.map(|_| true),
+        }
     }
 }
 
