@@ -18,9 +18,10 @@ use std::{
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+pub use self::events::SignedEvent;
 pub use self::known::{CARD, DECLINED_CARD, SECRET_KEY, SLOW_CARD, WEBHOOK_SECRET};
 use self::{
-    events::Events,
+    events::{Events, Target},
     refund::Refund,
     refusal::{no_such, refused},
     replays::Replays,
@@ -52,7 +53,17 @@ impl Stripe {
 
     /// Sends each event to this address `times` times from now on.
     pub fn send_events_to(&self, address: &str, times: u32) {
-        lock(&self.state).events.target = Some((address.to_owned(), times));
+        lock(&self.state).events.target = Target::Address(address.to_owned(), times);
+    }
+
+    /// Keeps events for [`take_events`](Self::take_events) from now on.
+    pub fn keep_events(&self) {
+        lock(&self.state).events.target = Target::Kept(Vec::new());
+    }
+
+    /// Takes the events that were kept.
+    pub fn take_events(&self) -> Vec<SignedEvent> {
+        lock(&self.state).events.take()
     }
 
     /// The payments and the money that it took and refunded.

@@ -2,20 +2,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    iter::once_with,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
 use gateway_fakes::Entry;
+use hyper::StatusCode;
 use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, Timestamp};
 use tokio::time::sleep;
 
 use super::{
+    coverage::transitions,
     endpoints::{Manners, Received},
     merchant::Merchant,
     node::SLOTS,
-    world::World,
+    world::{Ask, Key, World},
 };
 use crate::{
     domain::{Outgoing, Session},
@@ -31,10 +34,10 @@ const OVERDUE_MILLIS: i64 = 60_000;
 pub(super) async fn until_quiet(world: &World) {
     loop {
         sleep(INTERVAL).await;
-        if unfinished(world).is_empty() {
+        if unfinished(world, 1).is_empty() {
             // Events that became pending meanwhile.
             sleep(INTERVAL).await;
-            if unfinished(world).is_empty() {
+            if unfinished(world, 1).is_empty() {
                 return;
             }
         }
@@ -43,39 +46,29 @@ pub(super) async fn until_quiet(world: &World) {
 
 /// Names what did not end.
 pub(super) fn name_unfinished(world: &World) {
-    unfinished(world).into_iter().take(10).for_each(|what| world.violation(what));
+    unfinished(world, 10).into_iter().for_each(|what| world.violation(what));
 }
 
 /// The sessions of a store.
-fn sessions(store: &EmbeddedStore) -> Vec<Session> {
-    store.each_session().filter_map(Result::ok).collect()
+fn sessions(store: &EmbeddedStore) -> impl Iterator<Item = Session> {
+    store.each_session().filter_map(Result::ok)
 }
 
-/// What still has to happen.
-fn unfinished(world: &World) -> Vec<String> {
+/// At most `at_most` things that still have to happen.
+fn unfinished(world: &World, at_most: usize) -> Vec<String> {
     let Some((store, _)) = world.around.database.current() else { return vec!["the database is down".to_owned()] };
-    let mut found = Vec::new();
-    let sessions = sessions(&store);
-    for session in &sessions {
-        let payment = &session.payment;
-        if session.needs_manual_review() {
-            continue;
-        }
-        if payment.raw_status.is_open() {
-            found.push(format!("{} is still {:?}", payment.id, payment.raw_status));
-        }
-        if session.pending_refund.is_some() {
-            found.push(format!("a refund of {} is still pending", payment.id));
-        }
-    }
-    for delivery in store.each_delivery().filter_map(Result::ok) {
-        let overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < world.fate.now_millis();
-        if delivery.is_in_outbox() || delivery.waits_until().is_some_and(overdue) {
-            found.push(format!("{} still has to be sent", delivery.delivery.id));
-        }
-    }
-    found.extend(money(world, &sessions));
-    found
+    let decided = sessions(&store).filter(|session| !session.needs_manual_review());
+    let open = decided.filter_map(|Session { payment, pending_refund, .. }| match pending_refund {
+        _ if payment.raw_status.is_open() => Some(format!("{} is still {:?}", payment.id, payment.raw_status)),
+        Some(_) => Some(format!("a refund of {} is still pending", payment.id)),
+        None => None,
+    });
+    let is_overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < world.fate.now_millis();
+    let deliveries = store.each_delivery().filter_map(Result::ok);
+    let unsent = deliveries.filter(|it| it.is_in_outbox() || it.waits_until().is_some_and(is_overdue));
+    let unsent = unsent.map(|it| format!("{} still has to be sent", it.delivery.id));
+    let money = once_with(|| money(world, &sessions(&store).collect::<Vec<_>>())).flatten();
+    open.chain(unsent).chain(money).take(at_most).collect()
 }
 
 /// What the gateways' books say and the sessions do not, or the other way.
@@ -112,6 +105,25 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
     found
 }
 
+/// Each merchant's keys work, and those before them no more.
+pub(super) async fn check_keys(world: &Arc<World>) {
+    for merchant in world.merchants() {
+        for is_live in [true, false] {
+            let answer = world.ask(Ask::get("/api/v1/account").by(merchant.key(is_live))).await;
+            if answer.is_none_or(|answer| answer.status != StatusCode::OK) {
+                world.violation(format!("a key of {} does not work", merchant.workspace));
+            }
+        }
+        let revoked = merchant.revoked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for key in revoked {
+            let answer = world.try_once(&Ask::get("/api/v1/account").by(&Key::new(key))).await;
+            if answer.is_none_or(|answer| answer.status != StatusCode::UNAUTHORIZED) {
+                world.violation(format!("a revoked key of {} still works", merchant.workspace));
+            }
+        }
+    }
+}
+
 /// Checks everything.
 pub(super) fn check(world: &Arc<World>) {
     let Some((store, _)) = world.around.database.current() else { return world.violation("the database is down") };
@@ -123,10 +135,11 @@ pub(super) fn check(world: &Arc<World>) {
         }
         Err(error) => world.violation(format!("the check failed: {error}")),
     }
-    let sessions = sessions(&store);
+    let sessions: Vec<Session> = sessions(&store).collect();
     money(world, &sessions).into_iter().for_each(|what| world.violation(what));
     world.fate.count(|counts| {
         counts.payments = sessions.len() as u64;
+        counts.transitions = transitions(&sessions);
         for step in sessions.iter().flat_map(|session| &session.moves) {
             *counts.moves.entry(format!("{:?}", step.kind)).or_default() += 1;
         }

@@ -1,6 +1,6 @@
 //! A customer at the checkout of a live payment.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use gateway_fakes::{bkash, stripe};
 use hyper::StatusCode;
@@ -27,9 +27,11 @@ enum Does {
     CannotPay,
     /// Has no money, and tries again with other means.
     TriesAgain,
+    /// Pays just before or just after the session ends, and does not come back.
+    PaysAtTheLastMoment,
 }
 
-const HABITS: [Does; 10] = [
+const HABITS: [Does; 11] = [
     Does::Pays,
     Does::Pays,
     Does::Pays,
@@ -40,8 +42,11 @@ const HABITS: [Does; 10] = [
     Does::Leaves,
     Does::CannotPay,
     Does::TriesAgain,
+    Does::PaysAtTheLastMoment,
 ];
 
+/// How long a customer with much time takes: about as long as the session of five minutes still lives.
+const LAST_MOMENT_MILLIS: RangeInclusive<u64> = 280_000..=301_000;
 /// How often a customer asks whether there can be another attempt.
 const PATIENCE: u32 = 20;
 
@@ -53,13 +58,16 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
     world.fate.wait(200..=20_000).await;
     let does = world.fate.choose(&HABITS).copied().unwrap_or(Does::Pays);
     let Some(attempt) = begin(&world, &payment).await else { return };
-    world.fate.wait(500..=15_000).await;
+    match does {
+        Does::PaysAtTheLastMoment => world.fate.wait(LAST_MOMENT_MILLIS).await,
+        _ => world.fate.wait(500..=15_000).await,
+    }
     let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
     if does == Does::TriesAgain && is_dollar {
         world.fate.wait(100..=2_000).await;
         gateway_fakes::at(world.fate.now_seconds(), || world.around.stripe.finish(&attempt, false));
     }
-    if let Some(back) = back.filter(|_| does != Does::ClosesTheTab) {
+    if let Some(back) = back.filter(|_| !matches!(does, Does::ClosesTheTab | Does::PaysAtTheLastMoment)) {
         come_back(&world, &back).await;
     }
     if does == Does::TriesAgain {

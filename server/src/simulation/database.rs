@@ -3,7 +3,7 @@
 //! Its claims on work outlive a crash, as rows of a database do.
 
 use std::{
-    path::Path,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -27,7 +27,8 @@ use crate::{
     },
 };
 
-const DIRECTORY: &str = "/data";
+/// How many bytes a disk that fills up has left.
+const ROOM: u64 = 64 << 10;
 /// How often the database does what is not urgent.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -37,9 +38,27 @@ pub(super) struct Database {
     disk: SimulatedDisk,
     leases: Arc<Leases>,
     running: Mutex<Option<Running>>,
+    files: Mutex<Files>,
     /// A change waits.
     waits: Notify,
     has_stopped: Arc<AtomicBool>,
+}
+
+/// Where the database is on its disk.
+struct Files {
+    directory: PathBuf,
+    /// The last backup.
+    backup: Option<PathBuf>,
+    /// How many directories there were.
+    made: u32,
+}
+
+impl Files {
+    /// A directory that there was none of before.
+    fn new_directory(&mut self, name: &str) -> PathBuf {
+        self.made += 1;
+        PathBuf::from(format!("/{name}-{}", self.made))
+    }
 }
 
 struct Running {
@@ -54,7 +73,8 @@ impl Database {
     pub(super) fn new(fate: Arc<Fate>) -> Result<Arc<Self>, String> {
         let disk = SimulatedDisk::new(fate.number(0..=u64::MAX));
         let (leases, running, waits) = (Arc::default(), Mutex::default(), Notify::new());
-        let database = Arc::new(Self { fate, disk, leases, running, waits, has_stopped: Arc::default() });
+        let files = Mutex::new(Files { directory: "/data".into(), backup: None, made: 0 });
+        let database = Arc::new(Self { fate, disk, leases, running, files, waits, has_stopped: Arc::default() });
         database.open()?;
         Ok(database)
     }
@@ -63,13 +83,18 @@ impl Database {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn open(&self) -> Result<(), String> {
         let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
         let (commits, leases) = (Metrics::new().commits, Arc::clone(&self.leases));
         self.has_stopped.store(false, Ordering::Relaxed);
         let has_stopped = Arc::clone(&self.has_stopped);
         let on_stop = move |_: &'static str, _: &dyn std::error::Error| has_stopped.store(true, Ordering::Relaxed);
-        let opened = EmbeddedStore::open_simulated(&self.disk, Path::new(DIRECTORY), ambient, commits, leases, on_stop);
+        let directory = self.files().directory.clone();
+        let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, commits, leases, on_stop);
         let (store, closing) = opened.map_err(|error| format!("the database does not open: {error}"))?;
         *self.lock() = Some(Running { store: Arc::new(store), closing, ended: CancellationToken::new() });
         Ok(())
@@ -88,6 +113,31 @@ impl Database {
     /// Crashes in one of the next calls on its disk.
     pub(super) fn crash_soon(&self) {
         self.disk.crash_after(self.fate.number(0..=12));
+    }
+
+    /// Calls on the disk fail for a while, or there is little room.
+    pub(super) fn fail_disk(&self) {
+        match self.fate.one_in(2) {
+            true => self.disk.leave_room(self.fate.number(0..=ROOM)),
+            false => self.disk.fail(0..self.fate.number(1..=40), self.fate.number(1..=8)),
+        }
+    }
+
+    /// The disk works, and has room.
+    pub(super) fn mend_disk(&self) {
+        self.disk.mend();
+    }
+
+    /// Backs up the database while it runs.
+    pub(super) fn back_up(&self) {
+        let Some((store, _)) = self.current() else { return };
+        let directory = self.files().new_directory("backup");
+        let made = store.back_up_simulated(&directory);
+        self.fate.note(format_args!("a backup: {:?}", made.as_ref().map(|made| made.to)));
+        if made.is_ok() {
+            self.files().backup = Some(directory);
+            self.fate.count(|counts| counts.backups += 1);
+        }
     }
 
     /// Commits what waits, does the rest now and then, and starts again after a crash. Ends if it cannot start again.
@@ -132,6 +182,39 @@ impl Database {
         let crash = if self.fate.one_in(2) { Crash::Kill } else { Crash::PowerCut };
         self.disk.restart(crash);
         self.fate.note(format_args!("the database starts again after {down} ms and a {crash:?}"));
+        if self.fate.one_in(4) {
+            self.restore()?;
+        }
+        // The disk may still fail, or a power cut may have damaged the tree. The operator does what the messages say.
+        let Err(what) = self.open() else { return Ok(()) };
+        self.recover(&what);
+        let Err(what) = self.open() else { return Ok(()) };
+        self.recover(&what);
+        self.restore()?;
         self.open()
+    }
+
+    /// After an opening that failed: the disk works, and nothing is left of the process.
+    fn recover(&self, what: &str) {
+        self.fate.note(format_args!("{what}"));
+        self.disk.crash();
+        self.disk.mend();
+        self.disk.restart(Crash::Kill);
+    }
+
+    /// Only the journal is left, and the last backup, if there is one: nothing is lost.
+    fn restore(&self) -> Result<(), String> {
+        let (backup, lost, directory) = {
+            let mut files = self.files();
+            (files.backup.clone(), files.directory.clone(), files.new_directory("data"))
+        };
+        self.disk.mend();
+        let journal = lost.join("journal");
+        let restored = EmbeddedStore::restore_simulated(&self.disk, backup.as_deref(), &journal, &directory);
+        let restored = restored.map_err(|error| format!("the database cannot be restored: {error}"))?;
+        self.fate.note(format_args!("the database is restored up to change {}", restored.last));
+        self.fate.count(|counts| counts.restored += 1);
+        self.files().directory = directory;
+        Ok(())
     }
 }

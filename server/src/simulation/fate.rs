@@ -82,6 +82,12 @@ impl Fate {
         (!things.is_empty()).then(|| &things[state.rng.usize(..things.len())])
     }
 
+    /// Takes one of some things.
+    pub(super) fn take_one<T>(&self, things: &mut Vec<T>) -> Option<T> {
+        let nth = (!things.is_empty()).then(|| self.state().rng.usize(..things.len()))?;
+        Some(things.swap_remove(nth))
+    }
+
     /// Waits a random number of milliseconds.
     pub(super) async fn wait(&self, millis: RangeInclusive<u64>) {
         let millis = self.number(millis);
@@ -153,8 +159,12 @@ impl Counts {
         self.received += other.received;
         self.payments += other.payments;
         self.endless += other.endless;
+        self.backups += other.backups;
+        self.restored += other.restored;
         other.troubles.iter().for_each(|(trouble, count)| *self.troubles.entry(*trouble).or_default() += count);
-        other.moves.iter().for_each(|(name, count)| *self.moves.entry(name.clone()).or_default() += count);
+        for (all, of) in [(&mut self.moves, &other.moves), (&mut self.transitions, &other.transitions)] {
+            of.iter().for_each(|(name, count)| *all.entry(name.clone()).or_default() += count);
+        }
     }
 }
 
@@ -167,6 +177,13 @@ impl Display for Counts {
         let troubles = self.troubles.iter().map(|(trouble, count)| (trouble.name().to_owned(), *count)).collect();
         writeln!(f, "faults: {} ({})", self.all_troubles(), list(&troubles))?;
         writeln!(f, "moves: {}", list(&self.moves))?;
+        let (unseen, seen): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            self.transitions.clone().into_iter().partition(|(_, count)| *count == 0);
+        writeln!(f, "transitions: {} of {}: {}", seen.len(), seen.len() + unseen.len(), list(&seen))?;
+        if !unseen.is_empty() {
+            writeln!(f, "not seen: {}", unseen.into_keys().collect::<Vec<_>>().join(", "))?;
+        }
+        writeln!(f, "backups: {}, restored from one: {}", self.backups, self.restored)?;
         write!(f, "deliveries received: {}, payments: {}", self.received, self.payments)
     }
 }

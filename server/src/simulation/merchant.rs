@@ -14,7 +14,7 @@ use super::{
     customer,
     endpoints::{Manners, Receiver},
     node::Response,
-    world::{Ask, World},
+    world::{Ask, Key, World},
 };
 use crate::service::{AdminReply, AdminRequest};
 
@@ -27,8 +27,11 @@ const ENDPOINTS: usize = 2;
 /// A merchant.
 pub(super) struct Merchant {
     number: usize,
-    live_key: String,
-    test_key: String,
+    pub(super) workspace: String,
+    live_key: Key,
+    test_key: Key,
+    /// The keys that the operator has replaced.
+    pub(super) revoked: Mutex<Vec<String>>,
     /// The endpoints: id, whether it is of the live environment, the receiver.
     pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
     orders: Mutex<Vec<Order>>,
@@ -65,7 +68,7 @@ impl Merchant {
                 _ => return world.violation("a key was not created"),
             }
         }
-        let [live_key, test_key] = [keys[0].clone(), keys[1].clone()];
+        let [live_key, test_key] = [keys[0].clone(), keys[1].clone()].map(Key::new);
         let mut endpoints = Vec::new();
         for (key, is_live) in [(&live_key, true), (&test_key, false)] {
             for nth in 0..ENDPOINTS {
@@ -84,7 +87,8 @@ impl Merchant {
                 endpoints.push((text(&made, "id"), is_live, receiver));
             }
         }
-        let merchant = Arc::new(Self { number, live_key, test_key, endpoints, orders: Mutex::default() });
+        let (workspace, revoked, orders) = (id, Mutex::default(), Mutex::default());
+        let merchant = Arc::new(Self { number, workspace, live_key, test_key, revoked, endpoints, orders });
         world.merchants.lock().unwrap_or_else(PoisonError::into_inner).push(merchant);
     }
 
@@ -92,7 +96,7 @@ impl Merchant {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key(&self, is_live: bool) -> &str {
+    pub(super) fn key(&self, is_live: bool) -> &Key {
         if is_live { &self.live_key } else { &self.test_key }
     }
 
@@ -103,10 +107,10 @@ impl Merchant {
             let pace = world.setup.pace_millis;
             world.fate.wait(pace / 4..=pace * 7 / 4).await;
             match world.fate.number(0..=99) {
-                0..30 => self.create(&world, &mut customers).await,
-                30..38 => self.repeat(&world).await,
-                38..60 => self.read(&world).await,
-                60..70 => self.list(&world).await,
+                0..20 => self.create(&world, &mut customers).await,
+                20..28 => self.repeat(&world).await,
+                28..58 => self.read(&world).await,
+                58..70 => self.list(&world).await,
                 70..75 => self.account(&world).await,
                 75..90 => self.refund(&world).await,
                 90..93 => self.repeat_refund(&world).await,

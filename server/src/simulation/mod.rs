@@ -7,8 +7,10 @@
 //!
 //! [`run`] plays one world and returns what was wrong with it. The tool `simulate` plays many.
 
+mod card_events;
 mod check;
 mod connection;
+mod coverage;
 mod customer;
 mod database;
 mod endpoints;
@@ -61,8 +63,11 @@ pub enum Trouble {
     Stop,
     /// The clock steps, forward or back.
     Clock,
-    /// The database crashes, in the middle of a write or between two, with or without its power.
+    /// The database crashes, in the middle of a write or between two, with or without its power. Now and then all that is left
+    /// is its journal, and a backup.
     Database,
+    /// Calls on files fail, or the disk is full.
+    Disk,
     /// Requests to the database are late or lost, or their answers are.
     DatabaseLink,
     /// Requests to the API are lost, or their answers are.
@@ -77,11 +82,12 @@ pub enum Trouble {
 
 impl Trouble {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Kill,
         Self::Stop,
         Self::Clock,
         Self::Database,
+        Self::Disk,
         Self::DatabaseLink,
         Self::ClientLink,
         Self::EndpointLink,
@@ -97,6 +103,7 @@ impl Trouble {
             Self::Stop => "stop",
             Self::Clock => "clock",
             Self::Database => "database",
+            Self::Disk => "disk",
             Self::DatabaseLink => "database-link",
             Self::ClientLink => "client-link",
             Self::EndpointLink => "endpoint-link",
@@ -121,8 +128,14 @@ pub struct Counts {
     pub endless: u64,
     /// Troubles that struck.
     pub troubles: BTreeMap<Trouble, u64>,
-    /// Moves of payments, by the status before and after.
+    /// Backups that were made.
+    pub backups: u64,
+    /// How often the database was restored from a backup and its journal.
+    pub restored: u64,
+    /// What happened to payments, by kind.
     pub moves: BTreeMap<String, u64>,
+    /// How often payments went from one internal status to another. Those that the rules allow and nobody saw have a zero.
+    pub transitions: BTreeMap<String, u64>,
 }
 
 /// What became of a world.
@@ -170,6 +183,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         let mut troubles = JoinSet::new();
         troubles.spawn(troubles::strike(Arc::clone(&world)));
         troubles.spawn(operator::work(Arc::clone(&world)));
+        troubles.spawn(card_events::bring(Arc::clone(&world)));
         let mut merchants = JoinSet::new();
         for merchant in world.merchants() {
             merchants.spawn(merchant.trade(Arc::clone(&world)));
@@ -186,6 +200,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
             world.violation(format!("not everything ended within {} s of peace", ENDS_WITHIN.as_secs()));
             check::name_unfinished(&world);
         }
+        check::check_keys(&world).await;
         check::check(&world);
         if world.fate.counts().endless > 0 {
             world.violation("a server asks the database without end");

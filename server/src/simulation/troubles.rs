@@ -15,12 +15,11 @@ pub(super) async fn strike(world: Arc<World>) {
         world.fate.wait(0..=2 * MEAN_MILLIS).await;
         let Some(node) = world.fate.choose(&world.nodes) else { return };
         let node = Arc::clone(node);
-        let fate = Arc::clone(&world.fate);
+        let (fate, world) = (Arc::clone(&world.fate), Arc::clone(&world));
         match fate.number(0..=9) {
             0..3 if fate.strikes(Trouble::Kill, 1) => {
                 fate.note(format_args!("server {} is killed", node.name));
                 node.kill();
-                let world = Arc::clone(&world);
                 tokio::spawn(async move {
                     fate.wait(300..=15_000).await;
                     fate.note(format_args!("server {} starts", node.name));
@@ -36,12 +35,19 @@ pub(super) async fn strike(world: Arc<World>) {
                     node.go_on();
                 });
             }
-            6 | 7 if fate.strikes(Trouble::Clock, 1) => {
+            6 if fate.strikes(Trouble::Clock, 1) => {
                 let skew = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
                 fate.note(format_args!("the clock is {skew} ms ahead"));
                 world.around.set_clock(skew);
             }
-            8 | 9 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),
+            7 | 8 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),
+            9 if fate.strikes(Trouble::Disk, 1) => {
+                world.around.database.fail_disk();
+                tokio::spawn(async move {
+                    fate.wait(500..=20_000).await;
+                    world.around.database.mend_disk();
+                });
+            }
             _ => {}
         }
         sleep(Duration::from_millis(1)).await;
@@ -51,6 +57,7 @@ pub(super) async fn strike(world: Arc<World>) {
 /// Everything works again, from now on.
 pub(super) fn mend(world: &World) {
     world.around.set_clock(0);
+    world.around.database.mend_disk();
     for node in &world.nodes {
         node.go_on();
         if let Err(what) = node.restart() {

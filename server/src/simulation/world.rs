@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use gateway_fakes::{bkash::Bkash, stripe::Stripe};
 use http_body_util::Full;
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -43,37 +44,64 @@ pub(super) struct World {
     violations: Mutex<Vec<String>>,
 }
 
+/// A merchant's API key, which the operator may replace at any time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Key(Arc<Mutex<String>>);
+
+impl Key {
+    pub(super) fn new(text: String) -> Self {
+        Self(Arc::new(Mutex::new(text)))
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the text before.
+    pub(super) fn replace(&self, text: String) -> String {
+        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), text)
+    }
+}
+
 /// A request of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) path: String,
-    pub(super) key: Option<String>,
+    pub(super) key: Option<Key>,
     pub(super) idempotency_key: Option<String>,
+    pub(super) signature: Option<String>,
     pub(super) body: Option<Value>,
 }
 
 impl Ask {
     pub(super) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), key: None, idempotency_key: None, body: None }
+        Self { method: Method::GET, path: path.into(), key: None, idempotency_key: None, signature: None, body: None }
     }
 
     pub(super) fn post(path: impl Into<String>, body: Value) -> Self {
         Self { method: Method::POST, body: Some(body), ..Self::get(path) }
     }
 
-    pub(super) fn by(self, key: &str) -> Self {
-        Self { key: Some(key.to_owned()), ..self }
+    pub(super) fn by(self, key: &Key) -> Self {
+        Self { key: Some(key.clone()), ..self }
     }
 
     pub(super) fn once(self, idempotency_key: &str) -> Self {
         Self { idempotency_key: Some(idempotency_key.to_owned()), ..self }
     }
 
+    pub(super) fn signed(self, signature: String) -> Self {
+        Self { signature: Some(signature), ..self }
+    }
+
     fn request(&self) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::builder().method(self.method.clone()).uri(&self.path).header("host", "pay.example");
         if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
+            request = request.header("authorization", format!("Bearer {}", key.text()));
+        }
+        if let Some(signature) = &self.signature {
+            request = request.header("stripe-signature", signature);
         }
         if let Some(key) = &self.idempotency_key {
             request = request.header("idempotency-key", key);
@@ -101,6 +129,7 @@ impl World {
             http,
             reference,
         });
+        around.stripe.keep_events();
         let nodes = (0..setup.servers).map(|name| Node::start(name, Arc::clone(&around))).collect::<Result<_, _>>()?;
         let (merchants, operations, violations) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         Ok(Arc::new(Self { setup, fate, around, nodes, merchants, operations, violations }))
@@ -137,11 +166,13 @@ impl World {
             && self.violations().is_empty()
     }
 
-    /// Sends a request to some server until an answer comes that is no server error. `None` if none came.
+    /// Sends a request to some server until an answer comes that is no server error, and none about a key that was replaced
+    /// a moment ago. `None` if none came.
     pub(super) async fn ask(&self, ask: Ask) -> Option<Response> {
         for nth in 0..TRIES {
             if let Some(response) = self.try_once(&ask).await
                 && response.status.as_u16() < 500
+                && response.status != StatusCode::UNAUTHORIZED
             {
                 return Some(response);
             }
@@ -150,7 +181,7 @@ impl World {
         None
     }
 
-    async fn try_once(&self, ask: &Ask) -> Option<Response> {
+    pub(super) async fn try_once(&self, ask: &Ask) -> Option<Response> {
         let node = self.fate.choose(&self.nodes)?;
         self.fate.wait(1..=30).await;
         if self.fate.strikes(Trouble::ClientLink, 100) {

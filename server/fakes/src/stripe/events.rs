@@ -1,4 +1,4 @@
-//! Signed events to one address.
+//! Signed events, to one address or for whoever takes them.
 
 use serde_json::{Value, json};
 
@@ -7,30 +7,69 @@ use crate::{now, token};
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The address, and how many times each event goes there.
-    pub(super) target: Option<(String, u32)>,
+    pub(super) target: Target,
     made: u64,
+}
+
+/// Where events go.
+#[derive(Debug, Default)]
+pub(super) enum Target {
+    #[default]
+    Nowhere,
+    /// To this address, so many times each.
+    Address(String, u32),
+    /// They wait for [`Stripe::take_events`](super::Stripe::take_events).
+    Kept(Vec<SignedEvent>),
+}
+
+/// The most events that wait.
+const MOST_KEPT: usize = 1_000;
+
+/// An event as it is sent.
+#[derive(Debug, Clone)]
+pub struct SignedEvent {
+    /// The header `Stripe-Signature`.
+    pub signature: String,
+    /// The body.
+    pub body: String,
 }
 
 impl Events {
     pub(super) fn send(&mut self, kind: &str, object: &Value) {
         self.made += 1;
-        let Some((address, times)) = self.target.clone() else { return };
+        if matches!(self.target, Target::Nowhere) {
+            return;
+        }
         let event = json!({
             "id": token("evt_", self.made, kind), "object": "event", "api_version": "2025-03-31.basil",
             "created": now(), "type": kind, "livemode": false, "pending_webhooks": 1,
             "request": {"id": null, "idempotency_key": null}, "data": {"object": object},
         });
         let body = event.to_string();
-        tokio::spawn(async move {
-            let Ok(secret) = webhook_verify::Secret::new(WEBHOOK_SECRET) else { return };
-            let signature = webhook_verify::Signer::new(secret).sign_at(body.as_bytes(), now()).to_string();
-            let http = reqwest::Client::new();
-            for _ in 0..times {
-                let request = http.post(&address).header("content-type", "application/json; charset=utf-8");
-                // Stripe retries a failed delivery; the fake does not.
-                let _ = request.header("stripe-signature", &signature).body(body.clone()).send().await;
+        let Ok(secret) = webhook_verify::Secret::new(WEBHOOK_SECRET) else { return };
+        let signature = webhook_verify::Signer::new(secret).sign_at(body.as_bytes(), now()).to_string();
+        match &mut self.target {
+            Target::Nowhere => {}
+            Target::Kept(events) if events.len() < MOST_KEPT => events.push(SignedEvent { signature, body }),
+            Target::Kept(_) => {}
+            Target::Address(address, times) => {
+                let (address, times) = (address.clone(), *times);
+                tokio::spawn(async move {
+                    let http = reqwest::Client::new();
+                    for _ in 0..times {
+                        let request = http.post(&address).header("content-type", "application/json; charset=utf-8");
+                        // Stripe retries a failed delivery; the fake does not.
+                        let _ = request.header("stripe-signature", &signature).body(body.clone()).send().await;
+                    }
+                });
             }
-        });
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<SignedEvent> {
+        match &mut self.target {
+            Target::Kept(events) => std::mem::take(events),
+            _ => Vec::new(),
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::{error::Error, path::Path, sync::Arc};
 
 use journaled_tree::{
-    Closing, Options,
-    simulation::{SimulatedDisk, Worker},
+    BackupError, Closing, Manifest, Options, Restored, Sources,
+    simulation::{self, SimulatedDisk, Worker},
 };
 
 use super::{EmbeddedStore, layout::Layout, open::OpenError};
@@ -30,6 +30,22 @@ impl EmbeddedStore {
             .clock(move || ambient.now().as_millis())
             .on_stop(on_stop);
         Self::open_with(options, directory, commits, leases)
+    }
+
+    /// Backs up the store.
+    pub(crate) fn back_up_simulated(&self, directory: &Path) -> Result<Manifest, BackupError> {
+        self.database.back_up_blocking(directory)
+    }
+
+    /// Restores a store from a backup, if there is one, and the journal of the one that was lost.
+    pub(crate) fn restore_simulated(
+        disk: &SimulatedDisk,
+        backup: Option<&Path>,
+        journal: &Path,
+        directory: &Path,
+    ) -> Result<Restored, BackupError> {
+        let sources = Sources { backup, journal: Some(journal), until: None };
+        simulation::restore(disk, &sources, directory, Layout)
     }
 
     /// Does the next piece of a worker's work. False if there is none.
