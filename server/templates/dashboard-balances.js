@@ -8,13 +8,10 @@ window.balancesView = ({ t, h, ask, key, show, choice, table, data, code, money 
   const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
 
   const draw = async (asked) => {
-    const response = await fetch("/api/v1/account/activity.svg?" + new URLSearchParams(asked), { headers: { "x-api-key": key() }, cache: "no-store" });
+    const response = await fetch("/api/v1/account/activity.svg?" + new URLSearchParams({ ...asked, lang: document.documentElement.lang }), { headers: { "x-api-key": key() }, cache: "no-store" });
     if (!response.ok) throw new Error(t("The server did not draw the chart. Try again in a minute."));
     const parsed = new DOMParser().parseFromString(await response.text(), "image/svg+xml");
     const chart = document.importNode(parsed.documentElement, true);
-    // The table beside it says the same in the page's language.
-    chart.setAttribute("lang", "en");
-    chart.setAttribute("translate", "no");
     return chart;
   };
 

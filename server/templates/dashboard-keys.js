@@ -15,7 +15,7 @@ window.keysView = ({ t, h, ask, show, data, code, table, when }) => {
         h("p", {}, t("The newest {limit} keys of this environment. The server knows a key only by its last four characters and stores its last use once a minute.", { limit: 100 })),
         h("p", { class: "soft" }, t("The operator creates, replaces and revokes keys: {command}", { command: code("payments-server keys --help") }))),
       table(t("Keys"), [t("Key"), t("Name"), t("May do"), t("State"), t("Last use"), t("Created")], keys.map((key) => h("tr", {},
-        h("td", { class: "when" }, code("…" + key.last4), key.isCurrent && [" ", h("span", { class: "badge" }, t("this key"))]),
+        h("td", { class: "when" }, h("span", {}, code("…" + key.last4), key.isCurrent && [" ", h("span", { class: "badge" }, t("this key"))])),
         h("td", {}, data(key.name) ?? h("span", { class: "soft" }, t("no name")), key.appId && h("p", { class: "small" }, code(key.appId))),
         h("td", {}, key.scopes === null ? t("everything") : key.scopes.map((scope) => h("p", {}, code(scope)))),
         h("td", {}, state(key)),

@@ -14,7 +14,7 @@ window.requestsView = ({ t, h, ask, show, code, choice, table, steps, when }) =>
       h("td", {}, String(it.status)),
       h("td", {}, it.error ? code(it.error) : h("span", { class: "soft" }, t("none"))),
       h("td", { class: "when" }, code("…" + it.keyLast4)),
-      h("td", { class: "amount" }, t("{time} ms", { time: it.durationMs })),
+      h("td", { class: "number" }, t("{time} ms", { time: it.durationMs })),
       h("td", { class: "path" }, code(it.id)),
       h("td", { class: "when" }, when(it.createdAt)))), asked.failed),
     steps(!asked.before, () => to({}), page.hasMore, () => to({ before: page.next })));

@@ -8,24 +8,28 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
     failing: t("a delivery failed for good, and no attempt had succeeded for five days"),
   };
 
-  return async () => {
+  const address = (id) => "#/webhooks" + (id ? "?edit=" + encodeURIComponent(id) : "");
+
+  return async (query) => {
     const { value: endpoints } = await ask("GET", "/webhooks");
     const names = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
-    const edit = (endpoint, place) => place.replaceChildren(h("h3", {}, t("Edit")), form([
+    // The address names the endpoint that is edited, so that a reload keeps the form.
+    const edited = query.get("edit");
+    const edit = (endpoint) => h("div", { id: "edit", tabindex: "-1" }, h("h3", {}, t("Edit")), form([
       field(t("New URL"), { name: "newUrl", type: "url", required: true, value: endpoint.url }),
       field(t("New events"), { name: "newEvents", required: true, value: endpoint.events.join(", ") }),
       field(t("Description"), { name: "description", maxlength: "500", value: endpoint.description ?? "" }),
       choice(t("Retries"), "newRetries", RETRIES, endpoint.retries),
-      h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, t("Save"))),
+      h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, t("Save")), h("a", { class: "button", href: address() }, t("Cancel"))),
     ], async ({ newUrl, newEvents, description, newRetries }) => {
       const changes = { url: newUrl, events: names(newEvents), description, retries: newRetries };
       await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), changes);
       say(t("Saved."));
-      await reload();
+      location.hash = address();
     }));
     const one = (endpoint) => {
       const secret = h("code", {}, "•".repeat(12));
-      const result = h("div", {});
+      const result = h("div", {}, endpoint.id === edited && edit(endpoint));
       let kind = KINDS[0];
       return h("section", { class: "card" },
         h("h2", { translate: "no" }, endpoint.url),
@@ -56,7 +60,7 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
             say(endpoint.isActive ? t("Turned off. It receives no events.") : t("Turned on."));
             await reload();
           }),
-          h("button", { onclick: () => edit(endpoint, result) }, t("Edit")),
+          h("a", { class: "button", href: address(endpoint.id) }, t("Edit")),
           action(t("Replace the secret"), async () => {
             if (!(await confirmed(t("Make a new secret for {url}? The present one also signs for 24 hours.", { url: data(endpoint.url) }), t("Replace the secret")))) return;
             await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/rotate-secret`);
@@ -95,5 +99,6 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
         say(t("Added."));
         await reload();
       })));
+    return document.getElementById("edit");
   };
 };

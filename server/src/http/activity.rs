@@ -3,7 +3,7 @@
 use payments_core::ActivityQuery;
 use warp::http::{StatusCode, header};
 
-use super::{chart::Chart, reply, request::Request, route::Outcome};
+use super::{chart::Chart, language::Language, reply, request::Request, route::Outcome};
 use crate::service::Caller;
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
@@ -13,11 +13,13 @@ pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
 
 pub(super) async fn chart(caller: Caller, request: Request) -> Outcome {
     let query = ActivityQuery::of_chart(|name| request.query(name))?;
+    let (language, _) = Language::of_request(&request);
     let activity = request.service().activity(&caller, query.days).await?;
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml"),
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    Ok(reply::response(StatusCode::OK, Chart { activity: &activity, currency: query.currency }.to_string(), headers))
+    let chart = Chart { activity: &activity, currency: query.currency, language };
+    Ok(reply::response(StatusCode::OK, chart.to_string(), headers))
 }

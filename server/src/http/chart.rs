@@ -6,6 +6,8 @@ use std::fmt;
 
 use payments_core::{Activity, Balance, Currency, CurrencyActivity, Day};
 
+use super::language::{Language, Text};
+
 /// The edges of the plot, in tenths of a unit. The picture has 640 times 260 units.
 const LEFT: i128 = 740;
 const RIGHT: i128 = 5_800;
@@ -15,12 +17,28 @@ const BOTTOM: i128 = 2_180;
 const LINES: i128 = 4;
 /// Up to so many days, each day's success rate has a dot.
 const DOTTED: usize = 31;
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [Text; 12] = [
+    ["Jan", "জানু"],
+    ["Feb", "ফেব"],
+    ["Mar", "মার্চ"],
+    ["Apr", "এপ্রিল"],
+    ["May", "মে"],
+    ["Jun", "জুন"],
+    ["Jul", "জুলাই"],
+    ["Aug", "আগস্ট"],
+    ["Sep", "সেপ্ট"],
+    ["Oct", "অক্টো"],
+    ["Nov", "নভে"],
+    ["Dec", "ডিসে"],
+];
+const VOLUME: Text = ["Volume", "মোট লেনদেন"];
+const SUCCESS_RATE: Text = ["Success rate", "সফলতার হার"];
 
 /// A chart of the payments in one currency.
 pub(super) struct Chart<'a> {
     pub(super) activity: &'a Activity,
     pub(super) currency: Currency,
+    pub(super) language: Language,
 }
 
 impl fmt::Display for Chart<'_> {
@@ -33,9 +51,9 @@ impl fmt::Display for Chart<'_> {
         self.words(f, &days)?;
         let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
         self.grid(f, top)?;
-        bars(f, &days, |volume| BOTTOM - (BOTTOM - TOP) * volume / top)?;
+        self.bars(f, &days, |volume| BOTTOM - (BOTTOM - TOP) * volume / top)?;
         rates(f, &days)?;
-        dates(f, &days)?;
+        self.dates(f, &days)?;
         f.write_str("</svg>")
     }
 }
@@ -51,17 +69,23 @@ impl Chart<'_> {
             days.iter().fold((0, 0), |sums, (_, day)| (sums.0 + day.created, sums.1 + day.paid));
         let volume = Balance::from_minor(days.iter().map(|(_, day)| day.volume.as_minor()).sum());
         let currency = self.currency;
+        let (title, description) = match self.language {
+            Language::English => (
+                format!("Volume and success rate in {currency} from {since} to {until}"),
+                format!("Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}."),
+            ),
+            Language::Bangla => (
+                format!("{since} থেকে {until} পর্যন্ত {currency}-তে মোট লেনদেন ও সফলতার হার"),
+                format!("তৈরি পেমেন্ট: {created}। পরিশোধিত: {paid}। মোট লেনদেন: {volume} {currency}।"),
+            ),
+        };
+        write!(f, "<title id=\"activity-title\">{title}</title>")?;
+        write!(f, "<desc id=\"activity-description\">{description}</desc>")?;
+        let [volume, rate] = [VOLUME, SUCCESS_RATE].map(|text| self.language.say(text));
         write!(
             f,
-            "<title id=\"activity-title\">Volume and success rate in {currency} from {since} to {until}</title>"
-        )?;
-        write!(
-            f,
-            "<desc id=\"activity-description\">Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}.</desc>"
-        )?;
-        f.write_str(
             "<rect class=\"activity-bar\" x=\"74\" y=\"8\" width=\"10\" height=\"10\" fill=\"#7aa7dd\"/>\
-             <text x=\"90\" y=\"18\">Volume</text><text x=\"556\" y=\"18\" text-anchor=\"end\">Success rate</text>\
+             <text x=\"90\" y=\"18\">{volume}</text><text x=\"556\" y=\"18\" text-anchor=\"end\">{rate}</text>\
              <path class=\"activity-rate\" d=\"M562 13H580\" fill=\"none\" stroke=\"#0b6b3a\" stroke-width=\"2\"/>",
         )
     }
@@ -78,26 +102,44 @@ impl Chart<'_> {
         }
         Ok(())
     }
-}
 
-/// A bar for each day with a volume. A pointer over it shows the day's figures.
-fn bars(f: &mut fmt::Formatter<'_>, days: &Days<'_>, height: impl Fn(i128) -> i128) -> fmt::Result {
-    for ((date, day), centre) in days.iter().zip(centres(days.len())) {
-        let CurrencyActivity { created, paid, volume, .. } = day;
-        if volume.as_minor() <= 0 {
-            continue;
+    /// A bar for each day with a volume. A pointer over it shows the day's figures.
+    fn bars(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>, height: impl Fn(i128) -> i128) -> fmt::Result {
+        for ((date, day), centre) in days.iter().zip(centres(days.len())) {
+            let CurrencyActivity { created, paid, volume, .. } = day;
+            if volume.as_minor() <= 0 {
+                continue;
+            }
+            let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
+            // A volume that is very small beside the largest one is visible too.
+            let y = height(volume.as_minor()).min(BOTTOM - 10);
+            let (x, y, width, height) = (Tenths(centre - width / 2), Tenths(y), Tenths(width), Tenths(BOTTOM - y));
+            let figures = match self.language {
+                Language::English => format!("{date}: {volume}, {paid} of {created} paid"),
+                Language::Bangla => format!("{date}: {volume}, {created}টির মধ্যে {paid}টি পরিশোধিত"),
+            };
+            write!(
+                f,
+                "<rect class=\"activity-bar\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#7aa7dd\">\
+                 <title>{figures}</title></rect>"
+            )?;
         }
-        let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
-        // A volume that is very small beside the largest one is visible too.
-        let y = height(volume.as_minor()).min(BOTTOM - 10);
-        let (x, y, width, height) = (Tenths(centre - width / 2), Tenths(y), Tenths(width), Tenths(BOTTOM - y));
-        write!(
-            f,
-            "<rect class=\"activity-bar\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#7aa7dd\">\
-             <title>{date}: {volume}, {paid} of {created} paid</title></rect>"
-        )?;
+        Ok(())
     }
-    Ok(())
+
+    /// The dates below the plot: the first, the last, and a few between them.
+    fn dates(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
+        let all: Vec<_> = days.iter().zip(centres(days.len())).collect();
+        let gaps = all.len().saturating_sub(1).min(3);
+        for nth in 0..=gaps {
+            let Some(((date, _), centre)) = all.get(nth * all.len().saturating_sub(1) / gaps.max(1)) else { continue };
+            let month = usize::try_from(date.month() - 1).ok().and_then(|month| MONTHS.get(month));
+            let month = month.map_or("", |month| self.language.say(*month));
+            let (x, y, of_month) = (Tenths(*centre), Tenths(BOTTOM + 260), date.of_month());
+            write!(f, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{of_month} {month}</text>")?;
+        }
+        Ok(())
+    }
 }
 
 /// The line of success rates. A day without payments has none, and interrupts the line.
@@ -123,19 +165,6 @@ fn rates(f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
             let (x, y) = (Tenths(centre), Tenths(height));
             write!(f, "<circle class=\"activity-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"#0b6b3a\"/>")?;
         }
-    }
-    Ok(())
-}
-
-/// The dates below the plot: the first, the last, and a few between them.
-fn dates(f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
-    let all: Vec<_> = days.iter().zip(centres(days.len())).collect();
-    let gaps = all.len().saturating_sub(1).min(3);
-    for nth in 0..=gaps {
-        let Some(((date, _), centre)) = all.get(nth * all.len().saturating_sub(1) / gaps.max(1)) else { continue };
-        let month = usize::try_from(date.month() - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"");
-        let (x, y, of_month) = (Tenths(*centre), Tenths(BOTTOM + 260), date.of_month());
-        write!(f, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{of_month} {month}</text>")?;
     }
     Ok(())
 }
@@ -204,6 +233,10 @@ mod tests {
 
     /// The chart of days in March in taka: how many payments were created and paid, and their volume.
     fn chart(days: &[(u64, u64, i128)]) -> String {
+        chart_in(Language::English, days)
+    }
+
+    fn chart_in(language: Language, days: &[(u64, u64, i128)]) -> String {
         let first: Day = "2026-03-01".parse().unwrap();
         let dates = std::iter::successors(Some(first), |day| day.next());
         let of = |(created, paid, minor): (u64, u64, i128)| CurrencyActivity {
@@ -218,7 +251,7 @@ mod tests {
             .collect();
         let until = days.last().unwrap().date;
         let activity = Activity { since: first, until, days, unknown: UnknownFields::new() };
-        Chart { activity: &activity, currency: Currency::Bdt }.to_string()
+        Chart { activity: &activity, currency: Currency::Bdt, language }.to_string()
     }
 
     fn times(text: &str, part: &str) -> usize {
@@ -236,6 +269,16 @@ mod tests {
         assert!(svg.contains(">৳4k</text>") && svg.contains(">100%</text>"), "{svg}");
         assert!(svg.contains("Payments created: 6. Paid: 4. Volume: 6000 BDT."), "{svg}");
         assert!(svg.contains("in BDT from 2026-03-01 to 2026-03-02"), "{svg}");
+    }
+
+    #[test]
+    fn a_chart_in_bangla_has_no_english_word() {
+        let svg = chart_in(Language::Bangla, &[(4, 3, 400_000); 12]);
+        let texts = svg.split('>').filter_map(|part| part.split_once('<')).map(|(text, _)| text);
+        for text in texts.filter(|text| text.bytes().any(|byte| byte.is_ascii_lowercase())) {
+            assert!(text.starts_with('৳') && text.ends_with('k'), "{text}");
+        }
+        assert!(svg.contains(">1 মার্চ</text>") && svg.contains("4টির মধ্যে 3টি পরিশোধিত"), "{svg}");
     }
 
     #[test]

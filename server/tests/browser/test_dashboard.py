@@ -229,11 +229,15 @@ def test_the_console_offers_retries_and_says_why_an_endpoint_was_disabled(open_b
     wait(browser, lambda: got, "the event")
     wait(browser, lambda: (browser.refresh(), reads(browser, url), "Disabled because" in css(browser, "main").text)[2], "the reason")
     assert "it responded with 410 (gone)" in css(browser, "main").text
-    press(browser, "Edit")
+    browser.find_element(By.LINK_TEXT, "Edit").click()
+    wait(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "edit", "the form to have the focus")
+    browser.refresh()
+    wait(browser, lambda: browser.find_elements(By.ID, "choice-newRetries"), "the form after a reload")
     check(browser, shop, "webhook-disabled")
     css(browser, "#choice-newRetries").send_keys("Not")
     press(browser, "Save")
     wait(browser, lambda: "18 hours" not in css(browser, "dl").text, "no retries")
+    assert not browser.find_elements(By.ID, "edit"), "the form closes"
     browser.get(f"{shop.url}/dashboard#/deliveries")
     reads(browser, "payment.created")
     row_link(browser).click()
