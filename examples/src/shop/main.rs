@@ -22,7 +22,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use payments_client::{Client, CreatePayment, Metadata, Payment, PaymentId};
+use payments_client::{Client, CreatePayment, LineItem, Metadata, Payment, PaymentId};
 use serde::Deserialize;
 use serde_json::json;
 use warp::{Filter, http::Response};
@@ -106,6 +106,7 @@ impl Shop {
             .success_url(&back)
             .cancel_url(&back)
             .description(product.name)
+            .line_items([LineItem::new(product.name).quantity(1).amount(product.price.amount)])
             // An order is paid once, however late it is tried again.
             .unique_merchant_transaction_id(&order)
             .metadata(Metadata::of(json!({ "product": product.id }))?);

@@ -2,8 +2,8 @@
 
 use payments_client::{
     CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorBody, ErrorCode, IdempotencyKey,
-    KeyHeader, Method, Money, Pay, PayResult, Payment, PaymentId, RawStatus, Retries, RotateSecret, SimulateOutcome,
-    Status, Subscription, UpdateWebhook, VerifySignature,
+    KeyHeader, LineItem, Method, Money, Pay, PayResult, Payment, PaymentId, RawStatus, Retries, RotateSecret,
+    SimulateOutcome, Status, Subscription, UpdateWebhook, VerifySignature,
 };
 
 use crate::server::Server;
@@ -46,6 +46,19 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
     assert_eq!(invalid.code(), Some(&ErrorCode::UrlInvalid));
     let fields: Vec<_> = invalid.fields().iter().map(|field| (&*field.field, &field.code)).collect();
     assert_eq!(fields, [("success_url", &ErrorCode::UrlInvalid), ("cancel_url", &ErrorCode::UrlInvalid)]);
+}
+
+#[tokio::test]
+async fn an_orders_lines_come_back_as_they_were_sent() {
+    let server = Server::start();
+    let client = server.client();
+    let lines =
+        [LineItem::new("Lemon tea").quantity(2).amount(Money::taka(700).amount), LineItem::new("A cup to keep")];
+    let payment = client.payments().create(cup().line_items(lines.clone())).await.unwrap();
+    assert_eq!(payment.line_items.as_deref(), Some(&lines[..]));
+    assert_eq!(client.payments().retrieve(&payment.id).await.unwrap(), payment);
+    let nameless = client.payments().create(cup().line_items([LineItem::new("")])).await.unwrap_err();
+    assert_eq!(nameless.fields()[0].field, "lineItems[0].name", "{nameless:?}");
 }
 
 #[tokio::test]
