@@ -73,6 +73,8 @@ async fn pending_deliveries_fail_when_their_endpoint_is_turned_off() {
     // The second event of the payment waits for the first.
     let id = payment["id"].as_str().unwrap().parse().unwrap();
     server.client().checkout().simulate(&id, payments_client::SimulateOutcome::Completed).await.unwrap();
+    let both = || async { (server.get("/webhooks/deliveries?limit=5").await["total"] == 2).then_some(()) };
+    eventually("both deliveries", both).await;
     server.client().webhooks().update(&endpoint.id, UpdateWebhook::default().is_active(false)).await.unwrap();
     let ended = server.ended_deliveries(2).await;
     assert_eq!((&ended[0]["event"], &ended[0]["attempts"]), (&json!("payment.completed"), &json!(0)));
