@@ -43,9 +43,9 @@ pub(crate) struct Arguments {
     /// What may go wrong, separated by commas: all kinds by default.
     #[arg(long, value_delimiter = ',', value_parser = trouble)]
     pub(crate) troubles: Option<Vec<Trouble>>,
-    /// Plant each known fault in the servers, and see whether the worlds show it.
-    #[arg(long)]
-    pub(crate) planted: bool,
+    /// Plant each known fault in the servers, or those whose description has these words, and see whether the worlds show it.
+    #[arg(long, num_args = 0..=1, value_name = "WORDS")]
+    pub(crate) planted: Option<Option<String>>,
     /// End after so many worlds have failed.
     #[arg(long, default_value_t = 3)]
     pub(crate) most_failures: usize,

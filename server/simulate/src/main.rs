@@ -21,7 +21,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = arguments::Arguments::parse();
-    let is_sound = if arguments.planted { planted::find_all(&arguments) } else { play::play(&arguments) };
+    let is_sound = match &arguments.planted {
+        Some(words) => planted::find_all(&arguments, words.as_deref().unwrap_or_default()),
+        None => play::play(&arguments),
+    };
     match is_sound {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -49,6 +49,8 @@ struct State {
     /// The secrets that may sign, and until when.
     secrets: Vec<(String, i64)>,
     received: BTreeMap<String, Received>,
+    /// The last test event, and when it came.
+    last_ping: Option<(String, i64)>,
     /// What was received and must not have been.
     faults: Vec<String>,
 }
@@ -75,7 +77,8 @@ struct Data {
 
 impl Receiver {
     pub(super) fn new(host: String, manners: Manners) -> Arc<Self> {
-        let state = State { manners, secrets: Vec::new(), received: BTreeMap::new(), faults: Vec::new() };
+        let state =
+            State { manners, secrets: Vec::new(), received: BTreeMap::new(), last_ping: None, faults: Vec::new() };
         Arc::new(Self { host, first_manners: manners, state: Mutex::new(state) })
     }
 
@@ -155,10 +158,32 @@ impl Receiver {
             Ok(Envelope { id, event, data }) => {
                 fate.note(format_args!("{} receives {event} {id} of {:?}, answered {is_answered}", self.host, data.id));
                 fate.count(|counts| counts.received += 1);
+                if event == TEST_EVENT {
+                    self.ping(&mut state, fate, &id);
+                }
                 let place = state.received.len();
                 state.received.entry(id).or_insert(Received { kind: event, place });
             }
             Err(error) => state.faults.push(format!("a webhook to {} cannot be read: {error}", self.host)),
+        }
+    }
+}
+
+/// The kind of a test event.
+pub(super) const TEST_EVENT: &str = "test.ping";
+/// Two requests for test events to one endpoint are at least so far apart, unless they are one request that is repeated.
+pub(super) const BETWEEN_PINGS_MILLIS: i64 = 60_000;
+
+impl Receiver {
+    /// One request makes one test event, however often and wherever it is repeated. (The claim on its key ends by the clock.)
+    fn ping(&self, state: &mut State, fate: &Fate, id: &str) {
+        let now = fate.now_millis();
+        let before = state.last_ping.replace((id.to_owned(), now));
+        if let Some((before, at)) = before.filter(|(before, _)| before != id)
+            && at + BETWEEN_PINGS_MILLIS / 4 > now
+            && !fate.clock_has_stepped_since(at - BETWEEN_PINGS_MILLIS)
+        {
+            state.faults.push(format!("{} got two test events for one request: {before} and {id}", self.host));
         }
     }
 }

@@ -30,6 +30,8 @@ struct State {
     troubles: Vec<Trouble>,
     trace: Trace,
     counts: Counts,
+    /// When the servers' clock stepped for the last time, in milliseconds since 1970.
+    stepped_at: i64,
     /// The last moment at which a server asked the database, and how often it was asked then.
     asked: (u64, u32),
 }
@@ -41,7 +43,8 @@ impl Fate {
     /// Everything follows from the seed. Nothing strikes until [`trouble`](Self::trouble).
     pub(super) fn new(seed: u64) -> Self {
         let (trace, counts) = (Trace::default(), Counts::default());
-        let state = State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts, asked: (0, 0) };
+        let state =
+            State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts, stepped_at: 0, asked: (0, 0) };
         Self { state: Mutex::new(state), begun: Instant::now() }
     }
 
@@ -109,6 +112,16 @@ impl Fate {
     /// The true time, in seconds since 1970.
     pub(super) fn now_seconds(&self) -> u64 {
         u64::try_from(self.now_millis() / 1000).unwrap_or_default()
+    }
+
+    /// The servers' clock steps.
+    pub(super) fn clock_steps(&self) {
+        let now = self.now_millis();
+        self.state().stepped_at = now;
+    }
+
+    pub(super) fn clock_has_stepped_since(&self, millis: i64) -> bool {
+        self.state().stepped_at >= millis
     }
 
     /// Adds a line to the record of what happened.

@@ -1,6 +1,7 @@
 //! A merchant's shop: creates payments, repeats requests, reads, refunds, and remembers what it was told.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,7 +13,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     customer,
-    endpoints::{Manners, Receiver},
+    endpoints::{BETWEEN_PINGS_MILLIS, Manners, Receiver, TEST_EVENT},
     node::Response,
     world::{Ask, Key, World},
 };
@@ -21,6 +22,8 @@ use crate::service::{AdminReply, AdminRequest};
 /// How endpoints behave: the first of each merchant always well.
 const MANNERS: [Manners; 6] =
     [Manners::Good, Manners::Good, Manners::Slow, Manners::Flaky, Manners::Broken, Manners::Silent];
+/// How long a secret that was replaced goes on signing.
+const OVERLAP_SECONDS: i64 = 600;
 /// How many endpoints a merchant has in each environment.
 const ENDPOINTS: usize = 2;
 
@@ -35,6 +38,8 @@ pub(super) struct Merchant {
     /// The endpoints: id, whether it is of the live environment, the receiver.
     pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
     orders: Mutex<Vec<Order>>,
+    /// When what may not be done too often was done.
+    done: Mutex<BTreeMap<String, i64>>,
 }
 
 /// What the shop knows of an order.
@@ -87,8 +92,8 @@ impl Merchant {
                 endpoints.push((text(&made, "id"), is_live, receiver));
             }
         }
-        let (workspace, revoked, orders) = (id, Mutex::default(), Mutex::default());
-        let merchant = Arc::new(Self { number, workspace, live_key, test_key, revoked, endpoints, orders });
+        let (workspace, revoked, orders, done) = (id, Mutex::default(), Mutex::default(), Mutex::default());
+        let merchant = Arc::new(Self { number, workspace, live_key, test_key, revoked, endpoints, orders, done });
         world.merchants.lock().unwrap_or_else(PoisonError::into_inner).push(merchant);
     }
 
@@ -116,6 +121,7 @@ impl Merchant {
                 90..93 => self.repeat_refund(&world).await,
                 93..95 => self.rotate(&world).await,
                 95..97 => self.resend(&world).await,
+                97 => self.ping(&world).await,
                 _ => self.read_events(&world).await,
             }
             while customers.try_join_next().is_some() {}
@@ -257,24 +263,58 @@ impl Merchant {
         refund.2 |= is_done;
     }
 
-    /// Rotates an endpoint's secret. The old one signs for a minute more.
-    async fn rotate(&self, world: &World) {
+    /// Rotates an endpoint's secret. The old one signs for ten minutes more, and the endpoint knows the new one a while later.
+    async fn rotate(&self, world: &Arc<World>) {
         let Some((id, is_live, receiver)) = world.fate.choose(&self.endpoints).cloned() else { return };
-        let key = format!("rotate-{id}-{}", world.fate.number(0..=u64::MAX));
-        let ask = Ask::post(format!("/api/v1/webhooks/{id}/rotate-secret"), json!({"overlapSeconds": 60}));
-        // Webhooks may be signed with a secret whose answer is still on its way.
-        let Some(answer) = world.ask(ask.by(self.key(is_live)).once(&key)).await else { return };
-        if answer.status == StatusCode::OK {
-            receiver.rotate(text(&answer.json(), "secret"), world.fate.now_millis() + 60_000);
+        if !self.may(world, &format!("rotate {id}"), OVERLAP_SECONDS * 1_100) {
+            return;
         }
+        let key = format!("rotate-{id}-{}", world.fate.number(0..=u64::MAX));
+        let body = json!({"overlapSeconds": OVERLAP_SECONDS});
+        let ask = Ask::post(format!("/api/v1/webhooks/{id}/rotate-secret"), body).by(self.key(is_live)).once(&key);
+        let Some(answer) = world.ask(ask).await.filter(|answer| answer.status == StatusCode::OK) else { return };
+        let others_until = world.fate.now_millis() + OVERLAP_SECONDS * 1_000;
+        let world = Arc::clone(world);
+        tokio::spawn(async move {
+            world.fate.wait(0..=60_000).await;
+            receiver.rotate(text(&answer.json(), "secret"), others_until);
+        });
+    }
+
+    /// Asks for a test event, in two requests at once with one key.
+    async fn ping(&self, world: &World) {
+        let Some((id, is_live, _)) = world.fate.choose(&self.endpoints).cloned() else { return };
+        let what = format!("ping-{id}");
+        if !self.may(world, &what, BETWEEN_PINGS_MILLIS) {
+            return;
+        }
+        let ask = Ask::post(format!("/api/v1/webhooks/{id}/test"), json!({})).by(self.key(is_live));
+        let ask = ask.once(&format!("{what}-{}", world.fate.now_millis()));
+        let (_, _) = tokio::join!(world.ask(ask.clone()), world.ask(ask));
+        self.done().insert(what, world.fate.now_millis());
+    }
+
+    /// Whether this may be done: at least so long after it was done before.
+    fn may(&self, world: &World, what: &str, millis: i64) -> bool {
+        let (now, mut done) = (world.fate.now_millis(), self.done());
+        if done.get(what).is_some_and(|at| at + millis > now) {
+            return false;
+        }
+        done.insert(what.to_owned(), now);
+        true
+    }
+
+    fn done(&self) -> MutexGuard<'_, BTreeMap<String, i64>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn resend(&self, world: &World) {
         let is_live = world.fate.one_in(2);
         let list = world.ask(Ask::get("/api/v1/webhooks/deliveries?limit=20").by(self.key(is_live))).await;
         let items = list.map(|list| list.json()["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
-        let ended: Vec<String> =
-            items.iter().filter(|item| item["status"] != "pending").map(|item| text(item, "id")).collect();
+        // A test event that comes again would look like a second one.
+        let may_come_again = |item: &&Value| item["status"] != "pending" && item["event"] != TEST_EVENT;
+        let ended: Vec<String> = items.iter().filter(may_come_again).map(|item| text(item, "id")).collect();
         if let Some(id) = world.fate.choose(&ended) {
             let key = format!("resend-{id}");
             let ask = Ask::post(format!("/api/v1/webhooks/deliveries/{id}/resend"), json!({})).by(self.key(is_live));

@@ -38,6 +38,7 @@ pub(super) async fn strike(world: Arc<World>) {
             6 if fate.strikes(Trouble::Clock, 1) => {
                 let skew = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
                 fate.note(format_args!("the clock is {skew} ms ahead"));
+                fate.clock_steps();
                 world.around.set_clock(skew);
             }
             7 | 8 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Commands by how they begin, each with the reason why no test types it as printed.
-pub(super) const NOT_TYPED: [(&str, &str); 12] = [
+pub(super) const NOT_TYPED: [(&str, &str); 13] = [
     ("cargo install --path server --locked", "server/tests/new_user runs it"),
     ("cargo install --path server --features otlp --locked", "./test builds the feature and tests it"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=", "otlp.rs does the same to a server with the feature"),
@@ -16,6 +16,7 @@ pub(super) const NOT_TYPED: [(&str, &str); 12] = [
     ("systemctl ", "needs a running systemd"),
     ("docker ", "needs a daemon and base images"),
     ("CARGO_PROFILE_RELEASE_STRIP=none cargo build --release", "takes a release build"),
+    ("server/packaging/build ", "takes a release build"),
     ("RUSTC_BOOTSTRAP=1 cargo fuzz run ", "fuzz/smoke runs the same targets without cargo-fuzz"),
     ("cargo run --release --manifest-path webhook-verify/bench/", "takes a release build of other projects"),
     ("PAYMENTS_KEY=sk_live_... ", "server/tests/new_user runs it with a key"),
