@@ -75,7 +75,7 @@ impl Chart<'_> {
                 format!("Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}."),
             ),
             Language::Bangla => (
-                format!("{since} থেকে {until} পর্যন্ত {currency}-তে মোট লেনদেন ও সফলতার হার"),
+                format!("{currency} মুদ্রায় {since} থেকে {until} পর্যন্ত মোট লেনদেন ও সফলতার হার"),
                 format!("তৈরি পেমেন্ট: {created}। পরিশোধিত: {paid}। মোট লেনদেন: {volume} {currency}।"),
             ),
         };
