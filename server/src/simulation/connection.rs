@@ -39,6 +39,10 @@ impl Connection {
             self.fate.count(|counts| counts.endless += 1);
             std::future::pending::<()>().await;
         }
+        if self.life.is_cut_off() {
+            self.fate.wait(20..=3_000).await;
+            return Err(StoreError::unavailable("the database cannot be reached"));
+        }
         if self.fate.strikes(Trouble::DatabaseLink, 2_000) {
             self.fate.wait(50..=12_000).await;
         } else if self.fate.strikes(Trouble::DatabaseLink, 4_000) {
@@ -60,7 +64,7 @@ impl Connection {
             () = ended.cancelled() => Err(StoreError::Unknown.into()),
         };
         self.life.runs().await;
-        match self.fate.strikes(Trouble::DatabaseLink, 2_000) {
+        match self.life.is_cut_off() || self.fate.strikes(Trouble::DatabaseLink, 2_000) {
             true => Err(StoreError::Unknown.into()),
             false => outcome,
         }
@@ -74,7 +78,10 @@ macro_rules! read {
         let outcome = store.$verb($($argument),*).await;
         drop(store);
         $self.life.runs().await;
-        outcome
+        match $self.life.is_cut_off() {
+            true => Err(StoreError::unavailable("the database cannot be reached")),
+            false => outcome,
+        }
     }};
 }
 

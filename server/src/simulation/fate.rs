@@ -30,8 +30,8 @@ struct State {
     troubles: Vec<Trouble>,
     trace: Trace,
     counts: Counts,
-    /// When the servers' clock stepped for the last time, in milliseconds since 1970.
-    stepped_at: i64,
+    /// When something happened to the database, the way to it or the clock for the last time, in milliseconds since 1970.
+    shaken_at: i64,
     /// The last moment at which a server asked the database, and how often it was asked then.
     asked: (u64, u32),
 }
@@ -44,7 +44,7 @@ impl Fate {
     pub(super) fn new(seed: u64) -> Self {
         let (trace, counts) = (Trace::default(), Counts::default());
         let state =
-            State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts, stepped_at: 0, asked: (0, 0) };
+            State { rng: Rng::with_seed(seed), troubles: Vec::new(), trace, counts, shaken_at: 0, asked: (0, 0) };
         Self { state: Mutex::new(state), begun: Instant::now() }
     }
 
@@ -65,6 +65,12 @@ impl Fate {
         }
         *state.counts.troubles.entry(trouble).or_default() += 1;
         drop(state);
+        if matches!(
+            trouble,
+            Trouble::Partition | Trouble::Clock | Trouble::Database | Trouble::Disk | Trouble::DatabaseLink
+        ) {
+            self.shake();
+        }
         self.note(format_args!("{trouble:?} strikes"));
         true
     }
@@ -114,14 +120,15 @@ impl Fate {
         u64::try_from(self.now_millis() / 1000).unwrap_or_default()
     }
 
-    /// The servers' clock steps.
-    pub(super) fn clock_steps(&self) {
+    /// Something happens to the database, the way to it, or the clock.
+    pub(super) fn shake(&self) {
         let now = self.now_millis();
-        self.state().stepped_at = now;
+        self.state().shaken_at = now;
     }
 
-    pub(super) fn clock_has_stepped_since(&self, millis: i64) -> bool {
-        self.state().stepped_at >= millis
+    /// Whether nothing has happened to the database, the way to it, or the clock since this time.
+    pub(super) fn is_calm_since(&self, millis: i64) -> bool {
+        self.state().shaken_at < millis
     }
 
     /// Adds a line to the record of what happened.

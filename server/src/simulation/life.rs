@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     pin::pin,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -20,6 +20,8 @@ const DEAD: u8 = 2;
 pub(super) struct Life {
     state: AtomicU8,
     goes_on: Notify,
+    /// The process runs, and does not reach the database.
+    is_cut_off: AtomicBool,
 }
 
 impl Life {
@@ -50,6 +52,15 @@ impl Life {
     /// The process dies.
     pub(super) fn kill(&self) {
         self.state.store(DEAD, Ordering::Relaxed);
+    }
+
+    /// The way to the database ends, or is there again.
+    pub(super) fn cut_off(&self, is_cut_off: bool) {
+        self.is_cut_off.store(is_cut_off, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Relaxed)
     }
 
     fn change(&self, from: u8, to: u8) {

@@ -61,6 +61,8 @@ pub enum Trouble {
     Kill,
     /// A server stands still for a while, and goes on.
     Stop,
+    /// A server runs and does not reach the database for a while.
+    Partition,
     /// The clock steps, forward or back.
     Clock,
     /// The database crashes, in the middle of a write or between two, with or without its power. Now and then all that is left
@@ -82,9 +84,10 @@ pub enum Trouble {
 
 impl Trouble {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Kill,
         Self::Stop,
+        Self::Partition,
         Self::Clock,
         Self::Database,
         Self::Disk,
@@ -101,6 +104,7 @@ impl Trouble {
         match self {
             Self::Kill => "kill",
             Self::Stop => "stop",
+            Self::Partition => "partition",
             Self::Clock => "clock",
             Self::Database => "database",
             Self::Disk => "disk",

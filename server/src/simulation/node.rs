@@ -122,6 +122,13 @@ impl Node {
         }
     }
 
+    /// The way from the process to the database ends, or is there again.
+    pub(super) fn cut_off(&self, is_cut_off: bool) {
+        if let Some(process) = &*self.process() {
+            process.life.cut_off(is_cut_off);
+        }
+    }
+
     /// The use cases, for the operator's commands.
     pub(super) fn service(&self) -> Option<Arc<Service>> {
         self.process().as_ref().map(|process| Arc::clone(&process.service))

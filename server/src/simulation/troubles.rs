@@ -28,17 +28,24 @@ pub(super) async fn strike(world: Arc<World>) {
                     }
                 });
             }
-            3..6 if fate.strikes(Trouble::Stop, 1) => {
+            3 | 4 if fate.strikes(Trouble::Stop, 1) => {
                 node.stop();
                 tokio::spawn(async move {
                     fate.wait(100..=25_000).await;
                     node.go_on();
                 });
             }
+            5 if fate.strikes(Trouble::Partition, 1) => {
+                node.cut_off(true);
+                tokio::spawn(async move {
+                    fate.wait(500..=60_000).await;
+                    node.cut_off(false);
+                    fate.shake();
+                });
+            }
             6 if fate.strikes(Trouble::Clock, 1) => {
                 let skew = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
                 fate.note(format_args!("the clock is {skew} ms ahead"));
-                fate.clock_steps();
                 world.around.set_clock(skew);
             }
             7 | 8 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),
@@ -61,6 +68,7 @@ pub(super) fn mend(world: &World) {
     world.around.database.mend_disk();
     for node in &world.nodes {
         node.go_on();
+        node.cut_off(false);
         if let Err(what) = node.restart() {
             world.violation(format!("a server does not start: {what}"));
         }
