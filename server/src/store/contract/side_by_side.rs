@@ -137,9 +137,8 @@ impl Side {
             }
             Step::CheckAt(nth, time) => {
                 // A session always asks again about an attempt that ended and may still be paid.
-                let check_at = |session: &mut Session| {
-                    session.check_at = time.map(|time| at(time * 100)).or(session.next_late_check());
-                };
+                let asked = time.map(|time| at(time * 100));
+                let check_at = |session: &mut Session| session.check_at = asked.or(session.next_late_check());
                 let write = self.sessions[of(nth)].last().map(|before| changed(before, check_at));
                 self.payment(nth, write).await
             }
