@@ -72,4 +72,19 @@ impl Cluster {
     pub(crate) fn url(&self, database: &str) -> String {
         format!("postgres://postgres@/{database}?host={}", self.directory.display())
     }
+
+    /// Makes an empty database and returns its URL.
+    pub(crate) fn new_database(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        run_sql(&self.url("postgres"), &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+}
+
+/// Runs SQL and returns its rows, a line each, the columns separated by `|`.
+pub(crate) fn run_sql(url: &str, sql: &str) -> String {
+    let output = Command::new("psql").args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-c", sql, url]).output().unwrap();
+    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }

@@ -1,19 +1,14 @@
 //! Whatever is done to two engines side by side comes out the same.
 
-use std::slice;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::{slice, sync::Arc};
 
 use payments_core::{Amount, Cause, Currency, Day, PaymentMethod, RANDOM_BYTES, RefundId, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
-use tokio_postgres::NoTls;
 
-use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, cluster::Cluster, cluster_url, samples::*};
+use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, cluster::Cluster, samples::*};
 use crate::{
     cli::Location,
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
@@ -368,12 +363,7 @@ async fn migrated(from: Location, to: Location) -> Contents {
 
 /// An empty database, which nobody else uses.
 async fn new_database() -> Target {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name = format!("moved_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let (client, connection) = tokio_postgres::connect(&cluster_url().await, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
-    let url = spawn_blocking(move || Cluster::shared().url(&name)).await.unwrap();
+    let url = spawn_blocking(|| Cluster::shared().new_database()).await.unwrap();
     Target::new(&url.into(), None).unwrap()
 }
 
