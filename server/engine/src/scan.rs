@@ -13,13 +13,16 @@ use crate::{
     read::{Entry, KeyRange},
 };
 
-/// How many entries are read at a time. Most scans end before they need more.
+/// How many entries are read at first: many scans look for one.
+const ENTRIES_AT_FIRST: usize = if cfg!(test) { 2 } else { 4 };
+/// How many entries are read at a time after those.
 const ENTRIES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
 
 /// A scan. It goes through its range part by part.
 pub(crate) struct Scan {
     overlay: Overlay,
     is_reversed: bool,
+    at_most: usize,
     part: vec::IntoIter<Result<Entry, TreeError>>,
     /// What comes after the part, if anything.
     rest: Option<KeyRange>,
@@ -27,13 +30,13 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn new(overlay: Overlay, keys: KeyRange, is_reversed: bool) -> Self {
-        Self { overlay, is_reversed, part: Vec::new().into_iter(), rest: Some(keys) }
+        Self { overlay, is_reversed, at_most: ENTRIES_AT_FIRST, part: Vec::new().into_iter(), rest: Some(keys) }
     }
 
     /// Reads the next part of the range.
     fn read_part(&mut self, keys: KeyRange) {
-        let part = self.overlay.part(keys.clone(), self.is_reversed, ENTRIES_AT_A_TIME);
-        if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= ENTRIES_AT_A_TIME) {
+        let part = self.overlay.part(keys.clone(), self.is_reversed, self.at_most);
+        if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= self.at_most) {
             let rest = match self.is_reversed {
                 false => (Excluded(last.clone()), keys.1),
                 true => (keys.0, Excluded(last.clone())),
@@ -41,6 +44,7 @@ impl Scan {
             self.rest = Some(rest).filter(may_hold_a_key);
         }
         self.part = part.into_iter();
+        self.at_most = ENTRIES_AT_A_TIME;
     }
 }
 
