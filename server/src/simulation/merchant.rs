@@ -112,16 +112,16 @@ impl Merchant {
             let pace = world.setup.pace_millis;
             world.fate.wait(pace / 4..=pace * 7 / 4).await;
             match world.fate.number(0..=99) {
-                0..20 => self.create(&world, &mut customers).await,
-                20..28 => self.repeat(&world).await,
-                28..58 => self.read(&world).await,
-                58..70 => self.list(&world).await,
-                70..75 => self.account(&world).await,
-                75..90 => self.refund(&world).await,
-                90..93 => self.repeat_refund(&world).await,
-                93..95 => self.rotate(&world).await,
-                95..97 => self.resend(&world).await,
-                97 => self.ping(&world).await,
+                0..10 => self.create(&world, &mut customers).await,
+                10..15 => self.repeat(&world).await,
+                15..60 => self.read(&world).await,
+                60..72 => self.list(&world).await,
+                72..80 => self.account(&world).await,
+                80..87 => self.refund(&world).await,
+                87..89 => self.repeat_refund(&world).await,
+                89..91 => self.rotate(&world).await,
+                91..93 => self.resend(&world).await,
+                93 => self.ping(&world).await,
                 _ => self.read_events(&world).await,
             }
             while customers.try_join_next().is_some() {}

@@ -11,7 +11,7 @@ use super::{EmbeddedStore, layout::Layout, open::OpenError};
 use crate::{ambient::Ambient, metrics::Commits, store::Leases};
 
 /// How large a journal file grows before the next one begins: small, so that a run has many.
-const JOURNAL_FILE_BYTES: u64 = 1 << 20;
+const JOURNAL_FILE_BYTES: u64 = 1 << 17;
 
 impl EmbeddedStore {
     /// Opens the store of a simulated disk. Servers may outlive it, so the claims on work stay, and those on idempotency keys:
