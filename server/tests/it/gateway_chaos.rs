@@ -20,10 +20,10 @@ use crate::{engine::Engine, live::Live};
 
 /// Payments per gateway: a few, because the simulated world plays thousands. PAYMENTS_CHAOS=1000 for a long run.
 fn payments() -> usize {
-    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(150)
+    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
 
-const KILLS: u32 = 3;
+const KILLS: u32 = 2;
 const FAULTS: [Fault; 8] = [
     Fault::HangAfter,
     Fault::HangBefore,
