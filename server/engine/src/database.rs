@@ -9,9 +9,10 @@ use std::{
 
 use crate::{
     backup::{Copier, Manifest},
-    disk::{Disk, DiskFile},
+    disk::Disk,
     error::{BackupError, TreeError},
     group_commit::GroupCommit,
+    open::Lock,
     overlay::Overlay,
     read::{Entries, KeyRange, Read},
     stop::Stop,
@@ -94,7 +95,7 @@ pub struct Closing {
     pub(crate) stop: Arc<Stop>,
     pub(crate) disk: Arc<dyn Disk>,
     /// Held until the database is closed.
-    pub(crate) _lock: Box<dyn DiskFile>,
+    pub(crate) _lock: Lock,
 }
 
 impl Closing {

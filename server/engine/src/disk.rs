@@ -60,6 +60,9 @@ pub(crate) trait DiskFile: Send + Sync {
     fn sync_all(&self) -> io::Result<()>;
     /// Takes the lock of the file, for as long as it is open.
     fn try_lock(&self) -> Result<(), TryLockError>;
+    /// Releases the lock. A process that is begun at this moment has a copy of the file until it runs its program, so that
+    /// closing the file alone would not release it.
+    fn unlock(&self) -> io::Result<()>;
 }
 
 /// How a file is opened. Each way can read and write, but for `Read`.
@@ -196,6 +199,10 @@ impl DiskFile for File {
 
     fn try_lock(&self) -> Result<(), TryLockError> {
         File::try_lock(self)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        File::unlock(self)
     }
 }
 

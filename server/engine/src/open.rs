@@ -232,8 +232,19 @@ impl Options {
     }
 }
 
-/// Takes the lock of a directory, for as long as the file is open.
-fn lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn DiskFile>, OpenError> {
+/// The lock of a directory, until it is dropped.
+pub(crate) struct Lock(Box<dyn DiskFile>);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the lock of the directory is released only when its file is closed");
+        }
+    }
+}
+
+/// Takes the lock of a directory.
+fn lock(disk: &dyn Disk, directory: &Path) -> Result<Lock, OpenError> {
     let path = directory.join(LOCK);
     let file = disk.open(&path, Open::Create)?;
     file.try_lock().map_err(|error| match error {
@@ -248,7 +259,7 @@ fn lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn DiskFile>, OpenErro
     })?;
     file.set_length(0)?;
     file.write_all_at(disk.process_id().to_string().as_bytes(), 0)?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 fn put_aside(disk: &dyn Disk, directory: &Path) -> io::Result<PathBuf> {
@@ -267,4 +278,25 @@ fn finish_rebuilding(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
 fn system_clock() -> i64 {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_although_a_process_that_was_just_begun_has_a_copy_of_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(LOCK);
+        let file = File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        file.try_lock().unwrap();
+        let lock = Lock(Box::new(file));
+        assert!(File::open(&path).unwrap().try_lock().is_err());
+        drop(lock);
+        File::open(&path).unwrap().try_lock().unwrap();
+        drop(copy);
+    }
 }

@@ -303,15 +303,18 @@ impl DiskFile for OpenFile {
             Err(error) => Err(TryLockError::Error(error)),
         }
     }
+
+    fn unlock(&self) -> io::Result<()> {
+        if self.has_lock.swap(false, Ordering::Relaxed) {
+            self.disk.lock().file_mut(self.node)?.is_locked = false;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        if self.has_lock.load(Ordering::Relaxed)
-            && let Ok(file) = self.disk.lock().file_mut(self.node)
-        {
-            file.is_locked = false;
-        }
+        let _ = self.unlock();
     }
 }
 
