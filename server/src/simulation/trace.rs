@@ -6,7 +6,7 @@ use std::{
 };
 
 /// How many lines are kept.
-const LINES: usize = 5_000;
+const LINES: usize = 20_000;
 
 /// A record of what happened.
 pub(super) struct Trace {

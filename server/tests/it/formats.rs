@@ -61,7 +61,7 @@ async fn a_store_of_format_7_opens_with_all_its_data_and_the_list_of_each_paymen
         statuses.push(payment["refund"]["status"].as_str().unwrap());
         let path = format!("/payments/{}", payment["id"].as_str().unwrap());
         assert_eq!(keyed(&path).send().await.unwrap().json::<Value>().await.unwrap(), *payment);
-        // The answer of the refund was stored for a day, which is over. It is not made again.
+        // The answer was stored for a day, which is over. The refund is not made again.
         let again = server.keyless(Method::POST, &format!("/api/v1{path}/refund")).bearer_auth(REFUNDED_KEY);
         let again = again.header("idempotency-key", "r-1").json(&json!({"reason": "damaged"})).send().await.unwrap();
         assert_eq!(again.json::<Value>().await.unwrap()["code"], "payment_already_refunded");
