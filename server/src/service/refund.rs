@@ -89,6 +89,14 @@ impl Service {
     ) -> Result<Answer, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
+            // Since the request claimed its key, another worker may have made this very refund, whose response the key has then.
+            // After this look, the session's version tells.
+            if session.pending_refund.is_none()
+                && let Some(request) = request
+                && let Some(answer) = self.replay(request).await?
+            {
+                return Ok(answer);
+            }
             let pending = self.pending_refund(&session, params, request)?;
             let refund = pending.id.clone();
             if session.pending_refund.is_none() || planted!(PendingRefundReplaced) {
@@ -144,8 +152,7 @@ impl Service {
                 reason: pending.reason.as_deref(),
             };
             let Err(error) = gateway.refund(&session.payment, attempt, &order).await else {
-                let request = pending.request.clone().map(IdempotentRequest::of_parts);
-                return self.commit_refund(&session, pending.clone(), request.as_ref()).await.map(Some);
+                return self.record_refund(&session, pending).await.map(Some);
             };
             let mut next = match &error {
                 GatewayError::Refused { .. } => Session { pending_refund: None, check_at: None, ..session.next() },
@@ -164,6 +171,18 @@ impl Service {
             self.commit_without_event(&session, next).await.and(Err(error.into()))
         });
         outcome.await?.ok_or(Refused::Conflict)
+    }
+
+    /// Commits a refund that the gateway has made.
+    async fn record_refund(&self, session: &Session, refund: &PendingRefund) -> Result<Answer, Refused> {
+        let request = refund.request.clone().map(IdempotentRequest::of_parts);
+        let answer = self.commit_refund(session, refund.clone(), request.as_ref()).await?;
+        if answer.replayed {
+            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has made
+            // this one too, so it counts. If another worker recorded this very refund, the session's version tells.
+            return self.commit_refund(session, refund.clone(), None).await;
+        }
+        Ok(answer)
     }
 
     async fn commit_refund(
@@ -215,3 +234,73 @@ fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amoun
 
 const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key header, because the same request again would be \
                                 another refund";
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES};
+
+    use super::*;
+    use crate::service::in_memory::service;
+
+    /// A live payment of 100.00 that is paid.
+    async fn paid(service: &Service) -> Session {
+        let now = service.ambient.now();
+        let params =
+            CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
+        let new = NewPayment {
+            id: PaymentId::new(now, [1; RANDOM_BYTES]),
+            developer_id: "dev_1".parse().unwrap(),
+            app_id: None,
+            environment: Environment::Live,
+            fee_rate: FeeRate::from_basis_points(250).unwrap(),
+            checkout_url: String::new(),
+            now,
+        };
+        let created = payments_core::create(params, new);
+        let session = Session::new(created.payment.clone(), now.plus_seconds(60));
+        let prepared = service.prepare(created, session.clone(), None, EventData::Payment, None).unwrap();
+        service.commit(prepared.change).await.unwrap();
+        let decision = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).unwrap();
+        let payment = service.commit_decision(&session, session.next(), decision).await.unwrap();
+        service.session(payment.id.as_str()).await.unwrap()
+    }
+
+    /// A refund of 10.00 and its request.
+    fn ten(session: &Session) -> (CreateRefund, IdempotentRequest) {
+        let params = CreateRefund { amount: Some("10".parse().unwrap()), reason: None };
+        let body = Bytes::from_static(b"{\"amount\":10}");
+        (params, IdempotentRequest::new(&session.scope(), "POST", "/api/v1/payments/1/refund", "key", &body))
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_answered_after_it_claimed_its_key_begins_no_second_refund() {
+        let service = service();
+        let session = paid(&service).await;
+        let (params, request) = ten(&session);
+        let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
+        let made = service.record_refund(&session, &pending).await.unwrap();
+
+        let id = session.payment.id.as_str();
+        let answer = service.refund_at_gateway(id, &params, Some(&request)).await.unwrap();
+        assert_eq!((answer.replayed, answer.body), (true, made.body));
+        let after = service.session(id).await.unwrap();
+        assert_eq!((after.pending_refund, after.payment.refunds.len()), (None, 1));
+    }
+
+    #[tokio::test]
+    async fn a_refund_that_the_gateway_made_counts_although_its_key_has_the_response_of_another() {
+        let service = service();
+        let session = paid(&service).await;
+        let (params, request) = ten(&session);
+        let first = service.pending_refund(&session, &params, Some(&request)).unwrap();
+        service.record_refund(&session, &first).await.unwrap();
+        let session = service.session(session.payment.id.as_str()).await.unwrap();
+        let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
+        service.record_refund(&session, &second).await.unwrap();
+        let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
+        assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
+        // Once each.
+        assert!(matches!(service.record_refund(&session, &second).await, Err(Refused::Conflict)));
+    }
+}
