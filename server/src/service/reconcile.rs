@@ -97,7 +97,9 @@ impl Service {
         };
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
-        } else if let Err(error) = self.find_late_money(id).await {
+        } else if session.next_late_check().is_some()
+            && let Err(error) = self.find_late_money(id).await
+        {
             Err(error)
         } else if awaits_gateway(&session) {
             self.confirm(id, &Return::default()).await.map(drop)
