@@ -16,6 +16,9 @@ pub(crate) struct Arguments {
     /// Print what happened last in each world.
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Print what the servers log, on standard error.
+    #[arg(long)]
+    pub(crate) log: bool,
     /// Servers of a world.
     #[arg(long, default_value_t = 3)]
     pub(crate) servers: usize,

@@ -21,6 +21,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = arguments::Arguments::parse();
+    if arguments.log {
+        tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().with_ansi(false).init();
+    }
     let is_sound = match &arguments.planted {
         Some(words) => planted::find_all(&arguments, words.as_deref().unwrap_or_default()),
         None => play::play(&arguments),

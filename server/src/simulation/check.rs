@@ -58,9 +58,12 @@ fn sessions(store: &EmbeddedStore) -> impl Iterator<Item = Session> {
 fn unfinished(world: &World, at_most: usize) -> Vec<String> {
     let Some((store, _)) = world.around.database.current() else { return vec!["the database is down".to_owned()] };
     let decided = sessions(&store).filter(|session| !session.needs_manual_review());
-    let open = decided.filter_map(|Session { payment, pending_refund, .. }| match pending_refund {
+    let open = decided.filter_map(|Session { payment, pending_refund, check_at, .. }| match pending_refund {
         _ if payment.raw_status.is_open() => Some(format!("{} is still {:?}", payment.id, payment.raw_status)),
-        Some(_) => Some(format!("a refund of {} is still pending", payment.id)),
+        Some(pending) => Some(format!(
+            "{} of {} is still pending after {} tries; the next is due at {check_at:?}",
+            pending.id, payment.id, pending.tries
+        )),
         None => None,
     });
     let is_overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < world.fate.now_millis();

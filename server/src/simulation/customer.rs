@@ -27,11 +27,13 @@ enum Does {
     CannotPay,
     /// Has no money, and tries again with other means.
     TriesAgain,
+    /// Has no money, and goes back to the shop.
+    GoesBack,
     /// Pays just before or just after the session ends, and does not come back.
     PaysAtTheLastMoment,
 }
 
-const HABITS: [Does; 11] = [
+const HABITS: [Does; 12] = [
     Does::Pays,
     Does::Pays,
     Does::Pays,
@@ -42,6 +44,7 @@ const HABITS: [Does; 11] = [
     Does::Leaves,
     Does::CannotPay,
     Does::TriesAgain,
+    Does::GoesBack,
     Does::PaysAtTheLastMoment,
 ];
 
@@ -63,18 +66,21 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
         _ => world.fate.wait(500..=15_000).await,
     }
     let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
-    if does == Does::TriesAgain && is_dollar {
+    let is_refused = matches!(does, Does::TriesAgain | Does::GoesBack);
+    if is_refused && is_dollar {
         world.fate.wait(100..=2_000).await;
         gateway_fakes::at(world.fate.now_seconds(), || world.around.stripe.finish(&attempt, false));
     }
     if let Some(back) = back.filter(|_| !matches!(does, Does::ClosesTheTab | Does::PaysAtTheLastMoment)) {
         come_back(&world, &back).await;
     }
-    if does == Does::TriesAgain {
-        try_again(&world, &payment, &attempt, is_dollar).await;
+    match does {
+        Does::TriesAgain => try_again(&world, &payment, &attempt, is_dollar).await,
+        Does::GoesBack => go_back(&world, &payment).await,
+        _ => {}
     }
     // A card session that was cancelled or has expired is never paid.
-    let may_be_late = does == Does::TriesAgain || does == Does::CannotPay && !is_dollar;
+    let may_be_late = is_refused || does == Does::CannotPay && !is_dollar;
     if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {
         world.fate.wait(1_000..=400_000).await;
         take_late(&world, &attempt, is_dollar);
@@ -96,10 +102,10 @@ fn at_gateway(world: &World, payment: &str, attempt: &str, is_dollar: bool, does
     let (bkash, stripe) = (&world.around.bkash, &world.around.stripe);
     gateway_fakes::at(world.fate.now_seconds(), || match (is_dollar, does) {
         (_, Does::Leaves) => None,
-        (false, Does::TriesAgain | Does::CannotPay) => bkash.approve(attempt, bkash::POOR_WALLET),
+        (false, Does::TriesAgain | Does::GoesBack | Does::CannotPay) => bkash.approve(attempt, bkash::POOR_WALLET),
         (false, Does::Cancels) => bkash.cancel(attempt),
         (false, _) => bkash.approve(attempt, bkash::WALLET),
-        (true, Does::TriesAgain) => stripe.pay(attempt, stripe::SLOW_CARD),
+        (true, Does::TriesAgain | Does::GoesBack) => stripe.pay(attempt, stripe::SLOW_CARD),
         (true, Does::Cancels) => Some(format!("{BASE_URL}/gateways/stripe/return/{payment}?outcome=cancel")),
         (true, Does::CannotPay) => stripe.pay(attempt, stripe::DECLINED_CARD),
         (true, _) => stripe.pay(attempt, stripe::CARD),
@@ -132,6 +138,17 @@ async fn try_again(world: &World, payment: &str, first: &str, is_dollar: bool) {
             Some(_) => sleep(Duration::from_secs(2)).await,
             None => return,
         }
+    }
+}
+
+/// Goes back to the shop as soon as the attempt counts as failed.
+async fn go_back(world: &World, payment: &str) {
+    for _ in 0..PATIENCE {
+        let answer = world.ask(Ask::form(format!("/checkout/{payment}"), "action=leave")).await;
+        if answer.is_none_or(|answer| answer.status == StatusCode::SEE_OTHER) {
+            return;
+        }
+        sleep(Duration::from_secs(2)).await;
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
     database::Database,
     endpoints::{Hosts, Receiver},
     fate::Fate,
-    merchant::Merchant,
+    merchant::{Merchant, text},
     node::{Node, Response, Surroundings},
 };
 use crate::http::Reference;
@@ -71,7 +71,13 @@ pub(super) struct Ask {
     pub(super) key: Option<Key>,
     pub(super) idempotency_key: Option<String>,
     pub(super) signature: Option<String>,
-    pub(super) body: Option<Value>,
+    body: Option<Body>,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Json(Value),
+    Form(&'static str),
 }
 
 impl Ask {
@@ -80,7 +86,12 @@ impl Ask {
     }
 
     pub(super) fn post(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
+        Self { method: Method::POST, body: Some(Body::Json(body)), ..Self::get(path) }
+    }
+
+    /// A form of a page.
+    pub(super) fn form(path: impl Into<String>, form: &'static str) -> Self {
+        Self { method: Method::POST, body: Some(Body::Form(form)), ..Self::get(path) }
     }
 
     pub(super) fn by(self, key: &Key) -> Self {
@@ -106,10 +117,12 @@ impl Ask {
         if let Some(key) = &self.idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
-        if self.body.is_some() {
-            request = request.header("content-type", "application/json").header("content-length", body.len());
-        }
+        let (kind, body) = match &self.body {
+            None => return request.body(Full::default()).ok(),
+            Some(Body::Json(body)) => ("application/json", body.to_string()),
+            Some(Body::Form(form)) => ("application/x-www-form-urlencoded", (*form).to_owned()),
+        };
+        request = request.header("content-type", kind).header("content-length", body.len());
         request.body(Full::new(body.into())).ok()
     }
 }
@@ -191,7 +204,9 @@ impl World {
         let outcome = timeout(PATIENCE, node.ask(ask.request()?)).await.ok().flatten();
         self.operations.fetch_add(1, Ordering::Relaxed);
         let status = outcome.as_ref().map(|response| response.status.as_u16());
-        self.fate.note(format_args!("{} {} at server {}: {status:?}", ask.method, ask.path, node.name));
+        let code = outcome.as_ref().filter(|it| it.status.is_client_error()).map(|it| text(&it.json(), "code"));
+        let code = code.unwrap_or_default();
+        self.fate.note(format_args!("{} {} at server {}: {status:?} {code}", ask.method, ask.path, node.name));
         self.fate.count(|counts| {
             counts.operations += 1;
             counts.refused += u64::from(status.is_some_and(|status| status >= 400));

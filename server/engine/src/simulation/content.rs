@@ -19,13 +19,15 @@ pub(super) struct Content {
 }
 
 enum Edit {
-    Write { at: usize, bytes: Vec<u8> },
+    /// These bytes, and zeros after them up to `end`. A journal writes many zeros.
+    Write { at: usize, bytes: Vec<u8>, end: usize },
     SetLength(usize),
 }
 
 impl Content {
     pub(super) fn write(&mut self, call: u64, at: usize, bytes: &[u8]) {
-        self.edit(call, Edit::Write { at, bytes: bytes.to_vec() });
+        let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        self.edit(call, Edit::Write { at, bytes: bytes[..filled].to_vec(), end: at + bytes.len() });
     }
 
     pub(super) fn set_length(&mut self, call: u64, length: usize) {
@@ -88,17 +90,14 @@ impl Edit {
     /// The length that the file has after it at least.
     fn end(&self) -> usize {
         match self {
-            Self::Write { at, bytes } => at + bytes.len(),
+            Self::Write { end, .. } => *end,
             Self::SetLength(_) => 0,
         }
     }
 
     fn apply(&self, content: &mut Vec<u8>) {
         match self {
-            Self::Write { at, bytes } => {
-                grow(content, self.end());
-                content[*at..self.end()].copy_from_slice(bytes);
-            }
+            Self::Write { at, end, .. } => self.apply_part(content, *at, *end),
             Self::SetLength(length) => content.resize(*length, 0),
         }
     }
@@ -117,10 +116,12 @@ impl Edit {
     }
 
     fn apply_part(&self, content: &mut Vec<u8>, start: usize, end: usize) {
-        if let Self::Write { at, bytes } = self {
-            grow(content, end);
-            content[start..end].copy_from_slice(&bytes[start - at..end - at]);
-        }
+        let Self::Write { at, bytes, .. } = self else { return };
+        grow(content, end);
+        let filled = bytes.get(start - at..).unwrap_or_default();
+        let (copied, zeros) = content[start..end].split_at_mut(filled.len().min(end - start));
+        copied.copy_from_slice(&filled[..copied.len()]);
+        zeros.fill(0);
     }
 }
 
