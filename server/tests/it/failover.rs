@@ -99,7 +99,7 @@ impl Load {
                 assert!(status == 200 || status == 409, "{status} {paid}");
                 self.acknowledged.lock().unwrap()[place].is_paid = true;
             }
-            sleep(Duration::from_millis(30)).await;
+            sleep(Duration::from_millis(60)).await;
         }
     }
 

@@ -92,6 +92,20 @@ impl Live {
         .await
     }
 
+    /// Waits until a person must look at a payment. Returns the list of all such payments.
+    pub(crate) async fn reviews(&self, id: &str) -> String {
+        // The log costs less than the command.
+        eventually(&format!("a manual review of {id}"), async || {
+            let log = self.server.log();
+            log.lines().any(|line| line.contains("needs manual review") && line.contains(id)).then_some(())
+        })
+        .await;
+        eventually("the review in the list", async || {
+            Some(self.server.run(&["reconcile", "list"])).filter(|list| list.contains(id))
+        })
+        .await
+    }
+
     /// Creates a payment, approves it at the gateway and returns to the shop.
     pub(crate) async fn paid(&self, amount: f64, currency: &str) -> String {
         let id = self.create(amount, currency).await;

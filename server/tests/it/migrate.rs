@@ -213,14 +213,17 @@ async fn filled() -> Server {
     server
 }
 
-const PAYMENTS: usize = 800;
+const PAYMENTS: usize = 400;
+
+/// How often a migration is killed before it ends.
+const KILLS: u32 = 8;
 
 /// Kills migrations at later and later moments. Returns how many of them went on with an earlier one.
 fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -> usize {
     let mut resumed = 0;
-    for nth in 0..16 {
+    for nth in 0..KILLS {
         let mut process = command(from, to).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        thread::sleep(takes.mul_f64((f64::from(nth) + fastrand::f64()) / 16.0));
+        thread::sleep(takes.mul_f64((f64::from(nth) + fastrand::f64()) / f64::from(KILLS)));
         let _ = process.kill();
         let output = process.wait_with_output().unwrap();
         resumed += usize::from(text_of(&output).contains("the migration goes on"));

@@ -122,7 +122,7 @@ async fn create(http: &Client, url: &str, key: &str) -> reqwest::Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
-    let (images, payments) = (number("POWER_LOSS_IMAGES", 250), number("POWER_LOSS_PAYMENTS", 80));
+    let (images, payments) = (number("POWER_LOSS_IMAGES", 100), number("POWER_LOSS_PAYMENTS", 80));
     let seed = std::env::var("POWER_LOSS_SEED").map_or_else(|_| fastrand::u64(..), |text| text.parse().unwrap());
     println!("POWER_LOSS_SEED={seed}");
     let directory = tempfile::tempdir().unwrap();

@@ -186,6 +186,6 @@ async fn a_part_that_stripe_refuses_leaves_the_payment_as_it_was() {
     for one in &at_stripe {
         live.stripe.program().fail_refund(one);
     }
-    eventually("a manual review", async || live.server.run(&["reconcile", "list"]).contains(&id).then_some(())).await;
+    live.reviews(&id).await;
     assert_eq!(live.payment(&id).await["refund"]["id"], first);
 }

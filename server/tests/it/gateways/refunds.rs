@@ -5,7 +5,6 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::live;
-use crate::server::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_succeeds_when_stripe_accepts_it_and_is_422_when_it_fails_or_is_canceled() {
@@ -114,7 +113,7 @@ async fn a_refund_rejected_by_the_bank_goes_to_manual_review() {
     let id = live.paid(30.0, "USD").await;
     assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);
     live.stripe.program().fail_refund(&live.stripe.program().refunds()[0]);
-    eventually("a manual review", async || live.server.run(&["reconcile", "list"]).contains(&id).then_some(())).await;
+    live.reviews(&id).await;
     live.server.run(&["reconcile", "resolve", &id, "--note", "sent by bank transfer"]);
     assert_eq!(live.server.run(&["reconcile", "list"]), "");
     assert_eq!(live.payment(&id).await["rawStatus"], "refunded");

@@ -2,7 +2,7 @@
 //! final state with a model in memory.
 //!
 //! Each sequence has its own server with two merchants: one with a test key and one with a live key and fake gateways.
-//! A failing sequence is shrunk and printed. `MODEL_CASES` sets the number of sequences, 24 by default.
+//! A failing sequence is shrunk and printed. `MODEL_CASES` sets the number of sequences, 16 by default.
 
 mod agreement;
 mod merchant;
@@ -118,7 +118,7 @@ fn run(engine: Engine, cases: u32, session_ttl: Duration, steps: impl Strategy<V
 }
 
 fn cases() -> u32 {
-    env::var("MODEL_CASES").map_or(24, |text| text.parse().expect("MODEL_CASES is a number"))
+    env::var("MODEL_CASES").map_or(16, |text| text.parse().expect("MODEL_CASES is a number"))
 }
 
 #[test]
