@@ -66,7 +66,7 @@ impl Sum {
         self.millis += outcome.millis;
         self.counts.add(&outcome.counts);
         if is_told {
-            println!("{}", outcome.story);
+            outcome.story.iter().for_each(|line| println!("{line}"));
         }
         if differs {
             self.differing.push(setup.seed);
@@ -103,8 +103,8 @@ fn tell(setup: &Setup, outcome: &Outcome, arguments: &Arguments) {
     println!("the smallest world that still fails: {least:?}");
     outcome.violations.iter().for_each(|violation| println!("  {violation}"));
     println!("its last moments:");
-    let lines: Vec<&str> = outcome.story.lines().collect();
-    lines[lines.len().saturating_sub(arguments.lines)..].iter().for_each(|line| println!("{line}"));
+    let first = outcome.story.len().saturating_sub(arguments.lines);
+    outcome.story[first..].iter().for_each(|line| println!("{line}"));
     println!("again: simulate {}", again(&least));
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn played(setup: &Setup) -> Outcome {
         counts: Counts::default(),
         millis: 0,
         trace_hash: 0,
-        story: String::new(),
+        story: Vec::new(),
     };
     match catch_unwind(AssertUnwindSafe(|| run(setup))) {
         Ok(Ok(outcome)) => outcome,

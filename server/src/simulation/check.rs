@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often the world is looked at while it comes to its end.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(120);
 /// How late an attempt may be.
 const OVERDUE_MILLIS: i64 = 60_000;
 

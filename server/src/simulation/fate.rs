@@ -159,9 +159,9 @@ impl Fate {
         self.state().trace.hash()
     }
 
-    /// The last lines of the record.
-    pub(super) fn story(&self) -> String {
-        self.state().trace.to_string()
+    /// Takes the last lines of the record.
+    pub(super) fn story(&self) -> Vec<String> {
+        self.state().trace.take_lines()
     }
 }
 

@@ -153,8 +153,8 @@ pub struct Outcome {
     pub millis: u64,
     /// Of everything that happened. Two runs of one seed have the same.
     pub trace_hash: u64,
-    /// The last things that happened, one a line.
-    pub story: String,
+    /// The last things that happened, each a line.
+    pub story: Vec<String>,
 }
 
 /// Plays a world on this thread.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt::{self, Display, Formatter, Write},
+    fmt::{self, Write},
 };
 
 /// How many lines are kept.
@@ -38,10 +38,9 @@ impl Trace {
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }
-}
 
-impl Display for Trace {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    /// Takes the last lines.
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines).into()
     }
 }

@@ -20,7 +20,11 @@ pub(super) struct Content {
 
 enum Edit {
     /// These bytes, and zeros after them up to `end`. A journal writes many zeros.
-    Write { at: usize, bytes: Vec<u8>, end: usize },
+    Write {
+        at: usize,
+        bytes: Vec<u8>,
+        end: usize,
+    },
     SetLength(usize),
 }
 
