@@ -182,7 +182,7 @@ impl Database {
         let crash = if self.fate.one_in(2) { Crash::Kill } else { Crash::PowerCut };
         self.disk.restart(crash);
         self.fate.note(format_args!("the database starts again after {down} ms and a {crash:?}"));
-        if self.fate.one_in(10) {
+        if self.fate.one_in(4) {
             self.restore()?;
         }
         // The disk may still fail, or a power cut may have damaged the tree. The operator does what the messages say.

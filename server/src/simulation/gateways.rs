@@ -29,7 +29,7 @@ impl<P: Program> Transport for ToGateway<P> {
         self.fate.wait(5..=120).await;
         let operation = self.program.operation(&call).unwrap_or_default();
         // bKash grants two tokens an hour, and blocks whoever asks for a third.
-        let is_struck = operation != "token" && self.fate.strikes(Trouble::GatewayLink, 24);
+        let is_struck = operation != "token" && self.fate.strikes(Trouble::GatewayLink, 10);
         let fault = if is_struck { self.fate.choose(&Fault::ALL).map(|(_, fault)| *fault) } else { None };
         let outcome = match fault {
             Some(Fault::HangBefore) => Err("it does not answer"),
