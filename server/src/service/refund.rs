@@ -273,14 +273,19 @@ mod tests {
         (params, IdempotentRequest::new(&session.scope(), "POST", "/api/v1/payments/1/refund", "key", &body))
     }
 
-    #[tokio::test]
-    async fn a_request_that_was_answered_after_it_claimed_its_key_begins_no_second_refund() {
-        let service = service();
-        let session = paid(&service).await;
+    /// A paid payment and the request that got 10.00 of it back, with its answer.
+    async fn refunded(service: &Service) -> (Session, CreateRefund, IdempotentRequest, Answer) {
+        let session = paid(service).await;
         let (params, request) = ten(&session);
         let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
         let made = service.record_refund(&session, &pending).await.unwrap();
+        (service.session(session.payment.id.as_str()).await.unwrap(), params, request, made)
+    }
 
+    #[tokio::test]
+    async fn a_request_that_was_answered_after_it_claimed_its_key_begins_no_second_refund() {
+        let service = service();
+        let (session, params, request, made) = refunded(&service).await;
         let id = session.payment.id.as_str();
         let answer = service.refund_at_gateway(id, &params, Some(&request)).await.unwrap();
         assert_eq!((answer.replayed, answer.body), (true, made.body));
@@ -291,11 +296,7 @@ mod tests {
     #[tokio::test]
     async fn a_refund_that_the_gateway_made_counts_although_its_key_has_the_response_of_another() {
         let service = service();
-        let session = paid(&service).await;
-        let (params, request) = ten(&session);
-        let first = service.pending_refund(&session, &params, Some(&request)).unwrap();
-        service.record_refund(&session, &first).await.unwrap();
-        let session = service.session(session.payment.id.as_str()).await.unwrap();
+        let (session, params, request, _) = refunded(&service).await;
         let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
         service.record_refund(&session, &second).await.unwrap();
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
