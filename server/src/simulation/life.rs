@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     pin::pin,
-    sync::atomic::{AtomicBool, AtomicU8, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -20,6 +20,10 @@ const DEAD: u8 = 2;
 pub(super) struct Life {
     state: AtomicU8,
     goes_on: Notify,
+    /// What the process is to be after so many more of its calls and answers; nothing if they are 0.
+    next: AtomicU8,
+    calls_left: AtomicU64,
+    died: Notify,
     /// The process runs, and does not reach the database.
     is_cut_off: AtomicBool,
 }
@@ -27,6 +31,7 @@ pub(super) struct Life {
 impl Life {
     /// Returns when the process runs: at once, later, or never.
     pub(super) async fn runs(&self) {
+        self.count_call();
         loop {
             let mut goes_on = pin!(self.goes_on.notified());
             goes_on.as_mut().enable();
@@ -38,13 +43,39 @@ impl Life {
         }
     }
 
-    /// The process stands still.
-    pub(super) fn stop(&self) {
-        self.change(RUNNING, STOPPED);
+    /// The process stands still before it has made or been answered so many calls more.
+    pub(super) fn stop_within(&self, calls: u64) {
+        self.end_within(calls, STOPPED);
     }
 
-    /// The process goes on.
+    /// The process dies before it has made or been answered so many calls more. Returns when it is dead.
+    pub(super) async fn die_within(&self, calls: u64) {
+        self.end_within(calls, DEAD);
+        while self.state.load(Ordering::Relaxed) != DEAD {
+            self.died.notified().await;
+        }
+    }
+
+    fn end_within(&self, calls: u64, next: u8) {
+        self.next.store(next, Ordering::Relaxed);
+        self.calls_left.store(calls.max(1), Ordering::Relaxed);
+    }
+
+    fn count_call(&self) {
+        match self.calls_left.load(Ordering::Relaxed) {
+            0 => return,
+            1 => match self.next.load(Ordering::Relaxed) {
+                DEAD => self.kill(),
+                next => self.change(RUNNING, next),
+            },
+            _ => {}
+        }
+        self.calls_left.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The process goes on, if it stands still or was to end.
     pub(super) fn go_on(&self) {
+        self.calls_left.store(0, Ordering::Relaxed);
         self.change(STOPPED, RUNNING);
         self.goes_on.notify_waiters();
     }
@@ -52,6 +83,7 @@ impl Life {
     /// The process dies.
     pub(super) fn kill(&self) {
         self.state.store(DEAD, Ordering::Relaxed);
+        self.died.notify_one();
     }
 
     /// The way to the database ends, or is there again.

@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use hyper::{Request, StatusCode, client};
 use hyper_util::rt::TokioIo;
 use payments_core::FeeRate;
 use secrecy::SecretString;
-use tokio::{io::duplex, task::JoinSet};
+use tokio::{io::duplex, task::JoinSet, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -39,6 +40,10 @@ use crate::{
 pub(super) const BASE_URL: &str = "https://pay.example";
 /// How long a checkout session lives.
 const SESSION_SECONDS: u32 = 300;
+/// Between how many calls and answers a process may die or stand still.
+const MOMENTS: u64 = 60;
+/// How long it takes until then at most.
+const SOON: Duration = Duration::from_secs(10);
 /// How many requests to endpoints one server has in flight.
 pub(super) const SLOTS: usize = 32;
 
@@ -108,10 +113,20 @@ impl Node {
         }
     }
 
-    /// The process stands still.
-    pub(super) fn stop(&self) {
+    /// The process dies in one of its next calls, and soon if it makes none.
+    pub(super) async fn kill_soon(&self) {
+        let life = self.process().as_ref().map(|process| Arc::clone(&process.life));
+        if let Some(life) = life {
+            // It may take no time at all, or never come.
+            let _ = timeout(SOON, life.die_within(self.around.fate.number(1..=MOMENTS))).await;
+        }
+        self.kill();
+    }
+
+    /// The process stands still from one of its next calls on.
+    pub(super) fn stop_soon(&self) {
         if let Some(process) = &*self.process() {
-            process.life.stop();
+            process.life.stop_within(self.around.fate.number(1..=MOMENTS));
         }
     }
 

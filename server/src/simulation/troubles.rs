@@ -18,9 +18,9 @@ pub(super) async fn strike(world: Arc<World>) {
         let (fate, world) = (Arc::clone(&world.fate), Arc::clone(&world));
         match fate.number(0..=9) {
             0..3 if fate.strikes(Trouble::Kill, 1) => {
-                fate.note(format_args!("server {} is killed", node.name));
-                node.kill();
                 tokio::spawn(async move {
+                    node.kill_soon().await;
+                    fate.note(format_args!("server {} is killed", node.name));
                     fate.wait(300..=15_000).await;
                     fate.note(format_args!("server {} starts", node.name));
                     if let Err(what) = node.restart() {
@@ -29,7 +29,7 @@ pub(super) async fn strike(world: Arc<World>) {
                 });
             }
             3 | 4 if fate.strikes(Trouble::Stop, 1) => {
-                node.stop();
+                node.stop_soon();
                 tokio::spawn(async move {
                     fate.wait(100..=25_000).await;
                     node.go_on();
