@@ -14,7 +14,7 @@ pub(super) const NOT_TYPED: [(&str, &str); 13] = [
     ("cargo deb ", "takes a release build"),
     ("apt install ./target/debian/", "needs the package"),
     ("systemctl ", "needs a running systemd"),
-    ("docker ", "needs a daemon and base images"),
+    ("docker ", "needs a daemon; server/tests/image builds the same with buildah"),
     ("CARGO_PROFILE_RELEASE_STRIP=none cargo build --release", "takes a release build"),
     ("server/packaging/build ", "takes a release build"),
     ("RUSTC_BOOTSTRAP=1 cargo fuzz run ", "fuzz/smoke runs the same targets without cargo-fuzz"),
