@@ -14,7 +14,7 @@ use crate::service::{AdminReply, AdminRequest, ManualOutcome};
 /// How long a command waits for its server.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the operator repeats a command.
-const TRIES: u32 = 20;
+const TRIES: u32 = 60;
 
 /// Works until the world ends.
 pub(super) async fn work(world: Arc<World>) {
