@@ -9,7 +9,7 @@ use payments_core::{
     Status, Timestamp, WebhookId, WorkspaceId,
 };
 use tokio::select;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{Trouble, database::Database, fate::Fate, life::Life};
 use crate::{
@@ -52,17 +52,25 @@ impl Connection {
     }
 
     /// Waits for a change. Without an answer nobody knows what became of it.
-    async fn change<T, E: From<StoreError>>(
-        &self,
-        change: impl AsyncFnOnce(Arc<EmbeddedStore>) -> Result<T, E>,
-    ) -> Result<T, E> {
+    ///
+    /// The change is a task of its own: a dead server's tasks are not polled again, and would hold the store for ever.
+    async fn change<T, E, F>(&self, change: impl FnOnce(Arc<EmbeddedStore>) -> F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
         let (store, ended) = self.reach().await?;
         self.database.change_waits();
-        let outcome = select! {
-            biased;
-            outcome = change(store) => outcome,
-            () = ended.cancelled() => Err(StoreError::Unknown.into()),
-        };
+        let change = change(store);
+        let outcome = AbortOnDropHandle::new(tokio::spawn(async move {
+            select! {
+                biased;
+                outcome = change => outcome,
+                () = ended.cancelled() => Err(StoreError::Unknown.into()),
+            }
+        }));
+        let outcome = outcome.await.unwrap_or_else(|_| Err(StoreError::Unknown.into()));
         self.life.runs().await;
         match self.life.is_cut_off() || self.fate.strikes(Trouble::DatabaseLink, 2_000) {
             true => Err(StoreError::Unknown.into()),
@@ -88,7 +96,7 @@ macro_rules! read {
 #[async_trait]
 impl Store for Connection {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
-        let outcome = self.change(async |store| store.commit(change).await).await;
+        let outcome = self.change(|store| async move { store.commit(change).await }).await;
         match outcome {
             // Only its next opening knows.
             Err(CommitError::Store(StoreError::Stopped)) => Err(StoreError::Unknown.into()),
@@ -96,7 +104,7 @@ impl Store for Connection {
         }
     }
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
-        self.change(async |store| store.prune(what, before, at_most).await).await
+        self.change(move |store| async move { store.prune(what, before, at_most).await }).await
     }
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         read!(self.claim(queue, lease, at_most))
