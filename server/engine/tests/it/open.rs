@@ -31,7 +31,7 @@ fn text(database: &Database, key: &str) -> Option<String> {
 #[tokio::test]
 async fn a_change_that_fails_writes_nothing_and_the_others_of_its_batch_go_on() {
     let directory = in_memory();
-    let (database, _closing) = open(directory.path()).unwrap();
+    let (database, closing) = open(directory.path()).unwrap();
     database.commit(put("a", "1")).await.unwrap();
     let refused = database.commit(|view| {
         view.put("a", "2");
@@ -42,6 +42,8 @@ async fn a_change_that_fails_writes_nothing_and_the_others_of_its_batch_go_on() 
     assert!(matches!(refused, Err(CommitError::Refused(Some(seen))) if seen == b"2"));
     other.unwrap();
     assert_eq!(["a", "b", "c"].map(|key| text(&database, key)), [Some("1".into()), None, Some("3".into())]);
+    drop(database);
+    closing.wait();
 }
 
 #[tokio::test]
@@ -51,7 +53,9 @@ async fn a_directory_is_opened_once_at_a_time() {
     assert!(matches!(open(directory.path()), Err(OpenError::InUse { .. })));
     drop(database);
     closing.wait();
-    let _open = open(directory.path()).unwrap();
+    let (database, closing) = open(directory.path()).unwrap();
+    drop(database);
+    closing.wait();
 }
 
 struct Version(u32);
@@ -92,8 +96,10 @@ async fn a_later_layout_is_refused_and_an_earlier_one_can_be_converted() {
     closing.wait();
     assert!(matches!(opened(1), Err(OpenError::Format { found: 2, known: 1 })));
     // Nothing was done to it.
-    let (database, _closing) = opened(2).unwrap();
+    let (database, closing) = opened(2).unwrap();
     assert_eq!(database.format().unwrap(), 2);
+    drop(database);
+    closing.wait();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,8 +125,10 @@ async fn a_journal_file_that_is_taken_away_stops_the_engine_and_what_was_acknowl
     drop(database);
     closing.wait();
     assert!(directory.path().join("open").exists(), "this end was not in order");
-    let (database, _closing) = open(directory.path()).unwrap();
+    let (database, closing) = open(directory.path()).unwrap();
     assert_eq!(Model::default().check(&database, "the tree was synced"), 1);
+    drop(database);
+    closing.wait();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ const COMMITS: u64 = 1_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_reader_finds_what_was_acknowledged_and_never_an_older_state_after_a_newer_one() {
     let directory = in_memory();
-    let (database, _closing) = open(directory.path()).unwrap();
+    let (database, closing) = open(directory.path()).unwrap();
     let (database, acknowledged) = (Arc::new(database), Arc::new(AtomicU64::new(0)));
     let number = |value: &[u8]| u64::from_be_bytes(value.try_into().unwrap());
     let mut tasks = tokio::task::JoinSet::new();
@@ -61,4 +61,6 @@ async fn a_reader_finds_what_was_acknowledged_and_never_an_older_state_after_a_n
     while let Some(outcome) = tasks.join_next().await {
         outcome.unwrap();
     }
+    drop(database);
+    closing.wait();
 }

@@ -49,8 +49,10 @@ impl Layout for Bytes {
 pub(crate) fn options(directory: &Path) -> Options {
     // In memory the tree's room is not only kept, it is filled.
     let options = Options::new(directory, Bytes).journal_file_bytes(JOURNAL_FILE_BYTES).reserve_bytes(RESERVE_BYTES);
-    options.on_stop(|what, error| {
-        eprintln!("{what}: {error}");
+    let directory = directory.to_owned();
+    options.on_stop(move |what, error| {
+        // A test's own `eprintln!` would be lost with the process.
+        let _ = writeln!(std::io::stderr(), "{}: {what}: {error}", directory.display());
         exit(74);
     })
 }
