@@ -74,9 +74,9 @@ impl Bkash {
         }
     }
 
-    /// Takes the money of a payment after all, whatever was said about it before.
+    /// Takes the money of a payment after all, whatever was said about it before, if the merchant had asked for it.
     pub fn take_late(&self, payment: &str) {
-        if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
+        if let Some(payment) = lock(&self.0).payments.get_mut(payment).filter(|payment| payment.is_asked_for) {
             payment.take();
         }
     }

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 100_000)]
     pub(crate) seconds: u64,
     /// The mean time between two requests of a merchant, in milliseconds.
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 600)]
     pub(crate) pace_millis: u64,
     /// How many worlds are played at once, each on a thread.
     #[arg(long, default_value_t = 1)]

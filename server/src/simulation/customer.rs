@@ -31,9 +31,11 @@ enum Does {
     GoesBack,
     /// Pays just before or just after the session ends, and does not come back.
     PaysAtTheLastMoment,
+    /// Tries to at that moment, without money.
+    FailsAtTheLastMoment,
 }
 
-const HABITS: [Does; 12] = [
+const HABITS: [Does; 13] = [
     Does::Pays,
     Does::Pays,
     Does::Pays,
@@ -46,6 +48,7 @@ const HABITS: [Does; 12] = [
     Does::TriesAgain,
     Does::GoesBack,
     Does::PaysAtTheLastMoment,
+    Does::FailsAtTheLastMoment,
 ];
 
 /// How long a customer with much time takes: about as long as the session of five minutes still lives.
@@ -61,17 +64,15 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
     world.fate.wait(200..=20_000).await;
     let does = world.fate.choose(&HABITS).copied().unwrap_or(Does::Pays);
     let Some(attempt) = begin(&world, &payment).await else { return };
-    match does {
-        Does::PaysAtTheLastMoment => world.fate.wait(LAST_MOMENT_MILLIS).await,
-        _ => world.fate.wait(500..=15_000).await,
-    }
+    let is_late = matches!(does, Does::PaysAtTheLastMoment | Does::FailsAtTheLastMoment);
+    world.fate.wait(if is_late { LAST_MOMENT_MILLIS } else { 500..=15_000 }).await;
     let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
     let is_refused = matches!(does, Does::TriesAgain | Does::GoesBack);
     if is_refused && is_dollar {
         world.fate.wait(100..=2_000).await;
         gateway_fakes::at(world.fate.now_seconds(), || world.around.stripe.finish(&attempt, false));
     }
-    if let Some(back) = back.filter(|_| !matches!(does, Does::ClosesTheTab | Does::PaysAtTheLastMoment)) {
+    if let Some(back) = back.filter(|_| !is_late && does != Does::ClosesTheTab) {
         come_back(&world, &back).await;
     }
     match does {
@@ -79,8 +80,9 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
         Does::GoesBack => go_back(&world, &payment).await,
         _ => {}
     }
-    // A card session that was cancelled or has expired is never paid.
-    let may_be_late = is_refused || does == Does::CannotPay && !is_dollar;
+    // A card session that was cancelled or has expired is never paid, and a wallet's money moves when the server has asked.
+    let has_failed = matches!(does, Does::CannotPay | Does::FailsAtTheLastMoment);
+    let may_be_late = is_refused || has_failed && !is_dollar;
     if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {
         world.fate.wait(1_000..=400_000).await;
         take_late(&world, &attempt, is_dollar);
@@ -102,12 +104,14 @@ fn at_gateway(world: &World, payment: &str, attempt: &str, is_dollar: bool, does
     let (bkash, stripe) = (&world.around.bkash, &world.around.stripe);
     gateway_fakes::at(world.fate.now_seconds(), || match (is_dollar, does) {
         (_, Does::Leaves) => None,
-        (false, Does::TriesAgain | Does::GoesBack | Does::CannotPay) => bkash.approve(attempt, bkash::POOR_WALLET),
+        (false, Does::TriesAgain | Does::GoesBack | Does::CannotPay | Does::FailsAtTheLastMoment) => {
+            bkash.approve(attempt, bkash::POOR_WALLET)
+        }
         (false, Does::Cancels) => bkash.cancel(attempt),
         (false, _) => bkash.approve(attempt, bkash::WALLET),
         (true, Does::TriesAgain | Does::GoesBack) => stripe.pay(attempt, stripe::SLOW_CARD),
         (true, Does::Cancels) => Some(format!("{BASE_URL}/gateways/stripe/return/{payment}?outcome=cancel")),
-        (true, Does::CannotPay) => stripe.pay(attempt, stripe::DECLINED_CARD),
+        (true, Does::CannotPay | Does::FailsAtTheLastMoment) => stripe.pay(attempt, stripe::DECLINED_CARD),
         (true, _) => stripe.pay(attempt, stripe::CARD),
     })
 }

@@ -19,6 +19,8 @@ pub(super) struct Payment {
     pub(super) wallet: Option<String>,
     pub(super) is_cancelled: bool,
     pub(super) transaction: Option<String>,
+    /// Whether the merchant has asked for the money.
+    pub(super) is_asked_for: bool,
     /// How often the money was taken.
     taken: u32,
 }
@@ -54,6 +56,7 @@ impl Payment {
             wallet: None,
             is_cancelled: false,
             transaction: None,
+            is_asked_for: false,
             taken: 0,
         })
     }
@@ -70,6 +73,7 @@ impl Payment {
 
     /// Takes the money.
     pub(super) fn execute(&mut self) -> Result<(), Answer> {
+        self.is_asked_for = true;
         if self.transaction.is_some() {
             return Err(failure("2062", "The payment has already been completed"));
         }
