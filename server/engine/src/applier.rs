@@ -244,3 +244,56 @@ impl Work {
         flush()
     }
 }
+
+#[cfg(all(test, feature = "simulation"))]
+mod tests {
+    use super::*;
+    use crate::{
+        disk::{Disk, SystemDisk},
+        layout::tests::Plain,
+        tree::Tree,
+    };
+
+    /// An applier without a thread, that may let 100 bytes gather. What it applies, it applies while somebody waits for it.
+    fn applier() -> (tempfile::TempDir, Overlay, Applier) {
+        let directory = tempfile::tempdir().unwrap();
+        let (disk, path): (Arc<dyn Disk>, _) = (SystemDisk::shared(), directory.path().join("tree"));
+        let overlay = Overlay::new(Tree::open(&disk, &path, &Plain::shared()).unwrap(), 0);
+        let file = Arc::new(TreeFile::open(&disk, &path).unwrap());
+        let stop = Arc::new(Stop { on_stop: Box::new(|what, _| panic!("{what}")), has_stopped: false.into() });
+        let (applier, thread) = Applier::start(overlay.clone(), file, stop, 1600, false).unwrap();
+        assert!(thread.is_none());
+        (directory, overlay, applier)
+    }
+
+    #[test]
+    fn twice_the_limit_gathers_and_whoever_brings_more_waits_until_it_is_applied() {
+        let (_directory, _overlay, applier) = applier();
+        for (more, gathered) in [(60, 60), (60, 120), (60, 180), (20, 200)] {
+            applier.gathered(more);
+            let state = applier.shared.lock();
+            assert_eq!((state.gathered, state.left), (gathered, 0));
+            assert!(state.since.is_some());
+        }
+        applier.gathered(1);
+        let state = applier.shared.lock();
+        assert_eq!((state.gathered, state.left, state.since), (0, 0, None));
+    }
+
+    #[test]
+    fn a_step_applies_what_has_gathered_or_syncs_and_without_either_there_is_none() {
+        let (_directory, overlay, applier) = applier();
+        assert!(!applier.step());
+        overlay.push(7, Writes::from([(b"key".to_vec(), Some(b"value".to_vec()))]));
+        applier.gathered(8);
+        assert!(applier.step());
+        assert_eq!(overlay.tree.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(applier.synced(), 0);
+        assert!(!applier.step());
+        applier.begin_sync();
+        assert!(applier.step());
+        assert_eq!(applier.synced(), 7);
+        assert!(!applier.step());
+        assert!(applier.sync());
+    }
+}

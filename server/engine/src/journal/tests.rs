@@ -280,6 +280,22 @@ fn a_file_begun_and_not_used_replaces_a_missing_one_and_is_listed_once() {
     assert!(matches!(&*found, [(_, JournalError::Superseded { .. })]), "{found:?}");
 }
 
+#[test]
+fn a_last_file_that_was_compressed_is_followed_by_a_new_one() {
+    let (_held, directory, path) = three_entries();
+    let (archivist, _) = start_archivist(system(), directory.clone(), Arc::default()).unwrap();
+    assert!(archivist.send(FileList::of(vec![1, 4])));
+    while path.exists() {
+        std::thread::yield_now();
+    }
+    drop(archivist);
+    let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
+    assert_eq!(journal.list.files, [1, 4]);
+    assert_eq!(journal.append(&batch("d", Some("4"))).unwrap(), 4);
+    let numbers: Vec<_> = entries_after(&directory, 0).unwrap().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
 #[cfg(feature = "simulation")]
 #[test]
 fn a_file_that_is_closed_after_a_failed_write_ends_well_whatever_a_power_cut_keeps() {

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicUsize, Ordering},
@@ -98,6 +99,33 @@ async fn a_later_layout_is_refused_and_an_earlier_one_can_be_converted() {
     // Nothing was done to it.
     let (database, closing) = opened(2).unwrap();
     assert_eq!(database.format().unwrap(), 2);
+    drop(database);
+    closing.wait();
+}
+
+#[tokio::test]
+async fn a_database_counts_its_keys_and_batches_and_a_range_of_one_key_holds_it() {
+    let directory = in_memory();
+    let (database, closing) = open(directory.path()).unwrap();
+    let before = (database.count(), database.last_batch());
+    for (nth, key) in ["a", "b"].into_iter().enumerate() {
+        database.commit(put(key, key)).await.unwrap();
+        assert_eq!(database.last_batch(), before.1 + nth as u64 + 1);
+    }
+    drop(database);
+    closing.wait();
+    let (database, closing) = open(directory.path()).unwrap();
+    // The engine counts batches and the time of the last commit in two keys of its own.
+    assert!(database.count() >= before.0 + 2 && database.count() <= before.0 + 4, "{}", database.count());
+    let key = |text: &str| text.as_bytes().to_vec();
+    let found =
+        |keys: (Bound<Vec<u8>>, Bound<Vec<u8>>)| database.range(keys).map(|entry| entry.unwrap().0).collect::<Vec<_>>();
+    let none: [Vec<u8>; 0] = [];
+    assert_eq!(found((Bound::Included(key("a")), Bound::Included(key("a")))), [key("a")]);
+    assert_eq!(found((Bound::Included(key("a")), Bound::Included(key("b")))), [key("a"), key("b")]);
+    assert_eq!(found((Bound::Included(key("b")), Bound::Included(key("a")))), none);
+    assert_eq!(found((Bound::Included(key("a")), Bound::Excluded(key("a")))), none);
+    assert_eq!(found((Bound::Excluded(key("a")), Bound::Excluded(key("a")))), none);
     drop(database);
     closing.wait();
 }
