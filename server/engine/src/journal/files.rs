@@ -35,7 +35,7 @@ pub(super) struct JournalFile {
 }
 
 impl JournalFile {
-    fn new(directory: &Path, first: u64) -> Self {
+    pub(super) fn new(directory: &Path, first: u64) -> Self {
         Self { first, path: file_in(directory, first) }
     }
 

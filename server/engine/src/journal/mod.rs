@@ -15,6 +15,8 @@ mod entry;
 mod file_list;
 mod files;
 mod opening;
+#[cfg(test)]
+mod parts_tests;
 mod reader;
 mod retention;
 #[cfg(test)]

@@ -1,0 +1,122 @@
+//! The journal's parts, each alone: entries behind a damaged place, lists, unused files, copies.
+
+use std::fs;
+
+use super::{
+    copy::JournalCopy,
+    entry::{EMPTY_BYTES, MAGIC, encode, is_entry_behind, read_entries},
+    file_list::FileList,
+    files::{JournalFile, file_in},
+    reader::is_begun,
+    tests::{batch, entries_after, new_journal, three_entries},
+};
+use crate::{disk::SystemDisk, error::JournalError};
+
+fn entry(number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes, number, &batch("key", Some("a value"))).unwrap();
+    bytes
+}
+
+#[test]
+fn a_file_tells_where_its_last_entry_is() {
+    let bytes = [&MAGIC[..], &entry(1), &entry(2), &[0; 50]].concat();
+    let mut last = 0;
+    let found = read_entries(&bytes, "journal".as_ref(), &mut last, 0, &mut |_, _| Ok(())).unwrap();
+    let one = entry(1).len() as u64;
+    assert_eq!((found, last), (EMPTY_BYTES + one..EMPTY_BYTES + 2 * one, 2));
+}
+
+#[test]
+fn an_entry_behind_a_damaged_place_has_a_number_that_fits_in_between() {
+    let damaged = 20;
+    let file = |number| [&[1; 100][..], &vec![7; damaged], &entry(number), &[0; 9]].concat();
+    let rest = file(9).len() as u64 - 100;
+    // The damaged place may have held an entry for each 16 bytes.
+    let most = 3 + 2 + rest / 16;
+    for (number, is_behind) in [(3, false), (4, false), (5, true), (6, true), (most, true), (most + 1, false)] {
+        assert_eq!(is_entry_behind(&file(number), 100, 3), is_behind, "{number}");
+    }
+}
+
+#[test]
+fn a_list_of_files_that_is_empty_unsorted_or_has_a_file_twice_or_a_file_zero_is_damaged() {
+    let (_held, directory, _journal) = new_journal();
+    for files in [vec![], vec![2, 1], vec![1, 1], vec![0], vec![0, 1]] {
+        FileList::of(files.clone()).write(&SystemDisk, &directory).unwrap();
+        let read = FileList::read(&SystemDisk, &directory);
+        assert!(matches!(read, Err(JournalError::Damaged { offset: 0, .. })), "{files:?}");
+    }
+    FileList::of(vec![1, 2]).write(&SystemDisk, &directory).unwrap();
+    assert_eq!(FileList::read(&SystemDisk, &directory).unwrap().unwrap().files, [1, 2]);
+}
+
+#[test]
+fn a_file_with_anything_after_its_first_bytes_is_used() {
+    let (_held, directory, _journal) = new_journal();
+    let file = JournalFile::new(&directory, 2);
+    assert!(!file.is_unused(&SystemDisk).unwrap(), "it is missing");
+    for (bytes, is_unused) in [
+        (&b""[..], true),
+        (&MAGIC[..5], true),
+        (&[&MAGIC[..], &[0; 500]].concat(), true),
+        (&[&MAGIC[..], &[0; 500], &[1]].concat(), false),
+        (&[&MAGIC[..], &entry(2)].concat(), false),
+        (b"something else", false),
+    ] {
+        fs::write(file_in(&directory, 2), bytes).unwrap();
+        assert_eq!(file.is_unused(&SystemDisk).unwrap(), is_unused, "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_file_with_entries_that_is_not_listed_yet_belongs_to_the_journal() {
+    let (_held, directory, _) = three_entries();
+    fs::write(file_in(&directory, 4), [&MAGIC[..], &entry(4)].concat()).unwrap();
+    assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
+}
+
+#[test]
+fn a_missing_file_is_refused_if_the_unused_one_after_it_begins_too_late() {
+    let (_held, directory, path) = three_entries();
+    fs::remove_file(&path).unwrap();
+    fs::write(file_in(&directory, 4), MAGIC).unwrap();
+    FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
+    assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone, first: 1 }) if gone == path));
+    assert_eq!(entries_after(&directory, 3).unwrap(), []);
+}
+
+#[test]
+fn a_journal_is_begun_once_it_may_have_entries() {
+    let (held, directory, _journal) = new_journal();
+    let is_begun = || is_begun(&SystemDisk, &directory).unwrap();
+    assert!(!is_begun());
+    FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
+    assert!(is_begun(), "its second file is listed");
+    FileList::of(vec![1]).write(&SystemDisk, &directory).unwrap();
+    fs::remove_file(file_in(&directory, 1)).unwrap();
+    assert!(is_begun(), "its listed file is missing");
+    fs::write(file_in(&directory, 1), [&MAGIC[..], &entry(1)].concat()).unwrap();
+    assert!(is_begun(), "it has an entry");
+    fs::remove_file(held.path().join("journal.json")).unwrap();
+    assert!(is_begun(), "it has an entry and no list");
+    fs::remove_dir_all(&directory).unwrap();
+    assert!(!is_begun());
+}
+
+#[test]
+fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
+    for (entries, files) in [(0, vec![5]), (1, vec![5, 6]), (12, vec![5, 17])] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        fs::create_dir(&path).unwrap();
+        let mut copy = JournalCopy::create(&SystemDisk, &path, 5).unwrap();
+        for _ in 0..entries {
+            copy.append(&batch("key", Some("a value"))).unwrap();
+        }
+        copy.finish().unwrap();
+        assert_eq!(FileList::read(&SystemDisk, &path).unwrap().unwrap().files, files);
+        let last = files.last().map(|first| fs::read(file_in(&path, *first)).unwrap());
+        assert_eq!(last.as_deref(), Some(&MAGIC[..]));
+    }
+}
