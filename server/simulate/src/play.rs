@@ -20,6 +20,8 @@ struct Sum {
     worlds: u64,
     millis: u64,
     counts: Counts,
+    /// The fewest operations and the fewest faults of a world.
+    fewest: Option<[u64; 2]>,
     /// The worlds with violations.
     failed: Vec<(Setup, Outcome)>,
     /// The seeds that were played in two ways.
@@ -65,6 +67,9 @@ impl Sum {
         self.worlds += 1;
         self.millis += outcome.millis;
         self.counts.add(&outcome.counts);
+        let of_this = [outcome.counts.operations, outcome.counts.all_troubles()];
+        let fewest = self.fewest.get_or_insert(of_this);
+        fewest.iter_mut().zip(of_this).for_each(|(fewest, of_this)| *fewest = of_this.min(*fewest));
         if is_told {
             outcome.story.iter().for_each(|line| println!("{line}"));
         }
@@ -87,6 +92,9 @@ impl Sum {
             of(self.worlds) / seconds,
             self.millis / 1000
         );
+        if let Some([operations, faults]) = self.fewest {
+            println!("each world had at least {operations} operations and {faults} faults");
+        }
         println!("{}", self.counts);
         for seed in &self.differing {
             println!("seed {seed} was played in two ways: the simulation is not deterministic");
@@ -111,11 +119,12 @@ fn tell(setup: &Setup, outcome: &Outcome, arguments: &Arguments) {
 fn again(setup: &Setup) -> String {
     let troubles: Vec<String> = setup.troubles.iter().map(|trouble| trouble.name().to_owned()).collect();
     format!(
-        "--seed {} --servers {} --merchants {} --operations {} --troubles '{}' --trace",
+        "--seed {} --servers {} --merchants {} --operations {} --pace-millis {} --troubles '{}' --trace",
         setup.seed,
         setup.servers,
         setup.merchants,
         setup.operations,
+        setup.pace_millis,
         troubles.join(",")
     )
 }

@@ -129,11 +129,16 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::moves::tests::{at, session};
+pub(super) mod tests {
+    use payments_core::{Amount, RANDOM_BYTES, RefundId};
 
-    fn attempt(invoice: &str) -> GatewayAttempt {
+    use super::*;
+    use crate::domain::{
+        ManualReview, PendingRefund,
+        moves::tests::{at, session},
+    };
+
+    pub(in crate::domain) fn attempt(invoice: &str) -> GatewayAttempt {
         GatewayAttempt {
             gateway: GatewayName::Bkash,
             invoice: invoice.to_owned(),
@@ -144,6 +149,10 @@ mod tests {
             failure: None,
             paid_url: None,
         }
+    }
+
+    pub(in crate::domain) fn pending_refund(amount: Option<Amount>) -> PendingRefund {
+        PendingRefund { id: RefundId::new(at(9), [2; RANDOM_BYTES]), amount, reason: None, request: None, tries: 0 }
     }
 
     #[test]
@@ -159,6 +168,29 @@ mod tests {
             session.ended_attempts[0].plan(now);
         }
         assert!(now > at(24 * 3600) && now < at(36 * 3600) && questions < 50, "{questions} questions until {now}");
+    }
+
+    #[test]
+    fn ended_attempts_are_asked_about_when_no_refund_and_no_review_waits() {
+        let mut asked = session();
+        asked.attempt = Some(attempt("a"));
+        asked.end_attempt(at(10));
+        let waiting = |change: fn(&mut Session)| {
+            let mut waiting = asked.clone();
+            change(&mut waiting);
+            waiting.keep_asking();
+            waiting.check_at
+        };
+        assert_eq!(waiting(|it| it.check_at = None), Some(at(13)));
+        assert_eq!(waiting(|it| it.check_at = Some(at(12))), Some(at(12)));
+        assert_eq!(waiting(|it| it.check_at = Some(at(14))), Some(at(13)));
+        let refund = |it: &mut Session| (it.check_at, it.pending_refund) = (None, Some(pending_refund(None)));
+        assert_eq!(waiting(refund), None);
+        let review = |it: &mut Session| {
+            let review = ManualReview { what: "another amount".into(), found_at: at(11), resolved: None };
+            (it.check_at, it.review, it.attempt) = (None, Some(review), Some(attempt("b")));
+        };
+        assert_eq!(waiting(review), None);
     }
 
     #[test]

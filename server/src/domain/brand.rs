@@ -259,6 +259,9 @@ mod tests {
             ("https://cdn.example;script-src/", Err(LogoUrlError::NotAUrl)),
             ("https://cdn.example,evil/", Err(LogoUrlError::NotAUrl)),
             ("https://me:secret@cdn.example/", Err(LogoUrlError::HasPassword)),
+            ("https://me@cdn.example/", Err(LogoUrlError::HasPassword)),
+            ("https://:secret@cdn.example/", Err(LogoUrlError::HasPassword)),
+            (&format!("https://cdn.example/{}", "x".repeat(MAX_LOGO_BYTES - 20)), Ok("https://cdn.example")),
             (&format!("https://cdn.example/{}", "x".repeat(MAX_LOGO_BYTES)), Err(LogoUrlError::TooLong)),
         ] {
             assert_eq!(text.parse::<LogoUrl>().map(|logo| logo.origin()), origin.map(str::to_owned), "{text}");

@@ -95,7 +95,9 @@ mod tests {
         assert_eq!(once.clone().served(at(109)).previous_secret_expires_at, Some(at(110)));
         assert_eq!(once.served(at(110)).previous_secret_expires_at, None);
 
-        assert_eq!(signing(&rotate(20, 0, 2), 20), "whsec_02 first", "one without an overlap ends at once");
+        let without_overlap = rotate(20, 0, 2);
+        assert_eq!(signing(&without_overlap, 20), "whsec_02 first", "one without an overlap ends at once");
+        assert_eq!(without_overlap.previous_secrets.len(), 1, "and is not kept");
         rotate(30, 100, 3);
         rotate(40, 100, 4);
         assert_eq!(signing(&rotate(50, 100, 5), 50), "whsec_05 whsec_04 whsec_03 whsec_02");

@@ -77,3 +77,96 @@ pub(crate) fn expected_postings(payment: &Payment) -> Vec<Vec<Posting>> {
     let refunds = (0..payment.refunds.len()).map(|nth| ledger::of_refund(payment, nth));
     completion.into_iter().chain(refunds).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Cause, PaymentMethod, RANDOM_BYTES, RefundId};
+
+    use super::*;
+    use crate::domain::{
+        GatewayAttempt, Session,
+        attempts::tests::{attempt, pending_refund},
+        moves::tests::{at, session},
+    };
+
+    fn after(session: &Session, cause: Cause) -> Session {
+        let decided = payments_core::decide(&session.payment, cause, at(9)).unwrap();
+        Session { payment: decided.payment, ..session.next() }
+    }
+
+    fn refund_of(minor: u64) -> Cause {
+        let amount = Amount::from_minor(minor);
+        Cause::PartRefunded { id: RefundId::new(at(9), [2; RANDOM_BYTES]), amount, reason: None }
+    }
+
+    /// A payment of 100.00 by wallet, of which 40.00 were sent back.
+    fn paid() -> Session {
+        let mut sent = after(&session(), Cause::SentToGateway(PaymentMethod::Mfs));
+        sent.attempt = Some(attempt("a"));
+        after(&after(&sent, Cause::GatewayConfirmed), refund_of(4_000))
+    }
+
+    fn change_refund(session: &mut Session, field: &str, value: serde_json::Value) {
+        let mut refunds = serde_json::to_value(&*session.payment.refunds).unwrap();
+        refunds[0][field] = value;
+        session.payment.refunds = serde_json::from_value(refunds).unwrap();
+    }
+
+    #[test]
+    fn payments_that_the_rules_make_have_no_faults() {
+        let new = session();
+        let sent = Session { attempt: Some(attempt("a")), ..after(&new, Cause::SentToGateway(PaymentMethod::Mfs)) };
+        let whole = after(&paid(), Cause::Refunded { id: RefundId::new(at(9), [3; RANDOM_BYTES]), reason: None });
+        let mut again = Session { attempt: None, ..after(&sent, Cause::AttemptFailed) };
+        again.attempt = Some(attempt("a"));
+        again.end_attempt(at(9));
+        again.keep_asking();
+        for (nth, sound) in [new, sent, paid(), whole, again].iter().enumerate() {
+            assert_eq!(faults(sound), Vec::<&str>::new(), "{nth}");
+        }
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let pending = |minor| pending_refund(Some(Amount::from_minor(minor)));
+        let ended: fn(&mut Session, &str) = |it, invoice| {
+            let present = it.attempt.replace(attempt(invoice));
+            it.end_attempt(at(9));
+            it.attempt = present;
+        };
+        let cases: [(&str, &dyn Fn(&mut Session)); 17] = [
+            ("is in an unknown state", &|it| it.payment.raw_status = RawStatus::Other("lost".into())),
+            ("its public status does not match", &|it| it.payment.status = payments_core::Status::Failed),
+            ("amount is not fee + net", &|it| it.payment.net_amount = Amount::ZERO),
+            ("fee does not match rate", &|it| it.payment.platform_fee_amount = Amount::ZERO),
+            ("paid_at does not match its state", &|it| it.payment.paid_at = None),
+            ("has a refund and was not paid", &|it| it.payment.raw_status = RawStatus::Failed),
+            ("the sum of its refunds does not match", &|it| change_refund(it, "amount", 100.into())),
+            ("its refunds sum to more than its amount", &|it| change_refund(it, "amount", 101.into())),
+            ("has a refund of nothing", &|it| change_refund(it, "amount", 0.into())),
+            ("or in another currency", &|it| change_refund(it, "currency", "USD".into())),
+            ("has a pending refund of more than is left", &|it| it.pending_refund = Some(pending(6_001))),
+            ("isSimulated does not match", &|it| it.payment.is_simulated = true),
+            ("has more gateway attempts", &|it| (0..MAX_ATTEMPTS).for_each(|nth| ended(it, &nth.to_string()))),
+            ("that ended and can be paid", &|it| ended(it, "a")),
+            ("does not ask again", &|it| {
+                ended(it, "b");
+                it.check_at = None;
+            }),
+            ("changed its state at version 0", &|it| it.version = 0),
+            ("updated_at is before created_at", &|it| it.payment.created_at = at(10)),
+        ];
+        for (fault, break_it) in cases {
+            let mut broken = paid();
+            break_it(&mut broken);
+            let found = faults(&broken);
+            assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
+        }
+        let mut all_of_the_rest = paid();
+        all_of_the_rest.pending_refund = Some(pending(6_000));
+        assert_eq!(faults(&all_of_the_rest), Vec::<&str>::new());
+        let without = |it: Session| Session { attempt: None::<GatewayAttempt>, ..it };
+        let sent = without(after(&session(), Cause::SentToGateway(PaymentMethod::Mfs)));
+        assert_eq!(faults(&sent), ["is processing without an attempt"]);
+    }
+}
