@@ -128,13 +128,14 @@ mod tests {
 
     #[test]
     fn each_fault_is_found() {
+        type Case<'c> = (&'c str, &'c dyn Fn(&mut Session));
         let pending = |minor| pending_refund(Some(Amount::from_minor(minor)));
         let ended: fn(&mut Session, &str) = |it, invoice| {
             let present = it.attempt.replace(attempt(invoice));
             it.end_attempt(at(9));
             it.attempt = present;
         };
-        let cases: [(&str, &dyn Fn(&mut Session)); 17] = [
+        let cases: [Case<'_>; 17] = [
             ("is in an unknown state", &|it| it.payment.raw_status = RawStatus::Other("lost".into())),
             ("its public status does not match", &|it| it.payment.status = payments_core::Status::Failed),
             ("amount is not fee + net", &|it| it.payment.net_amount = Amount::ZERO),

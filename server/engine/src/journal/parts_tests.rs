@@ -120,3 +120,13 @@ fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
         assert_eq!(last.as_deref(), Some(&MAGIC[..]));
     }
 }
+
+#[test]
+fn a_new_journal_has_nothing_in_the_tree_and_writes_zeros_ahead_for_a_file_of_its_length() {
+    let (_held, directory, mut journal) = new_journal();
+    assert_eq!(journal.in_tree(), 0);
+    journal.set_file_bytes(4096);
+    journal.append(&batch("key", Some("a value"))).unwrap();
+    let length = fs::metadata(file_in(&directory, 1)).unwrap().len();
+    assert_eq!(length, EMPTY_BYTES + entry(1).len() as u64 + 4096);
+}

@@ -104,7 +104,7 @@ async fn a_later_layout_is_refused_and_an_earlier_one_can_be_converted() {
 }
 
 #[tokio::test]
-async fn a_database_counts_its_keys_and_batches_and_a_range_of_one_key_holds_it() {
+async fn a_database_counts_its_keys_and_batches_and_a_scan_has_what_lies_between_its_bounds() {
     let directory = in_memory();
     let (database, closing) = open(directory.path()).unwrap();
     let before = (database.count(), database.last_batch());
@@ -126,6 +126,11 @@ async fn a_database_counts_its_keys_and_batches_and_a_range_of_one_key_holds_it(
     assert_eq!(found((Bound::Included(key("b")), Bound::Included(key("a")))), none);
     assert_eq!(found((Bound::Included(key("a")), Bound::Excluded(key("a")))), none);
     assert_eq!(found((Bound::Excluded(key("a")), Bound::Excluded(key("a")))), none);
+    database.commit(put("ab", "")).await.unwrap();
+    let after = |after: &[u8]| database.prefix_after(b"a", after).map(|entry| entry.unwrap().0).collect::<Vec<_>>();
+    assert_eq!(after(b"A"), [key("a"), key("ab")]);
+    assert_eq!(after(b"a"), [key("ab")]);
+    assert_eq!(after(b"ab"), none);
     drop(database);
     closing.wait();
 }
