@@ -245,7 +245,8 @@ impl Work {
     }
 }
 
-#[cfg(all(test, feature = "simulation"))]
+#[cfg(test)]
+#[cfg(feature = "simulation")]
 mod tests {
     use super::*;
     use crate::{
