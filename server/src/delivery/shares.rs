@@ -164,6 +164,24 @@ mod tests {
         assert_eq!(granted(&mut shares), [(2, 1_000)]);
     }
 
+    #[test]
+    fn one_developer_alone_gets_seven_eighths_of_the_memory() {
+        let mut shares = Shares::new(Amount { slots: 1_000, kib: 160 }, RESERVE);
+        (0..1_000).for_each(|waiter| shares.enqueue(1, waiter));
+        assert_eq!(granted(&mut shares).len(), 14);
+    }
+
+    #[test]
+    fn no_slot_is_granted_without_memory_for_it_and_who_came_first_gets_the_next() {
+        let mut shares = Shares::new(Amount { slots: 10, kib: RESERVE + 5 }, RESERVE);
+        for (waiter, developer) in [3, 2, 1].into_iter().enumerate() {
+            shares.enqueue(developer, waiter);
+        }
+        assert_eq!(granted(&mut shares), [(3, 0)]);
+        shares.release(3, Amount { slots: 1, kib: RESERVE });
+        assert_eq!(granted(&mut shares), [(2, 1)]);
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         Enqueue(u8),

@@ -157,6 +157,8 @@ mod tests {
             ("ftp://shop.example/hook", TargetFault::NotHttps),
             ("shop.example/hook", TargetFault::NotAUrl),
             ("https://user:secret@shop.example/", TargetFault::Credentials),
+            ("https://user@shop.example/", TargetFault::Credentials),
+            ("https://:secret@shop.example/", TargetFault::Credentials),
             ("https://localhost/", TargetFault::NotPublic),
             ("https://LOCALHOST./", TargetFault::NotPublic),
             ("https://a.localhost/", TargetFault::NotPublic),

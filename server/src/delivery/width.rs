@@ -70,6 +70,13 @@ mod tests {
         assert_eq!(after([false; 2]).get(), 1);
     }
 
+    #[test]
+    fn after_a_request_without_an_answer_the_width_grows_by_one_in_sixteen_rounds() {
+        let after_failure = |answers| after([false].into_iter().chain(vec![true; answers])).get();
+        assert_eq!((after_failure(0), after_failure(31), after_failure(32)), (2, 2, 3));
+        assert_eq!((after_failure(32 + 47), after_failure(32 + 48)), (3, 4));
+    }
+
     /// An endpoint that serves 10 requests at once and drops the others.
     #[test]
     fn few_requests_are_lost_while_the_width_of_a_limited_endpoint_is_found() {
