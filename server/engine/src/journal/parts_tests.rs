@@ -130,3 +130,39 @@ fn a_new_journal_has_nothing_in_the_tree_and_writes_zeros_ahead_for_a_file_of_it
     let length = fs::metadata(file_in(&directory, 1)).unwrap().len();
     assert_eq!(length, EMPTY_BYTES + entry(1).len() as u64 + 4096);
 }
+
+#[cfg(feature = "simulation")]
+#[test]
+fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
+    use std::{path::Path, sync::Arc};
+
+    use super::{reader::write_last_again, writer::Journal};
+    use crate::{
+        disk::{Disk, Open},
+        simulation::{Crash, SimulatedDisk},
+    };
+
+    let directory = Path::new("/journal");
+    let kept_after = |seed, is_written_again: bool| {
+        let simulated = SimulatedDisk::new(seed);
+        let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+        let mut journal = Journal::create(&disk, directory).unwrap();
+        journal.append(&batch("key", Some("a value"))).unwrap();
+        let file = disk.open(&file_in(directory, 1), Open::Write).unwrap();
+        file.write_all_at(&entry(2), EMPTY_BYTES + entry(1).len() as u64).unwrap();
+        if is_written_again {
+            write_last_again(&*disk, directory).unwrap();
+        }
+        simulated.crash();
+        simulated.restart(Crash::PowerCut);
+        let mut kept = 0;
+        Journal::open(&disk, directory, 0, |_, _| {
+            kept += 1;
+            Ok(())
+        })
+        .unwrap();
+        kept
+    };
+    assert!((0..50).all(|seed| kept_after(seed, true) == 2));
+    assert!((0..50).any(|seed| kept_after(seed, false) == 1), "a power cut can lose what was not synced");
+}
