@@ -100,6 +100,7 @@ pub(super) mod tests {
     use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, PaymentId};
 
     use super::*;
+    use crate::domain::{GatewayAttempt, ManualReview, attempts::tests::attempt};
 
     pub(in crate::domain) fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000).unwrap()
@@ -138,5 +139,73 @@ pub(super) mod tests {
     #[test]
     fn a_session_without_moves_is_written_as_before() {
         assert!(!serde_json::to_string(&session()).unwrap().contains("moves"));
+    }
+
+    #[test]
+    fn a_change_of_status_is_recorded_with_its_cause() {
+        type Case<'c> = (&'c Session, RawStatus, fn(&mut Session), &'c str);
+        let new = session();
+        let sent = Session { attempt: Some(attempt("a")), ..moved(&new, RawStatus::Processing, |_| ()) };
+        let failed = moved(&sent, RawStatus::Pending, |it| it.end_attempt(at(9)));
+        let review = ManualReview { what: "another amount".into(), found_at: at(9), resolved: None };
+        let reviewed = Session { review: Some(review), ..sent.clone() };
+        let cases: [Case<'_>; 15] = [
+            (&new, RawStatus::Created, |_| (), ""),
+            (&new, RawStatus::Pending, |_| (), ""),
+            (&new, RawStatus::Expired, |_| (), "expired: The session ended, and nobody had paid."),
+            (&new, RawStatus::Cancelled, |_| (), "cancelled: The customer went back to the shop."),
+            (&new, RawStatus::Paid, |it| it.payment.is_simulated = true, "completed: The outcome was simulated."),
+            (&new, RawStatus::Processing, send, "sent_to_gateway: The customer was sent to bKash."),
+            (&sent, RawStatus::Paid, |_| (), "completed: bKash confirmed the money."),
+            (&sent, RawStatus::Paid, confirm, "completed: bKash confirmed the money: transaction T1."),
+            (&sent, RawStatus::Failed, refuse, "failed: bKash says that the payment failed: no balance"),
+            (&sent, RawStatus::Cancelled, |_| (), "cancelled: bKash says that the customer cancelled."),
+            (&sent, RawStatus::Expired, |_| (), "expired: The session ended, and bKash had no money."),
+            (
+                &sent,
+                RawStatus::Pending,
+                |it| it.end_attempt(at(9)),
+                "attempt_failed: bKash says that this attempt failed.",
+            ),
+            (
+                &failed,
+                RawStatus::Failed,
+                |_| (),
+                "failed: The session ended, and the last attempt at bKash had failed.",
+            ),
+            (&failed, RawStatus::Cancelled, |_| (), "cancelled: The customer went back to the shop."),
+            (
+                &reviewed,
+                RawStatus::Paid,
+                |it| it.review = None,
+                "completed: The operator decided after a manual review.",
+            ),
+        ];
+        for (before, status, change, told) in cases {
+            let before = Session { moves: Vec::new(), ..before.clone() };
+            let after = moved(&before, status, change);
+            let moves = after.moves.iter().map(|it| format!("{}: {}", it.kind.as_str(), it.words));
+            assert_eq!(moves.collect::<Vec<_>>().join("; "), told);
+        }
+    }
+
+    fn moved(before: &Session, status: RawStatus, change: fn(&mut Session)) -> Session {
+        let mut after = before.next();
+        after.payment.raw_status = status;
+        change(&mut after);
+        after.record_change(before);
+        after
+    }
+
+    fn send(session: &mut Session) {
+        session.attempt = Some(attempt("a"));
+    }
+
+    fn confirm(session: &mut Session) {
+        session.attempt = Some(GatewayAttempt { transaction: Some("T1".into()), ..attempt("a") });
+    }
+
+    fn refuse(session: &mut Session) {
+        session.attempt = Some(GatewayAttempt { failure: Some("no balance".into()), ..attempt("a") });
     }
 }
