@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::domain::{
-        GatewayAttempt, Session,
+        Session,
         attempts::tests::{attempt, pending_refund},
         moves::tests::{at, session},
     };
@@ -117,8 +117,7 @@ mod tests {
         let new = session();
         let sent = Session { attempt: Some(attempt("a")), ..after(&new, Cause::SentToGateway(PaymentMethod::Mfs)) };
         let whole = after(&paid(), Cause::Refunded { id: RefundId::new(at(9), [3; RANDOM_BYTES]), reason: None });
-        let mut again = Session { attempt: None, ..after(&sent, Cause::AttemptFailed) };
-        again.attempt = Some(attempt("a"));
+        let mut again = after(&sent, Cause::AttemptFailed);
         again.end_attempt(at(9));
         again.keep_asking();
         for (nth, sound) in [new, sent, paid(), whole, again].iter().enumerate() {
@@ -163,11 +162,9 @@ mod tests {
             let found = faults(&broken);
             assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
         }
-        let mut all_of_the_rest = paid();
-        all_of_the_rest.pending_refund = Some(pending(6_000));
-        assert_eq!(faults(&all_of_the_rest), Vec::<&str>::new());
-        let without = |it: Session| Session { attempt: None::<GatewayAttempt>, ..it };
-        let sent = without(after(&session(), Cause::SentToGateway(PaymentMethod::Mfs)));
-        assert_eq!(faults(&sent), ["is processing without an attempt"]);
+        let the_rest_is_pending = Session { pending_refund: Some(pending(6_000)), ..paid() };
+        assert_eq!(faults(&the_rest_is_pending), Vec::<&str>::new());
+        let without_attempt = after(&session(), Cause::SentToGateway(PaymentMethod::Mfs));
+        assert_eq!(faults(&without_attempt), ["is processing without an attempt"]);
     }
 }

@@ -34,6 +34,8 @@ pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
 pub(crate) use money_move::{BothBalances, MoneyMove, moves_money};
+#[cfg(test)]
+pub(crate) use moves::tests::session as new_session;
 pub(crate) use moves::{Move, kind_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};

@@ -96,7 +96,7 @@ pub(crate) fn kind_of(session: &Session) -> Option<TimelineKind> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, PaymentId};
 
     use super::*;
@@ -106,7 +106,7 @@ pub(super) mod tests {
         Timestamp::from_millis(seconds * 1000).unwrap()
     }
 
-    pub(in crate::domain) fn session() -> Session {
+    pub(crate) fn session() -> Session {
         let params =
             CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
         let new = NewPayment {

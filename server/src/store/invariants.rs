@@ -83,28 +83,12 @@ pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Er
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{
-        CreatePayment, Environment, EventId, FeeRate, LedgerAccount, Money, NewPayment, PaymentId, RANDOM_BYTES,
-    };
+    use payments_core::{EventId, LedgerAccount, PaymentId, RANDOM_BYTES};
 
     use super::*;
+    use crate::domain::new_session;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-    fn payment(nth: u8) -> Payment {
-        let params =
-            CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
-        let new = NewPayment {
-            id: PaymentId::new(NOW, [nth; RANDOM_BYTES]),
-            developer_id: "dev_1".parse().unwrap(),
-            app_id: None,
-            environment: Environment::Live,
-            fee_rate: FeeRate::from_basis_points(250).unwrap(),
-            checkout_url: String::new(),
-            now: NOW,
-        };
-        payments_core::create(params, new).payment
-    }
 
     fn event(event: EventKind, about: Option<&Payment>) -> StoredEvent {
         let data = about.map(|payment| RawJson::of(payment).unwrap());
@@ -113,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_payment_has_the_events_of_its_state_each_once_and_about_itself() {
-        let (payment, other) = (payment(1), payment(2));
+        let payment = new_session().payment;
+        let other = Payment { id: PaymentId::new(NOW, [2; RANDOM_BYTES]), ..payment.clone() };
         let faults = |events: &[StoredEvent]| event_faults(&payment, events).join("; ");
         assert_eq!(faults(&[event(EventKind::PaymentCreated, None)]), "");
         assert_eq!(faults(&[event(EventKind::PaymentCreated, Some(&payment))]), "");
@@ -126,8 +111,9 @@ mod tests {
     #[test]
     fn a_payment_has_the_postings_of_its_state_and_those_of_a_change_sum_to_zero() {
         let posting = |minor| Posting { account: LedgerAccount::GatewayClearing, minor };
-        assert_eq!(posting_fault(&payment(1), &[]), None);
-        let fault = posting_fault(&payment(1), &[vec![posting(-5), posting(5)]]);
+        let payment = new_session().payment;
+        assert_eq!(posting_fault(&payment, &[]), None);
+        let fault = posting_fault(&payment, &[vec![posting(-5), posting(5)]]);
         assert_eq!(fault.as_deref(), Some("is created, and its postings are not those of that"));
         assert_eq!(sum_fault(&[posting(-5), posting(5)]), None);
         assert_eq!(sum_fault(&[posting(-5), posting(6)]).as_deref(), Some("its postings sum to 1, not to zero"));
