@@ -297,4 +297,56 @@ mod tests {
         assert!(!applier.step());
         assert!(applier.sync());
     }
+
+    #[test]
+    fn whoever_brings_more_waits_for_what_is_being_applied_too() {
+        let (_directory, _overlay, applier) = applier();
+        applier.shared.lock().left = 140;
+        applier.gathered(60);
+        assert_eq!(applier.shared.lock().gathered, 60);
+        applier.gathered(1);
+        let state = applier.shared.lock();
+        assert_eq!((state.gathered, state.left), (0, 0));
+    }
+
+    #[test]
+    fn the_thread_has_work_when_enough_or_long_enough_has_gathered_or_a_sync_is_wanted_and_at_the_end() {
+        let shared = |state| Shared { state: Mutex::new(state), changed: Condvar::new(), gathered_bytes: 100 };
+        let now = Some(Instant::now());
+        let begun = Instant::now();
+        assert!(shared(State { gathered: 100, since: now, ..State::default() }).wait_for_work());
+        assert!(shared(State { wants_sync: true, ..State::default() }).wait_for_work());
+        assert!(shared(State { gathered: 1, since: now, is_closing: true, ..State::default() }).wait_for_work());
+        assert!(!shared(State { is_closing: true, ..State::default() }).wait_for_work());
+        assert!(begun.elapsed() < GATHERED_FOR);
+        assert!(
+            shared(State { gathered: 1, since: Instant::now().checked_sub(GATHERED_FOR), ..State::default() })
+                .wait_for_work()
+        );
+        assert!(shared(State { gathered: 1, since: now, ..State::default() }).wait_for_work());
+        assert!(begun.elapsed() >= GATHERED_FOR);
+    }
+
+    #[test]
+    fn the_thread_hears_of_the_first_batch_and_of_the_one_that_is_enough() {
+        let (_directory, overlay, applier) = applier();
+        let hears = |gathered_before, more| {
+            let shared = Arc::clone(&applier.shared);
+            *shared.lock() = State { gathered: gathered_before, ..State::default() };
+            let (waiting, is_waiting) = std::sync::mpsc::channel();
+            let thread = thread::spawn(move || {
+                let state = shared.lock();
+                waiting.send(()).unwrap();
+                !shared.changed.wait_timeout(state, Duration::from_millis(500)).unwrap().1.timed_out()
+            });
+            is_waiting.recv().unwrap();
+            // This takes the lock, which the thread gives up when it waits.
+            applier.gathered(more);
+            thread.join().unwrap()
+        };
+        assert!(hears(0, 1));
+        assert!(hears(50, 50));
+        assert!(!hears(50, 49));
+        drop(overlay);
+    }
 }

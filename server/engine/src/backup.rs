@@ -203,4 +203,46 @@ mod tests {
         assert_eq!(by_entry, Restored { last: 3, left_out: left_out(4, 3_000, 3_000) });
         assert_eq!(restored(Until::Entry(9), "all"), Restored { last: 4, left_out: None });
     }
+
+    #[test]
+    fn only_a_directory_that_is_missing_or_empty_takes_a_backup() {
+        let directory = tempfile::tempdir().unwrap();
+        let backup = directory.path().join("backup");
+        refuse_if_used(&SystemDisk, &backup).unwrap();
+        std::fs::create_dir(&backup).unwrap();
+        refuse_if_used(&SystemDisk, &backup).unwrap();
+        std::fs::write(backup.join("file"), "text").unwrap();
+        assert!(matches!(refuse_if_used(&SystemDisk, &backup), Err(BackupError::NotEmpty { .. })));
+    }
+
+    #[test]
+    fn a_piece_of_a_copy_ends_behind_the_entry_that_makes_it_longer_than_a_mebibyte() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name| directory.path().join(name);
+        let disk = SystemDisk::shared();
+        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
+        // Each entry has two bytes of key.
+        for (key, length) in [(b"aa", PIECE_BYTES / 2 - 2), (b"bb", PIECE_BYTES / 2 - 2), (b"cc", 0), (b"dd", 1)] {
+            tree.apply(&Writes::from([(key.to_vec(), Some(vec![0; length]))])).unwrap();
+        }
+        let (retention, is_closing) = (Arc::default(), Arc::<AtomicBool>::default());
+        let copier = Copier {
+            disk: Arc::clone(&disk),
+            overlay: Overlay::new(tree, 0),
+            journal: within("journal"),
+            retention,
+            is_closing: Arc::clone(&is_closing),
+        };
+        assert_eq!(copier.copy_tree(&within("records")).unwrap(), (2, 4));
+        let mut pieces = Vec::new();
+        let keys = |writes: Writes| writes.into_keys().map(|key| String::from_utf8(key).unwrap()).collect::<Vec<_>>();
+        journal::read_pieces(&*disk, within("records"), |writes| {
+            pieces.push(keys(writes));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(pieces, [vec!["aa", "bb", "cc"], vec!["dd"]]);
+        is_closing.store(true, Ordering::Relaxed);
+        assert!(matches!(copier.copy_tree(&within("stopped")), Err(BackupError::Stopped)));
+    }
 }

@@ -263,3 +263,50 @@ pub(crate) fn read_first(file: &dyn DiskFile, length: usize) -> io::Result<Vec<u
     bytes.truncate(filled);
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_made_absolute_and_its_symbolic_links_are_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap().join("real");
+        SystemDisk.create_directory(&real).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(SystemDisk.canonical(&link).unwrap(), real);
+    }
+
+    #[test]
+    fn the_names_of_a_directory_are_synced_only_where_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        SystemDisk.sync_directory(directory.path()).unwrap();
+        let missing = SystemDisk.sync_directory(&directory.path().join("missing")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn one_open_file_at_a_time_has_the_lock() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || SystemDisk.open(file.path(), Open::Write).unwrap();
+        let (first, second) = (open(), open());
+        first.try_lock().unwrap();
+        assert!(matches!(second.try_lock(), Err(TryLockError::WouldBlock)));
+        first.unlock().unwrap();
+        second.try_lock().unwrap();
+    }
+
+    #[test]
+    fn blocks_cannot_be_allocated_in_a_file_that_is_open_for_reading() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let allocated = SystemDisk.open(file.path(), Open::Read).unwrap().allocate(0, 4096);
+        assert_eq!(allocated.unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+        SystemDisk.open(file.path(), Open::Write).unwrap().allocate(0, 4096).unwrap();
+    }
+
+    #[test]
+    fn the_process_is_this_one() {
+        assert_eq!(SystemDisk.process_id(), std::process::id());
+    }
+}

@@ -47,4 +47,17 @@ pub(crate) mod tests {
             key.starts_with(b"z")
         }
     }
+
+    #[test]
+    fn unless_a_layout_says_otherwise_nothing_is_compressed_and_all_writes_are_applied_in_key_order() {
+        struct Plainest;
+        impl Layout for Plainest {
+            fn format(&self) -> u32 {
+                1
+            }
+        }
+        for is_put in [false, true] {
+            assert_eq!((Plainest.compresses(b"key"), Plainest.apply_order(b"key", is_put)), (false, 0));
+        }
+    }
 }

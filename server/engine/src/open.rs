@@ -299,4 +299,38 @@ mod tests {
         File::open(&path).unwrap().try_lock().unwrap();
         drop(copy);
     }
+
+    #[test]
+    fn unless_given_a_clock_commits_have_the_time_of_the_system() {
+        let now = || i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (database, closing) =
+            Options::new(directory.path().join("data"), crate::layout::tests::Plain).open().unwrap();
+        let before = now();
+        let put = |view: &mut crate::view::View<'_>| {
+            view.put("key", "value");
+            Ok::<_, ()>(())
+        };
+        database.commit_blocking(put).unwrap();
+        let committed: i64 = number(&database.overlay.get(COMMITTED_AT).unwrap().unwrap()).unwrap();
+        assert!((before..=now()).contains(&committed), "{before} {committed}");
+        drop(database);
+        closing.wait();
+    }
+
+    #[test]
+    fn a_crash_between_the_names_of_a_rebuilt_tree_leaves_the_damaged_one_which_gets_its_name_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let (tree, disk) = (directory.path().join("sled"), crate::disk::SystemDisk);
+        finish_rebuilding(&disk, &tree).unwrap();
+        std::fs::create_dir(&tree).unwrap();
+        let kept = put_aside(&disk, &tree).unwrap();
+        assert!(kept.exists() && !tree.exists());
+        finish_rebuilding(&disk, &tree).unwrap();
+        assert!(tree.exists() && !kept.exists());
+        // The rebuilt one is there: the damaged one stays beside it.
+        std::fs::create_dir(&kept).unwrap();
+        finish_rebuilding(&disk, &tree).unwrap();
+        assert!(tree.exists() && kept.exists());
+    }
 }

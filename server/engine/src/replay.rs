@@ -40,3 +40,27 @@ impl<'t> Replay<'t> {
         self.tree.apply(&std::mem::take(&mut self.writes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{disk::SystemDisk, layout::tests::Plain};
+
+    #[test]
+    fn entries_are_applied_together_once_they_have_more_than_so_many_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
+        let mut replay = Replay::new(&tree);
+        let mut add = |number, key: &[u8; 2], bytes| {
+            replay.add(number, Writes::from([(key.to_vec(), Some(vec![0; bytes]))])).unwrap();
+            tree.number::<u64>(APPLIED).unwrap()
+        };
+        assert_eq!(add(1, b"aa", BYTES_AT_A_TIME / 2 - 2), 0);
+        assert_eq!(add(2, b"bb", BYTES_AT_A_TIME / 2 - 2), 0);
+        assert_eq!(add(3, b"cc", 0), 3);
+        assert_eq!(add(4, b"dd", BYTES_AT_A_TIME / 2), 3);
+        replay.finish().unwrap();
+        assert_eq!(tree.number::<u64>(APPLIED).unwrap(), 4);
+        assert_eq!(tree.len(), 5);
+    }
+}

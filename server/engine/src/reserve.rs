@@ -39,3 +39,46 @@ impl Reserve {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::unix::fs::MetadataExt, path::Path};
+
+    use super::*;
+    use crate::{
+        disk::{Disk, SystemDisk},
+        tree,
+    };
+
+    const KIB: u64 = 1024;
+
+    /// The reserve of a file, and the file.
+    fn reserve_in(directory: &Path, bytes: u64) -> (Reserve, File) {
+        let file = File::create(directory.join(tree::FILE)).unwrap();
+        let disk: Arc<dyn Disk> = SystemDisk::shared();
+        (Reserve::new(Arc::new(TreeFile::open(&disk, directory).unwrap()), bytes), file)
+    }
+
+    #[test]
+    fn the_reserve_is_made_up_when_less_than_half_is_left_and_when_the_file_has_become_shorter() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut reserve, file) = reserve_in(directory.path(), 1024 * KIB);
+        for (length, until) in [
+            (0, 1024),
+            // Half is left.
+            (512, 1024),
+            (516, 516 + 1024),
+            (1200, 1200 + 1024),
+            // The blocks behind the end went with it.
+            (100, 100 + 1024),
+        ] {
+            file.set_len(length * KIB).unwrap();
+            // Blocks behind the end only are reserved; a hole before it is what the test leaves there.
+            let before = if length == 0 { 0 } else { file.metadata().unwrap().blocks() };
+            reserve.keep().unwrap();
+            let after = file.metadata().unwrap().blocks();
+            assert_eq!(reserve.until, until * KIB, "at {length} KiB");
+            assert_eq!(after > before, !matches!(length, 512), "at {length} KiB: {before} and then {after} blocks");
+        }
+    }
+}

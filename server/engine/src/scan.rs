@@ -136,3 +136,40 @@ pub(crate) fn merge_writes<'w, V>(
         (_, None) => newer.next(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{io, ops::Bound::Unbounded};
+
+    use super::*;
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_holds_no_key() {
+        let (a, b) = (|| b"a".to_vec(), || b"b".to_vec());
+        for (range, may) in [
+            ((Included(a()), Included(a())), true),
+            ((Included(a()), Excluded(a())), false),
+            ((Excluded(a()), Included(a())), false),
+            ((Excluded(a()), Excluded(a())), false),
+            ((Excluded(a()), Excluded(b())), true),
+            ((Included(b()), Included(a())), false),
+            ((Excluded(b()), Included(a())), false),
+            ((Unbounded, Excluded(a())), true),
+            ((Included(b()), Unbounded), true),
+        ] {
+            assert_eq!(may_hold_a_key(&range), may, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_ends_after_so_many_entries_or_where_the_tree_fails_and_goes_on_behind_damage() {
+        let entry = || Ok((b"key".to_vec(), b"value".to_vec()));
+        let damaged = || Err(TreeError::damaged(b"key", "not whole"));
+        let failed = || Err(TreeError::failed(io::Error::other("the disk is gone")));
+        let length = |entries: Vec<Result<Entry, TreeError>>, at_most| first(entries.into_iter(), at_most).len();
+        assert_eq!(length(vec![entry(), entry(), entry()], 2), 2);
+        assert_eq!(length(vec![entry(), entry(), entry()], 9), 3);
+        assert_eq!(length(vec![damaged(), entry(), damaged(), entry(), entry()], 2), 4);
+        assert_eq!(length(vec![entry(), failed(), entry()], 9), 2);
+    }
+}

@@ -128,4 +128,18 @@ mod tests {
         write(&SystemDisk, &path, b"the second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"the second");
     }
+
+    #[test]
+    fn a_directory_is_removed_with_its_files_a_missing_one_is_none_and_a_file_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("made");
+        create_directory(&SystemDisk, &path).unwrap();
+        write(&SystemDisk, &path.join("file"), b"text").unwrap();
+        remove_directory(&SystemDisk, &path).unwrap();
+        assert!(!path.exists());
+        remove_directory(&SystemDisk, &path).unwrap();
+        write(&SystemDisk, &path, b"text").unwrap();
+        assert_eq!(remove_directory(&SystemDisk, &path).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(fs::read(&path).unwrap(), b"text");
+    }
 }

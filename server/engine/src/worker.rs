@@ -96,3 +96,57 @@ impl<W> Stepped<W> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    type Done = Arc<Mutex<Vec<u32>>>;
+
+    /// A worker that notes its pieces and ends with the piece 0; at most two wait.
+    fn noting(done: &Done, has_threads: bool) -> (Worker<u32>, Option<JoinHandle<()>>) {
+        let noted = Arc::clone(done);
+        let work = Box::new(move |piece| {
+            noted.lock().unwrap().push(piece);
+            piece != 0
+        });
+        Worker::start("noting", 2, has_threads, work).unwrap()
+    }
+
+    #[test]
+    fn a_thread_does_its_pieces_in_order_until_one_ends_it() {
+        let done = Done::default();
+        let (worker, thread) = noting(&done, true);
+        for piece in [1, 2, 0] {
+            assert!(worker.send(piece));
+        }
+        thread.unwrap().join().unwrap();
+        assert!(!worker.send(3));
+        assert_eq!(*done.lock().unwrap(), [1, 2, 0]);
+    }
+
+    #[cfg(feature = "simulation")]
+    #[test]
+    fn without_threads_a_step_does_a_piece_and_a_sender_those_that_are_too_many() {
+        let done = Done::default();
+        let (worker, thread) = noting(&done, false);
+        assert!(thread.is_none());
+        assert!(!worker.step());
+        for piece in [1, 2, 3] {
+            assert!(worker.send(piece));
+        }
+        assert!(done.lock().unwrap().is_empty());
+        assert!(worker.send(4));
+        assert_eq!(*done.lock().unwrap(), [1]);
+        assert!(worker.step());
+        assert_eq!(*done.lock().unwrap(), [1, 2]);
+        assert!(worker.step() && worker.step() && !worker.step());
+        assert!(worker.send(0) && worker.step());
+        assert!(!worker.send(5));
+        // It takes the piece and does nothing with it.
+        assert!(worker.step() && !worker.step());
+        assert_eq!(*done.lock().unwrap(), [1, 2, 3, 4, 0]);
+    }
+}

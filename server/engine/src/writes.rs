@@ -32,3 +32,15 @@ pub(crate) fn committed_at(writes: &Writes) -> Option<i64> {
 pub(crate) fn bytes_of(writes: &Writes) -> usize {
     writes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_batch_is_that_of_its_keys_and_values() {
+        let writes = Writes::from([(b"ab".to_vec(), Some(b"cde".to_vec())), (b"f".to_vec(), None)]);
+        assert_eq!(bytes_of(&writes), 6);
+        assert_eq!(bytes_of(&Writes::new()), 0);
+    }
+}

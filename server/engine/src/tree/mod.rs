@@ -257,4 +257,45 @@ mod tests {
         let Err(OpenError::Damaged { directory, what }) = open() else { panic!("the tree was opened") };
         assert_eq!((directory, what), (path, "its records have no format".to_owned()));
     }
+
+    #[test]
+    fn the_number_of_the_last_batch_is_applied_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
+        let writes = Writes::from([APPLIED, b"a", b"z"].map(|key| (key.to_vec(), Some(b"1".to_vec()))));
+        let keys: Vec<_> = tree.in_order(&writes).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [b"a", b"z", APPLIED]);
+    }
+
+    #[test]
+    fn an_opening_waits_for_a_tree_that_is_just_being_closed_and_removes_its_unfinished_snapshots() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tree");
+        let tree = Tree::open(&SystemDisk::shared(), &path, &Plain::shared()).unwrap();
+        let unfinished = path.join("snap.0000000000000001.generating");
+        std::fs::write(&unfinished, "torn").unwrap();
+        let closing = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(tree);
+        });
+        Tree::open(&SystemDisk::shared(), &path, &Plain::shared()).unwrap();
+        assert!(closing.is_finished());
+        assert!(!unfinished.exists());
+    }
+
+    #[test]
+    fn the_files_of_a_closed_tree_are_synced_once_nobody_holds_their_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let (disk, path) = (SystemDisk::shared(), directory.path().join("tree"));
+        drop(Tree::open(&disk, &path, &Plain::shared()).unwrap());
+        sync_closed(&disk, &path).unwrap();
+        let other = TreeFile::open(&disk, &path).unwrap();
+        other.file.try_lock().unwrap();
+        let holding = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(other);
+        });
+        sync_closed(&disk, &path).unwrap();
+        assert!(holding.is_finished());
+    }
 }

@@ -255,3 +255,44 @@ async fn a_tree_that_a_crash_damaged_is_rebuilt_from_the_journal_and_after_a_bac
     restore(&sources, &restored, Bytes).unwrap();
     assert_eq!(check_and_go_on(&restored, model, "restored").await, count);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_arrives_alone_is_decided_on_its_callers_thread() {
+    let directory = in_memory();
+    let (database, closing) = open(directory.path()).unwrap();
+    for _ in 0..3 {
+        let here = thread::current().id();
+        let decided_on = database.commit(|view| Ok::<_, TreeError>((view.put("a", "1"), thread::current().id()).1));
+        assert_eq!(decided_on.await.unwrap(), here);
+    }
+    drop(database);
+    closing.wait();
+}
+
+#[tokio::test]
+async fn what_is_committed_reaches_the_tree_while_nothing_else_is_and_needs_no_second_journal_file() {
+    let directory = in_memory();
+    let batches = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&batches);
+    let count = move |changes, _| {
+        assert_eq!(changes, 1);
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    let (database, closing) = options(directory.path()).on_sync(count).open().unwrap();
+    let before = database.count();
+    for key in ["a", "b", "c"] {
+        database.commit(put(key, "1")).await.unwrap();
+    }
+    assert_eq!(batches.load(Ordering::Relaxed), 3);
+    let begun = std::time::Instant::now();
+    while database.count() < before + 3 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the tree has {} keys", database.count());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let is_file = |name: &str| name.ends_with(".journal");
+    let names = fs::read_dir(directory.path().join("journal")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.iter().filter(|name| is_file(name)).count(), 1, "{names:?}");
+    drop(database);
+    closing.wait();
+}
