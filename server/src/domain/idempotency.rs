@@ -72,3 +72,17 @@ impl StoredResponse {
         Timestamp::from_millis(now.as_millis() - VALID_FOR_MILLIS).unwrap_or(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_valid_for_a_day() {
+        let now = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let before = StoredResponse::stale_before(now);
+        assert_eq!(now.as_millis() - before.as_millis(), 86_400_000);
+        assert!(StoredResponse::is_fresh_at(before.plus_millis(1), now));
+        assert!(!StoredResponse::is_fresh_at(before, now));
+    }
+}

@@ -164,7 +164,14 @@ mod tests {
         }
         let the_rest_is_pending = Session { pending_refund: Some(pending(6_000)), ..paid() };
         assert_eq!(faults(&the_rest_is_pending), Vec::<&str>::new());
+        let of_nothing = Session { pending_refund: Some(pending(0)), ..session() };
+        assert_eq!(faults(&of_nothing), ["has a pending refund of more than is left"]);
         let without_attempt = after(&session(), Cause::SentToGateway(PaymentMethod::Mfs));
         assert_eq!(faults(&without_attempt), ["is processing without an attempt"]);
+        let mut simulated = session();
+        (simulated.payment.environment, simulated.payment.is_simulated) = (Environment::Test, true);
+        assert_eq!(faults(&simulated), Vec::<&str>::new());
+        simulated.payment.raw_status = RawStatus::Refunded;
+        assert!(faults(&simulated).contains(&"is a refunded test payment"));
     }
 }

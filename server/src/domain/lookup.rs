@@ -119,4 +119,10 @@ mod tests {
             assert_eq!(none, None);
         }
     }
+
+    #[test]
+    fn what_is_looked_for_is_not_shown() {
+        let shown = format!("{:?}", Lookup::email("asha@shop.example").unwrap());
+        assert_eq!(shown, "Lookup(Email)");
+    }
 }

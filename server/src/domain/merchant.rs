@@ -145,4 +145,28 @@ mod tests {
         let other: DeveloperId = "dev_1".parse().unwrap();
         assert_eq!(owner_of(&other), other);
     }
+
+    #[test]
+    fn a_key_without_scopes_may_do_everything_and_another_what_they_grant() {
+        let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
+            "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null}"#;
+        let all: ApiKey = serde_json::from_str(json).unwrap();
+        let some = |granted: &[Permission]| ApiKey { permissions: Some(granted.to_vec()), ..all.clone() };
+        let (write, read) = (Permission::PaymentsWrite, Permission::PaymentsRead);
+        assert!(all.may(write));
+        assert!(some(&[write]).may(read) && some(&[Permission::WebhooksRead, read]).may(read));
+        assert!(!some(&[read]).may(write) && !some(&[]).may(read));
+    }
+
+    #[test]
+    fn the_hash_of_a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", KeyHash::of("sk_live_1")), "KeyHash(..)");
+        assert_ne!(KeyHash::of("sk_live_1"), KeyHash::of("sk_live_2"));
+    }
+
+    #[test]
+    fn scopes_are_sorted_by_developer_and_environment() {
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Live };
+        assert_eq!(scope.key(), ("dev_1", "live"));
+    }
 }

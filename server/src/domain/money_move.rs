@@ -64,3 +64,28 @@ impl BothBalances {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use payments_core::ledger;
+
+    use super::*;
+    use crate::domain::moves::tests::session;
+
+    #[test]
+    fn a_move_has_what_was_paid_and_the_fee_and_changes_the_balance_of_its_currency_alone() {
+        let postings = ledger::of_completion(&session().payment);
+        assert_eq!(MoneyMove::of(Currency::Usd, &[]), None);
+        let balances = BothBalances { bdt: 7, usd: 100 };
+        for (currency, after) in [
+            (Currency::Bdt, BothBalances { bdt: 7 + 9_750, usd: 100 }),
+            (Currency::Usd, BothBalances { bdt: 7, usd: 100 + 9_750 }),
+        ] {
+            let paid = MoneyMove::of(currency, &postings).unwrap();
+            assert_eq!(paid, MoneyMove { currency, amount: 10_000, fee: -250 });
+            assert_eq!(balances.after(&paid), after);
+            assert_eq!(after.before(&paid), balances);
+            assert_eq!(after.of(currency) - balances.of(currency), paid.net());
+        }
+    }
+}

@@ -102,4 +102,13 @@ mod tests {
         let error = "payments".parse::<Permission>().unwrap_err().to_string();
         assert!(error.starts_with("it must be one of payments:read, "), "{error}");
     }
+
+    #[test]
+    fn a_scope_is_stored_and_shown_as_it_is_written() {
+        let stored = serde_json::to_string(&Permission::PaymentsWrite).unwrap();
+        assert_eq!(stored, r#""payments:write""#);
+        assert_eq!(Permission::PaymentsWrite.to_string(), "payments:write");
+        assert_eq!(serde_json::from_str::<Permission>(&stored).unwrap(), Permission::PaymentsWrite);
+        serde_json::from_str::<Permission>(r#""payments""#).unwrap_err();
+    }
 }

@@ -186,4 +186,20 @@ mod tests {
         let again: Session = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
         assert_eq!((&again.payment, &again.settlements), (&session.payment, &session.settlements));
     }
+
+    #[test]
+    fn a_customer_returns_to_the_address_that_pay_was_given_once_it_is_paid() {
+        let mut session = crate::domain::moves::tests::session();
+        let id = session.payment.id.clone();
+        session.payment.cancel_url = "https://shop.example/cart".into();
+        session.payment.success_url = "https://shop.example/thanks".into();
+        assert_eq!(session.return_url(), format!("https://shop.example/cart?payment_id={id}&status=pending"));
+        let paid_url = Some("https://shop.example/order?n=7".into());
+        session.attempt = Some(GatewayAttempt { paid_url, ..crate::domain::attempts::tests::attempt("a") });
+        assert!(session.return_url().starts_with("https://shop.example/cart?"));
+        (session.payment.raw_status, session.payment.status) = (RawStatus::Paid, payments_core::Status::Completed);
+        assert_eq!(session.return_url(), format!("https://shop.example/order?n=7&payment_id={id}&status=completed"));
+        session.attempt = None;
+        assert_eq!(session.return_url(), format!("https://shop.example/thanks?payment_id={id}&status=completed"));
+    }
 }
