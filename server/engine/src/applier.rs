@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_thread_hears_of_the_first_batch_and_of_the_one_that_is_enough() {
-        let (_directory, overlay, applier) = applier();
+        let (_directory, _overlay, applier) = applier();
         let hears = |gathered_before, more| {
             let shared = Arc::clone(&applier.shared);
             *shared.lock() = State { gathered: gathered_before, ..State::default() };
@@ -347,6 +347,5 @@ mod tests {
         assert!(hears(0, 1));
         assert!(hears(50, 50));
         assert!(!hears(50, 49));
-        drop(overlay);
     }
 }

@@ -155,6 +155,12 @@ mod tests {
         writes::{COMMITTED_AT, FORMAT, set_number},
     };
 
+    /// Copies a database with a journal in this directory.
+    fn copier(overlay: Overlay, journal: PathBuf) -> Copier {
+        let (retention, is_closing) = (Arc::default(), Arc::default());
+        Copier { disk: SystemDisk::shared(), overlay, journal, retention, is_closing }
+    }
+
     #[test]
     fn a_copy_read_while_a_batch_is_applied_has_the_whole_batch() {
         let directory = tempfile::tempdir().unwrap();
@@ -170,9 +176,7 @@ mod tests {
         tree.apply(&Writes::from([(b"b".to_vec(), value("2"))])).unwrap();
         overlay.push(number, writes);
 
-        let (retention, is_closing) = (Arc::default(), Arc::default());
-        let copier = Copier { disk: Arc::clone(&disk), overlay, journal: within("journal"), retention, is_closing };
-        let made = copier.copy_to(&within("backup")).unwrap();
+        let made = copier(overlay, within("journal")).copy_to(&within("backup")).unwrap();
         assert_eq!(made, Manifest { format: 1, from: 0, to: 1, pieces: 1, records: 1 });
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
@@ -225,14 +229,7 @@ mod tests {
         for (key, length) in [(b"aa", PIECE_BYTES / 2 - 2), (b"bb", PIECE_BYTES / 2 - 2), (b"cc", 0), (b"dd", 1)] {
             tree.apply(&Writes::from([(key.to_vec(), Some(vec![0; length]))])).unwrap();
         }
-        let (retention, is_closing) = (Arc::default(), Arc::<AtomicBool>::default());
-        let copier = Copier {
-            disk: Arc::clone(&disk),
-            overlay: Overlay::new(tree, 0),
-            journal: within("journal"),
-            retention,
-            is_closing: Arc::clone(&is_closing),
-        };
+        let copier = copier(Overlay::new(tree, 0), within("journal"));
         assert_eq!(copier.copy_tree(&within("records")).unwrap(), (2, 4));
         let mut pieces = Vec::new();
         let keys = |writes: Writes| writes.into_keys().map(|key| String::from_utf8(key).unwrap()).collect::<Vec<_>>();
@@ -242,7 +239,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(pieces, [vec!["aa", "bb", "cc"], vec!["dd"]]);
-        is_closing.store(true, Ordering::Relaxed);
+        copier.is_closing.store(true, Ordering::Relaxed);
         assert!(matches!(copier.copy_tree(&within("stopped")), Err(BackupError::Stopped)));
     }
 }

@@ -282,9 +282,10 @@ fn system_clock() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
 
     use super::*;
+    use crate::{disk::SystemDisk, layout::tests::Plain, view::View};
 
     #[test]
     fn a_lock_ends_although_a_process_that_was_just_begun_has_a_copy_of_its_file() {
@@ -304,10 +305,9 @@ mod tests {
     fn unless_given_a_clock_commits_have_the_time_of_the_system() {
         let now = || i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let (database, closing) =
-            Options::new(directory.path().join("data"), crate::layout::tests::Plain).open().unwrap();
+        let (database, closing) = Options::new(directory.path().join("data"), Plain).open().unwrap();
         let before = now();
-        let put = |view: &mut crate::view::View<'_>| {
+        let put = |view: &mut View<'_>| {
             view.put("key", "value");
             Ok::<_, ()>(())
         };
@@ -321,15 +321,15 @@ mod tests {
     #[test]
     fn a_crash_between_the_names_of_a_rebuilt_tree_leaves_the_damaged_one_which_gets_its_name_back() {
         let directory = tempfile::tempdir().unwrap();
-        let (tree, disk) = (directory.path().join("sled"), crate::disk::SystemDisk);
+        let (tree, disk) = (directory.path().join("sled"), SystemDisk);
         finish_rebuilding(&disk, &tree).unwrap();
-        std::fs::create_dir(&tree).unwrap();
+        fs::create_dir(&tree).unwrap();
         let kept = put_aside(&disk, &tree).unwrap();
         assert!(kept.exists() && !tree.exists());
         finish_rebuilding(&disk, &tree).unwrap();
         assert!(tree.exists() && !kept.exists());
         // The rebuilt one is there: the damaged one stays beside it.
-        std::fs::create_dir(&kept).unwrap();
+        fs::create_dir(&kept).unwrap();
         finish_rebuilding(&disk, &tree).unwrap();
         assert!(tree.exists() && kept.exists());
     }

@@ -73,8 +73,7 @@ mod tests {
             (100, 100 + 1024),
         ] {
             file.set_len(length * KIB).unwrap();
-            // Blocks behind the end only are reserved; a hole before it is what the test leaves there.
-            let before = if length == 0 { 0 } else { file.metadata().unwrap().blocks() };
+            let before = file.metadata().unwrap().blocks();
             reserve.keep().unwrap();
             let after = file.metadata().unwrap().blocks();
             assert_eq!(reserve.until, until * KIB, "at {length} KiB");

@@ -164,6 +164,7 @@ pub(crate) struct Resolution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{attempts::tests::attempt, new_session};
 
     #[test]
     fn a_settled_refund_of_an_earlier_version_is_read_as_the_only_one() {
@@ -189,13 +190,13 @@ mod tests {
 
     #[test]
     fn a_customer_returns_to_the_address_that_pay_was_given_once_it_is_paid() {
-        let mut session = crate::domain::moves::tests::session();
+        let mut session = new_session();
         let id = session.payment.id.clone();
         session.payment.cancel_url = "https://shop.example/cart".into();
         session.payment.success_url = "https://shop.example/thanks".into();
         assert_eq!(session.return_url(), format!("https://shop.example/cart?payment_id={id}&status=pending"));
         let paid_url = Some("https://shop.example/order?n=7".into());
-        session.attempt = Some(GatewayAttempt { paid_url, ..crate::domain::attempts::tests::attempt("a") });
+        session.attempt = Some(GatewayAttempt { paid_url, ..attempt("a") });
         assert!(session.return_url().starts_with("https://shop.example/cart?"));
         (session.payment.raw_status, session.payment.status) = (RawStatus::Paid, payments_core::Status::Completed);
         assert_eq!(session.return_url(), format!("https://shop.example/order?n=7&payment_id={id}&status=completed"));
