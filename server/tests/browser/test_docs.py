@@ -94,7 +94,7 @@ def test_the_chosen_language_is_remembered_and_copied(open_browser, shop):
     assert [text.startswith("import json") for text in shown("refundPayment")] == [True]
     code = browser.find_element("id", "refundPayment-python")
     code.find_element("css selector", ".copy").click()
-    assert code.find_element("css selector", ".copy").text == "Copied"
+    WebDriverWait(browser, 10).until(lambda _: code.find_element("css selector", ".copy").text == "Copied")
     copied = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     assert copied == code.find_element("css selector", "code").text
     browser.picture("docs-python")
@@ -106,23 +106,28 @@ def test_an_operation_can_be_tried_and_its_id_is_offered_to_the_next(open_browse
     browser.get(f"{shop.url}/docs")
     find = lambda id, selector: browser.find_element("css selector", f"[data-try={id}] {selector}")
 
+    all_of = lambda id, selector: browser.find_elements("css selector", f"[data-try={id}] {selector}")
+    wait = WebDriverWait(browser, 10)
+
     def send(id):
-        button = find(id, "form > button")
+        button, before = find(id, "form > button"), all_of(id, ".tried pre")
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
-        WebDriverWait(browser, 10).until(lambda _: browser.find_elements("css selector", f"[data-try={id}] .tried pre"))
+        wait.until(lambda _: all_of(id, ".tried pre") not in ([], before))
         return find(id, ".tried").text
 
     def unfold(id):
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", find(id, "summary"))
         find(id, "summary").click()
+        # The form is made when the browser tells that the details are open, a moment after the click.
+        wait.until(lambda _: all_of(id, "form"))
 
     unfold("createPayment")
     answer = send("createPayment")
     assert answer.startswith("201 Created") and '"rawStatus": "created"' in answer and "x-request-id: " in answer
     id = re.search(r'"id": "(pay_[0-9a-f]+)"', answer)[1]
     again = send("createPayment")
-    assert id in again
+    assert id in again and "idempotent-replayed: true" in again
     browser.picture("docs-tried")
     assert browser.axe() == []
     assert not browser.scrolls_sideways()
