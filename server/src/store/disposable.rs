@@ -229,17 +229,4 @@ fn remove_directory(directory: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_is_due_when_it_is_a_day_old_by_a_clock_that_may_step_or_too_large() {
-        let at = |hours: i64| Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap();
-        assert!(!is_due(at(0), at(0), 100, 100));
-        assert!(is_due(at(0), at(0), 101, 100));
-        assert!(!is_due(at(0), at(23), 0, 100));
-        assert!(is_due(at(0), at(24), 0, 100));
-        assert!(!is_due(at(0), at(-23), 0, 100));
-        assert!(is_due(at(0), at(-24), 0, 100));
-    }
-}
+mod tests;

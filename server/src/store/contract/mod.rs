@@ -18,6 +18,7 @@ mod pruning;
 mod samples;
 mod side_by_side;
 mod transactions;
+mod with_sandbox;
 mod work;
 
 use std::sync::{
@@ -28,7 +29,7 @@ use std::sync::{
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use self::cluster::Cluster;
+use self::{cluster::Cluster, with_sandbox::WithSandbox};
 use super::{
     Finding, Snapshot, Store, Write,
     embedded::{Closing, EmbeddedStore},
@@ -183,6 +184,7 @@ macro_rules! contract {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
         contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
         contract!(@on postgres Postgres $( $( $subject $sentence )* )*);
+        contract!(@on with_sandbox_too WithSandbox $( $( $subject $sentence )* )*);
     };
     (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
         mod $name {

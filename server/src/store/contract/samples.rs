@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use payments_core::{
     Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
-    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, Status, Timestamp,
-    UnknownFields, WebhookId, WorkspaceId,
+    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, SimulateOutcome, Status,
+    Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
@@ -74,17 +74,22 @@ pub(super) fn new_payment(nth: u8, created_at: Timestamp) -> PaymentWrite {
 
 /// As [`new_payment`], with more fields of its request, each with a comma after it.
 pub(super) fn new_payment_with(nth: u8, created_at: Timestamp, fields: &str) -> PaymentWrite {
+    new_payment_in(&scope(), nth, created_at, fields)
+}
+
+/// As [`new_payment_with`], in a scope.
+pub(super) fn new_payment_in(scope: &Scope, nth: u8, created_at: Timestamp, fields: &str) -> PaymentWrite {
     // Metadata stays as it was written, with its line breaks.
     let body = r#""amount": 100, "currency": "BDT", "success_url": "https://a.example/",
         "cancel_url": "https://a.example/", "metadata": {"order":
             1.10}}"#;
     let body = format!("{{{fields}{body}");
-    let params = CreatePayment::from_json(body.as_bytes(), Environment::Live).unwrap();
+    let params = CreatePayment::from_json(body.as_bytes(), scope.environment).unwrap();
     let new = NewPayment {
         id: PaymentId::new(created_at, [nth; RANDOM_BYTES]),
-        developer_id: scope().developer_id,
+        developer_id: scope.developer_id.clone(),
         app_id: None,
-        environment: Environment::Live,
+        environment: scope.environment,
         fee_rate: FeeRate::from_basis_points(250).unwrap(),
         checkout_url: String::new(),
         now: created_at,
@@ -137,7 +142,11 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
 }
 
 pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
-    try_moved(before, Cause::GatewayConfirmed, now).unwrap()
+    let cause = match before.payment.environment {
+        Environment::Live => Cause::GatewayConfirmed,
+        Environment::Test => Cause::Simulated(SimulateOutcome::Completed),
+    };
+    try_moved(before, cause, now).unwrap()
 }
 
 /// A change of what the server knows beside the payment.

@@ -1,0 +1,214 @@
+//! Disposable stores on a real disk, with a clock that a test sets.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use payments_core::{RANDOM_BYTES, WorkspaceId};
+use tokio::time::timeout;
+
+use super::*;
+use crate::ambient::OperatingSystem;
+
+const HOUR: i64 = 3_600_000;
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + hours * HOUR).unwrap()
+}
+
+/// A clock that a test sets.
+struct Clock(AtomicI64);
+
+impl Clock {
+    fn set(&self, hours: i64) {
+        self.0.store(at(hours).as_millis(), Ordering::SeqCst);
+    }
+}
+
+impl Ambient for Clock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+    fn fill_random(&self, bytes: &mut [u8]) {
+        OperatingSystem.fill_random(bytes);
+    }
+}
+
+/// A directory, a clock at hour 0, and what is counted.
+struct Place {
+    directory: tempfile::TempDir,
+    clock: Arc<Clock>,
+    gauges: SandboxGauges,
+}
+
+impl Place {
+    fn new() -> Self {
+        let clock = Arc::new(Clock(AtomicI64::default()));
+        clock.set(0);
+        Self { directory: tempfile::tempdir().unwrap(), clock, gauges: Metrics::new().sandbox }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("sandbox")
+    }
+
+    fn workspace() -> Workspace {
+        Workspace {
+            version: 7,
+            id: WorkspaceId::new(at(0), [1; RANDOM_BYTES]),
+            developer_id: "dev_1".parse().unwrap(),
+            name: "Sandbox".into(),
+            slug: "sandbox".into(),
+            website: None,
+            status: "active".into(),
+            created_at: at(0),
+            resets: 0,
+        }
+    }
+
+    async fn open(&self, max_bytes: u64) -> Disposable {
+        let (clock, gauges) = (Arc::clone(&self.clock) as Arc<dyn Ambient>, self.gauges.clone());
+        Disposable::open(self.path(), max_bytes, Self::workspace(), clock, gauges).await.unwrap()
+    }
+
+    /// When each store in the directory began.
+    fn begun(&self) -> Vec<Timestamp> {
+        left_in(&self.path()).unwrap().into_iter().map(|(begun, _)| begun).collect()
+    }
+
+    /// Renews the store if it is due.
+    async fn renew(&self, store: &Arc<Disposable>) {
+        let renewed = timeout(Duration::from_millis(200), Arc::clone(store).renew());
+        assert!(renewed.await.is_err(), "it goes on");
+    }
+}
+
+/// Marks a store, to know it again.
+async fn mark(store: &Disposable) {
+    let other = Workspace { version: 0, id: WorkspaceId::new(at(1), [2; RANDOM_BYTES]), ..Place::workspace() };
+    let other = Workspace { developer_id: "dev_2".parse().unwrap(), slug: "mark".into(), ..other };
+    store.store().commit(Change::of(Write::Workspace(other))).await.unwrap();
+}
+
+async fn is_marked(store: &Disposable) -> bool {
+    let workspaces = store.store().workspaces().await.unwrap();
+    assert!(workspaces.iter().any(|it| it.developer_id == store.workspace.developer_id), "{workspaces:?}");
+    workspaces.len() == 2
+}
+
+#[tokio::test]
+async fn a_start_goes_on_with_the_last_store_and_removes_all_others() {
+    let place = Place::new();
+    let store = place.open(u64::MAX).await;
+    assert!(!is_marked(&store).await);
+    mark(&store).await;
+    store.close();
+    fs::create_dir_all(place.path().join(at(-1).as_millis().to_string()).join("below")).unwrap();
+    fs::create_dir(place.path().join("of another kind")).unwrap();
+    place.clock.set(23);
+    let store = place.open(u64::MAX).await;
+    assert!(is_marked(&store).await);
+    assert_eq!(place.begun(), [at(0)]);
+    assert!(place.path().join("of another kind").is_dir(), "it is not a store");
+    store.close();
+}
+
+#[tokio::test]
+async fn a_start_begins_a_new_store_if_the_last_is_old_or_too_large_or_does_not_open() {
+    let place = Place::new();
+    for (hours, max_bytes, is_damaged) in [(24, u64::MAX, false), (25, 1, false), (26, u64::MAX, true)] {
+        let store = place.open(u64::MAX).await;
+        mark(&store).await;
+        let begun = place.begun();
+        store.close();
+        if is_damaged {
+            let last = place.path().join(begun[0].as_millis().to_string());
+            for entry in fs::read_dir(last).unwrap().flatten().filter(|it| it.path().is_file()) {
+                fs::write(entry.path(), "damaged").unwrap();
+            }
+        }
+        place.clock.set(hours);
+        let store = place.open(max_bytes).await;
+        assert_eq!(place.begun(), [at(hours)]);
+        assert!(!is_marked(&store).await);
+        store.close();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_more() {
+    let place = Place::new();
+    let store = Arc::new(place.open(u64::MAX).await);
+    mark(&store).await;
+    place.renew(&store).await;
+    assert!(is_marked(&store).await, "it is not due");
+    assert!(place.gauges.bytes.get() > 0);
+    let in_use = store.store();
+    place.clock.set(24);
+    place.renew(&store).await;
+    assert!(!is_marked(&store).await);
+    assert_eq!((place.begun(), place.gauges.renewals.get()), (vec![at(0), at(24)], 1));
+    assert_eq!(in_use.workspaces().await.unwrap().len(), 2, "a reader goes on");
+    drop(in_use);
+    for _ in 0..500 {
+        if place.begun().len() == 1 {
+            break;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(place.begun(), [at(24)]);
+    // The clock steps back by two days. The next store's name is still the later one.
+    place.clock.set(-24);
+    place.renew(&store).await;
+    assert_eq!(store.present().begun, at(24).plus_millis(1));
+    Arc::into_inner(store).unwrap().close();
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_replaced_stays_in_use_and_nothing_is_left_of_the_other() {
+    let place = Place::new();
+    let store = Arc::new(place.open(u64::MAX).await);
+    mark(&store).await;
+    place.clock.set(24);
+    let path = place.path();
+    let moved = place.directory.path().join("moved");
+    fs::rename(&path, &moved).unwrap();
+    fs::write(&path, "in the way").unwrap();
+    place.renew(&store).await;
+    assert!(is_marked(&store).await);
+    assert_eq!(place.gauges.renewals.get(), 0);
+    fs::remove_file(&path).unwrap();
+    fs::rename(&moved, &path).unwrap();
+    assert_eq!(place.begun(), [at(0)]);
+    Arc::into_inner(store).unwrap().close();
+}
+
+#[test]
+fn the_length_of_a_directory_is_that_of_all_files_below_it() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(bytes_in(&directory.path().join("nothing")), 0);
+    fs::create_dir(directory.path().join("below")).unwrap();
+    fs::write(directory.path().join("a"), "12345").unwrap();
+    fs::write(directory.path().join("below/b"), "123").unwrap();
+    assert_eq!(bytes_in(directory.path()), 8);
+}
+
+#[test]
+fn a_server_without_a_disposable_store_removes_what_is_left_of_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let left = directory.path().join("sandbox");
+    Disposable::remove_left(&left).unwrap();
+    fs::create_dir_all(left.join("1700000000000")).unwrap();
+    Disposable::remove_left(&left).unwrap();
+    assert!(!left.exists());
+    fs::write(&left, "not a directory").unwrap();
+    assert!(Disposable::remove_left(&left).is_err());
+}
+
+#[test]
+fn a_store_is_due_when_it_is_a_day_old_by_a_clock_that_may_step_or_too_large() {
+    assert!(!is_due(at(0), at(0), 100, 100));
+    assert!(is_due(at(0), at(0), 101, 100));
+    assert!(!is_due(at(0), at(23), 0, 100));
+    assert!(is_due(at(0), at(24), 0, 100));
+    assert!(!is_due(at(0), at(-23), 0, 100));
+    assert!(is_due(at(0), at(-24), 0, 100));
+}
