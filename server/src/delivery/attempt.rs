@@ -196,3 +196,22 @@ impl Attempts {
 fn version(endpoint: Option<&Endpoint>) -> Option<u64> {
     endpoint.map(|endpoint| endpoint.version)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::tests::{sender_to, shop::Shop, virtual_time},
+        *,
+    };
+    use crate::{metrics::Metrics, store::memory::MemoryStore};
+
+    #[tokio::test]
+    async fn the_log_says_once_in_ten_seconds_that_this_server_is_out_of_a_resource() {
+        let sender = sender_to(&Shop::new(|_| unreachable!()), &virtual_time());
+        let (metrics, closing) = (Metrics::new().deliveries, CancellationToken::new());
+        let attempts = Attempts::new(Arc::<MemoryStore>::default(), sender, metrics, 1, closing);
+        assert!(attempts.may_log() && !attempts.may_log() && !attempts.may_log());
+        *attempts.last_logged.lock().unwrap() = Instant::now().checked_sub(LOG_INTERVAL);
+        assert!(attempts.may_log() && !attempts.may_log());
+    }
+}

@@ -96,6 +96,12 @@ fn was_stale(error: &ClientError) -> bool {
 mod tests {
     use std::io;
 
+    use http_body_util::BodyExt as _;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
     use super::{
         super::lookups::{ATTEMPT, DeliveryAttempt},
         *,
@@ -112,5 +118,64 @@ mod tests {
             assert!(attempt.await.is_err());
             assert_eq!(lookups.developers(), [Some(developer)]);
         }
+    }
+
+    /// An endpoint that does one thing with each request of each connection.
+    #[derive(Clone, Copy)]
+    enum Then {
+        Answer,
+        Close,
+    }
+
+    /// Serves connections, one after another, and returns the heads of all requests.
+    async fn serve(listener: TcpListener, connections: &[&[Then]]) -> Vec<String> {
+        let mut heads = Vec::new();
+        for requests in connections {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for then in *requests {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                heads.push(String::from_utf8(head).unwrap());
+                if let Then::Answer = then {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                }
+            }
+        }
+        heads
+    }
+
+    /// Sends requests one after another to such an endpoint. Returns whether each succeeded, and the heads.
+    async fn exchanged(requests: usize, connections: &[&[Then]]) -> (Vec<bool>, Vec<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+        let send = async {
+            let mut outcomes = Vec::new();
+            for _ in 0..requests {
+                let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+                let response = client.send(&request).await;
+                outcomes.push(response.is_ok());
+                if let Ok(response) = response {
+                    response.into_body().collect().await.unwrap();
+                }
+            }
+            outcomes
+        };
+        tokio::join!(send, serve(listener, connections))
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_connection_that_was_closed_for_being_idle_is_sent_again_on_a_new_one() {
+        let (outcomes, heads) = exchanged(2, &[&[Then::Answer, Then::Close], &[Then::Answer]]).await;
+        assert_eq!((outcomes, heads.len()), (vec![true, true], 3));
+        assert!(!heads[1].contains("connection: close") && heads[2].contains("connection: close"), "{heads:?}");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_fails_on_a_new_connection_is_not_sent_again() {
+        let (outcomes, heads) = exchanged(1, &[&[Then::Close]]).await;
+        assert_eq!((outcomes, heads.len()), (vec![false], 1));
     }
 }

@@ -119,7 +119,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter, duplex};
 
     use super::*;
 
@@ -141,5 +141,35 @@ mod tests {
         near.read_exact(&mut byte).await.unwrap();
         near.write_all(b"a body").await.unwrap();
         assert!(!traffic.was_stale(), "the response has begun");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_without_a_byte_stays_stale() {
+        let (near, far) = duplex(64);
+        let mut near = Watched::new(near, None);
+        let traffic = near.traffic.clone();
+        traffic.answered();
+        near.write_all(b"a request").await.unwrap();
+        drop(far);
+        assert_eq!(near.read(&mut [0; 8]).await.unwrap(), 0);
+        assert!(traffic.was_stale());
+    }
+
+    #[tokio::test]
+    async fn parts_that_are_written_at_once_count_as_a_request_and_all_of_them_arrive() {
+        let (near, mut far) = duplex(64);
+        let mut near = Watched::new(BufWriter::new(near), None);
+        let traffic = near.traffic.clone();
+        traffic.answered();
+        assert!(near.is_write_vectored());
+        let written = near.write_vectored(&[IoSlice::new(b"a head, "), IoSlice::new(b"a body")]).await.unwrap();
+        assert_eq!(written, 14);
+        assert!(traffic.was_stale());
+        near.flush().await.unwrap();
+        let mut read = [0; 14];
+        far.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"a head, a body");
+        near.shutdown().await.unwrap();
+        assert_eq!(far.read(&mut read).await.unwrap(), 0, "it is closed");
     }
 }

@@ -1,31 +1,40 @@
 //! The running lanes of this server: at most one for each endpoint.
 
-#[cfg(not(test))]
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::Arc,
+    ops::DerefMut,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use futures_util::FutureExt as _;
 use payments_core::WebhookId;
-// In tests, shuttle tries many orders of the threads.
-#[cfg(test)]
-use shuttle::sync::{Mutex, MutexGuard};
-#[cfg(test)]
-use std::sync::PoisonError;
 use tokio::sync::Notify;
 
 /// The running lanes, each with the signal that its outbox has new deliveries.
-#[derive(Default)]
-pub(super) struct Lanes(Mutex<HashMap<WebhookId, Arc<Notify>>>);
+type Running = HashMap<WebhookId, Arc<Notify>>;
 
-impl Lanes {
+/// A lock. Tests have another one, which tries many orders of the threads.
+pub(super) trait Lock {
+    fn locked(&self) -> impl DerefMut<Target = Running>;
+}
+
+impl Lock for Mutex<Running> {
+    fn locked(&self) -> impl DerefMut<Target = Running> {
+        // No code panics while it holds the lock, and each statement leaves the map consistent.
+        self.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The running lanes.
+#[derive(Default)]
+pub(super) struct Lanes<L: Lock = Mutex<Running>>(L);
+
+impl<L: Lock> Lanes<L> {
     /// Tells an endpoint's lane that the outbox has new deliveries. If no lane is running, returns the entry with which
     /// the caller must start one.
     #[must_use]
-    pub(super) fn notify(self: &Arc<Self>, endpoint: &WebhookId) -> Option<LaneEntry> {
-        match self.lock().entry(endpoint.clone()) {
+    pub(super) fn notify(self: &Arc<Self>, endpoint: &WebhookId) -> Option<LaneEntry<L>> {
+        match self.0.locked().entry(endpoint.clone()) {
             Entry::Occupied(lane) => {
                 lane.get().notify_one();
                 None
@@ -36,23 +45,18 @@ impl Lanes {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<WebhookId, Arc<Notify>>> {
-        // No code panics while it holds the lock, and each statement leaves the map consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A lane's entry among the running ones. It is removed when the lane ends, even by a panic.
-pub(super) struct LaneEntry {
-    lanes: Arc<Lanes>,
+pub(super) struct LaneEntry<L: Lock = Mutex<Running>> {
+    lanes: Arc<Lanes<L>>,
     endpoint: WebhookId,
     /// Signals that the outbox has new deliveries. Read the outbox after the signal.
     pub(super) notify: Arc<Notify>,
     is_removed: bool,
 }
 
-impl LaneEntry {
+impl<L: Lock> LaneEntry<L> {
     pub(super) fn endpoint(&self) -> &WebhookId {
         &self.endpoint
     }
@@ -62,7 +66,7 @@ impl LaneEntry {
     pub(super) fn remove_unless_notified(mut self) -> Option<Self> {
         // Under one lock, so that a concurrent `notify` either is seen here or starts a new lane.
         let lanes = Arc::clone(&self.lanes);
-        let mut running = lanes.lock();
+        let mut running = lanes.0.locked();
         if self.notify.notified().now_or_never().is_some() {
             return Some(self);
         }
@@ -73,10 +77,10 @@ impl LaneEntry {
     }
 }
 
-impl Drop for LaneEntry {
+impl<L: Lock> Drop for LaneEntry<L> {
     fn drop(&mut self) {
         if !self.is_removed {
-            self.lanes.lock().remove(&self.endpoint);
+            self.lanes.0.locked().remove(&self.endpoint);
         }
     }
 }
@@ -85,13 +89,22 @@ impl Drop for LaneEntry {
 mod tests {
     use shuttle::{
         sync::{
-            Arc,
+            Arc, Mutex,
             atomic::{AtomicUsize, Ordering},
         },
         thread,
     };
 
-    use super::*;
+    use super::{LaneEntry, Lock, PoisonError, Running, WebhookId};
+    use futures_util::FutureExt as _;
+
+    type Lanes = super::Lanes<Mutex<Running>>;
+
+    impl Lock for Mutex<Running> {
+        fn locked(&self) -> impl super::DerefMut<Target = Running> {
+            self.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
 
     /// Two committers add two deliveries each, and start a lane where none is running.
     fn deliver_from_two_committers() {
@@ -101,7 +114,7 @@ mod tests {
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = {
             let (pending, delivered) = (Arc::clone(&pending), Arc::clone(&delivered));
-            move |mut lane: LaneEntry| {
+            move |mut lane: LaneEntry<Mutex<Running>>| {
                 assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "two lanes for one endpoint");
                 loop {
                     // A lane also does this while it has requests in flight.
@@ -138,7 +151,7 @@ mod tests {
             .collect();
         committers.into_iter().for_each(|committer| committer.join().unwrap());
         assert_eq!(delivered.load(Ordering::SeqCst), 4);
-        assert!(lanes.lock().is_empty());
+        assert!(lanes.0.locked().is_empty());
     }
 
     #[test]
@@ -158,7 +171,7 @@ mod tests {
                     let _lane = lane;
                     std::panic::resume_unwind(Box::new("a fault in a lane"));
                 }));
-                assert!(panicked.is_err() && lanes.lock().is_empty());
+                assert!(panicked.is_err() && lanes.0.locked().is_empty());
                 assert!(lanes.notify(&endpoint).is_some());
             },
             1,

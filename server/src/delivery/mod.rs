@@ -16,6 +16,8 @@ mod sender;
 mod shares;
 mod slots;
 mod target;
+#[cfg(test)]
+mod tests;
 mod width;
 
 #[cfg(feature = "simulation")]

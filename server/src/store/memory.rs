@@ -8,7 +8,10 @@ mod tables;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -19,7 +22,7 @@ use payments_core::{
 
 use super::{
     Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, Leases,
-    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, TransactionEntry,
+    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, StoreError, TransactionEntry,
     TransactionsFrom, Work,
 };
 use crate::domain::{
@@ -32,6 +35,8 @@ use crate::domain::{
 pub(crate) struct MemoryStore {
     tables: Mutex<Tables>,
     leases: Leases,
+    /// How many of the next commits fail.
+    failing_commits: AtomicU32,
 }
 
 #[derive(Clone, Default)]
@@ -77,6 +82,11 @@ impl MemoryStore {
     /// Loses the record of a pending delivery, as a damaged store does.
     pub(crate) fn lose_delivery(&self, id: &DeliveryId) {
         self.tables().deliveries.remove(id);
+    }
+
+    /// The next commits fail, as on a full disk.
+    pub(crate) fn fail_commits(&self, commits: u32) {
+        self.failing_commits.store(commits, Ordering::SeqCst);
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -129,6 +139,10 @@ fn json_of(session: &Session) -> PaymentJson {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        let fails = self.failing_commits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if fails.is_ok() {
+            return Err(StoreError::unavailable("no space left on the device").into());
+        }
         self.change(|tables| {
             let pending_before = tables.pending_events.len();
             if change.under.iter().any(|claim| !self.leases.holds(claim)) {

@@ -1,0 +1,156 @@
+//! What is written of an attempt when something else happens meanwhile.
+
+use std::slice;
+
+use payments_core::DeliveryStatus;
+
+use super::*;
+use crate::store::{Lease, Queue};
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_gets_its_failure() {
+    let server = Server::new(|_| Answer::status(500, 2_000));
+    server.commit(vec![added(with_retries(1))]).await;
+    server.request(vec![created(1).0]).await;
+    after_millis(1_000).await;
+    let mut changed = server.endpoint(1).await;
+    changed.version += 1;
+    changed.endpoint.url = "https://shop1.example/new".parse().unwrap();
+    server.commit(vec![Write::EndpointChanged(Box::new(changed.clone()))]).await;
+    after_millis(1_500).await;
+    let now = server.endpoint(1).await;
+    assert_eq!((now.version, &now.endpoint.url), (2, &changed.endpoint.url));
+    assert!(now.failing_since.is_some());
+    let waiting = server.deliveries_to(1).await.remove(0).delivery;
+    assert_eq!((waiting.status, waiting.attempts, server.shop.heard().len()), (DeliveryStatus::Pending, 1, 1));
+    assert!(waiting.next_attempt_at.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_delivery_to_an_endpoint_that_was_removed_during_the_attempt_has_ended() {
+    let server = Server::new(|_| Answer::status(500, 2_000));
+    server.commit(vec![added(with_retries(1))]).await;
+    server.request(vec![created(1).0]).await;
+    after_millis(1_000).await;
+    server.commit(vec![Write::EndpointRemoved(Box::new(with_retries(1)))]).await;
+    after_millis(60_000).await;
+    let ended = server.deliveries_to(1).await.remove(0).delivery;
+    assert_eq!((ended.status, ended.attempts, server.shop.heard().len()), (DeliveryStatus::Failed, 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_logged_when_the_store_can_and_its_request_is_not_repeated() {
+    let server = Server::new(|_| Answer::status(200, 100));
+    server.commit(vec![added(endpoint(1)), added(with_retries(2))]).await;
+    server.request(vec![created(1).0]).await;
+    after_millis(50).await;
+    server.store.fail_commits(6);
+    after_millis(2_000).await;
+    assert!(server.deliveries_to(1).await[0].is_pending());
+    after_millis(2_000).await;
+    assert_eq!(counted(&server.shop), [(host(1), 1), (host(2), 1)].into());
+    for nth in [1, 2] {
+        assert_eq!(server.deliveries_to(nth).await[0].delivery.status, DeliveryStatus::Success);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_lane_another_server_has_taken_over_is_not_logged() {
+    let server = Server::new(|_| Answer::status(200, 2_500));
+    server.commit(vec![added(endpoint(1))]).await;
+    server.request(vec![created(1).0]).await;
+    after_millis(1_000).await;
+    let later = Lease::new(ServerId([9; 16]), at(12_000), 10);
+    let taken = server.store.claim(Queue::Lanes, &later, 9).await.unwrap();
+    assert_eq!(taken.len(), 1);
+    after_millis(3_000).await;
+    let made = server.deliveries_to(1).await.remove(0);
+    assert!(made.is_pending(), "the other server makes an attempt of its own");
+    assert_eq!((made.delivery.attempts, server.shop.heard().len()), (0, 1));
+    // Once it is free again, the first server goes on.
+    server.store.release(slice::from_ref(&taken[0])).await.unwrap();
+    after_millis(5_000).await;
+    assert!(!server.deliveries_to(1).await[0].is_pending());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_whose_claim_is_lost_during_an_attempt_starts_no_further_one() {
+    let server = Server::new(|_| Answer::status(200, 7_000));
+    server.commit(vec![added(endpoint(1))]).await;
+    server.request((0..10).map(|nth| created(nth).0).collect()).await;
+    after_millis(1_000).await;
+    let heard = server.shop.heard().len();
+    assert!(heard < 10, "{heard}");
+    let later = Lease::new(ServerId([9; 16]), at(12_000), 3_600);
+    assert_eq!(server.store.claim(Queue::Lanes, &later, 9).await.unwrap().len(), 1);
+    after_millis(60_000).await;
+    assert_eq!(server.shop.heard().len(), heard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_renewed_for_as_long_as_its_lane_works() {
+    let server = Server::new(|_| Answer::status(200, 7_900));
+    let other = server.beside();
+    server.commit(vec![added(endpoint(1))]).await;
+    server.request((0..30).map(|nth| created(nth).0).collect()).await;
+    after_millis(120_000).await;
+    assert_eq!(counted(&other.shop), [(host(1), 30)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_logged_already_is_not_logged_again() {
+    for first in [endpoint(1), with_retries(1)] {
+        let server = Server::new(|_| Answer::status(500, 2_000));
+        server.commit(vec![added(first)]).await;
+        server.request(vec![created(1).0]).await;
+        after_millis(1_000).await;
+        let mut logged = server.deliveries_to(1).await.remove(0);
+        logged.version += 1;
+        logged.delivery.status = DeliveryStatus::Success;
+        server.commit(vec![Write::DeliveryChanged(Box::new(logged))]).await;
+        after_millis(60_000).await;
+        let delivered = server.deliveries_to(1).await.remove(0);
+        assert_eq!((delivered.version, delivered.delivery.status), (1, DeliveryStatus::Success));
+        assert_eq!(server.shop.heard().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_this_server_cannot_send_stays_in_the_outbox_and_is_sent_when_it_can() {
+    let begun = tokio::time::Instant::now();
+    let server = Server::new(move |_| match begun.elapsed() < Duration::from_millis(2_500) {
+        true => Answer::NotSent,
+        false => Answer::status(200, 1),
+    });
+    server.commit(vec![added(endpoint(1))]).await;
+    server.request(vec![created(1).0]).await;
+    after_millis(2_000).await;
+    assert!(server.deliveries_to(1).await[0].is_pending());
+    assert_eq!((server.metrics.deliveries.not_sent.get(), server.metrics.deliveries.slots.held.get()), (2, 0));
+    after_millis(2_000).await;
+    let delivered = server.deliveries_to(1).await.remove(0).delivery;
+    assert_eq!((delivered.status, delivered.attempts), (DeliveryStatus::Success, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_whose_responses_do_not_end_gets_one_request_at_a_time() {
+    let slow = |_: &Heard| {
+        let late = vec![(Duration::from_secs(60), bytes::Bytes::from_static(b"thanks"))];
+        Answer::Http { after: Duration::ZERO, status: 200, parts: late }
+    };
+    for (behaviour, at_once) in [
+        (Box::new(slow) as Box<dyn Fn(&Heard) -> Answer + Send + Sync>, 1),
+        (Box::new(|_| Answer::status(500, 100)), 4),
+    ] {
+        let server = Server::new(behaviour);
+        server.commit(vec![added(endpoint(1))]).await;
+        server.request((0..60).map(|nth| created(nth).0).collect()).await;
+        after_millis(60_000).await;
+        let heard = server.shop.heard();
+        let mut most = 0;
+        for begun in heard.iter().skip(20).map(|heard| heard.at) {
+            most = most.max(heard.iter().filter(|heard| heard.at == begun).count());
+        }
+        assert!(if at_once == 1 { most <= 1 } else { most >= at_once }, "{most}, {}", heard.len());
+    }
+}
