@@ -86,7 +86,7 @@ mod tests {
     use payments_core::{EventId, LedgerAccount, PaymentId, RANDOM_BYTES};
 
     use super::*;
-    use crate::domain::new_session;
+    use crate::domain::{ClaimToken, new_session};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -117,5 +117,33 @@ mod tests {
         assert_eq!(fault.as_deref(), Some("is created, and its postings are not those of that"));
         assert_eq!(sum_fault(&[posting(-5), posting(5)]), None);
         assert_eq!(sum_fault(&[posting(-5), posting(6)]).as_deref(), Some("its postings sum to 1, not to zero"));
+    }
+
+    #[test]
+    fn a_claim_on_a_key_has_a_lease_and_no_response_that_counts() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000).unwrap();
+        let faults = |until, responded_at| {
+            let claim =
+                KeyClaim { token: ClaimToken::new([1; 16]), fingerprint: String::new(), claimed_at: at(0), until };
+            claim_faults(&claim, responded_at).join("; ")
+        };
+        assert_eq!(faults(at(1), None), "");
+        assert_eq!(faults(at(0), None), "has a lease that ends before it begins");
+        assert_eq!(faults(at(1), Some(at(0))), "claims a key that has its response");
+        assert_eq!(faults(at(1), Some(at(-3 * 24 * 60 * 60))), "", "the response no longer counts");
+    }
+
+    #[test]
+    fn a_response_tells_by_its_id_what_it_is_about() {
+        let about = |body: &str| match effect_of(&RawJson::new(body).unwrap()).unwrap() {
+            Some(Effect::Endpoint) => "an endpoint".to_owned(),
+            Some(Effect::Delivery(id)) => format!("delivery {id}"),
+            Some(Effect::Payment(id)) => format!("payment {id}"),
+            None => "nothing".to_owned(),
+        };
+        assert_eq!(about(r#"{"id": "wh_1"}"#), "an endpoint");
+        assert_eq!(about(r#"{"id": "del_1"}"#), "delivery del_1");
+        assert_eq!(about(r#"{"id": "pay_1"}"#), "payment pay_1");
+        assert_eq!(about("{}"), "nothing");
     }
 }

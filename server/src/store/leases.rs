@@ -96,3 +96,31 @@ impl Leases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{ServerId, StoreError};
+
+    fn lane(nth: u8) -> Result<Due> {
+        Ok((Work::Lane(format!("wh_{nth}").parse().unwrap()), None))
+    }
+
+    fn unreadable() -> Result<Due> {
+        Err(StoreError::corrupt(b"key", "it is damaged"))
+    }
+
+    #[test]
+    fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {
+        let (leases, lease) = (Leases::default(), Lease::new(ServerId([1; 16]), Timestamp::UNIX_EPOCH, 10));
+        let claims = leases.claim_first([lane(1), lane(2), unreadable(), lane(3)], &lease, 9).unwrap();
+        assert_eq!(
+            claims.iter().map(|claim| &claim.work).collect::<Vec<_>>(),
+            [&lane(1).unwrap().0, &lane(2).unwrap().0]
+        );
+        assert!(claims.iter().all(|claim| leases.holds(claim)));
+        assert!(leases.claim_first([unreadable(), lane(3)], &lease, 9).is_err());
+        assert!(leases.claim_first([lane(1), unreadable()], &lease, 9).is_err(), "the first is claimed already");
+        assert_eq!(leases.claim_first([lane(3), lane(4)], &lease, 1).unwrap().len(), 1);
+    }
+}

@@ -53,3 +53,18 @@ impl Migration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_refused_until_the_migration_into_it_is_finished() {
+        let begun =
+            Migration { version: 3, id: "1".into(), from: "/data".into(), after: None, records: 512, moved: None };
+        let refused = Migration::refuse_unfinished(Some(begun.clone())).unwrap_err().to_string();
+        assert!(refused.starts_with("this store holds only a part of /data, 512 records"), "{refused}");
+        assert!(Migration::refuse_unfinished(Some(Migration { moved: Some(Contents::default()), ..begun })).is_ok());
+        assert!(Migration::refuse_unfinished(None).is_ok());
+    }
+}

@@ -39,3 +39,17 @@ impl PaymentsFrom {
         time.plus_millis(COMMITTED_WITHIN_MILLIS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_list_has_the_payments_that_were_committed_a_moment_later_or_earlier() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000).unwrap();
+        let margin = i64::from(COMMITTED_WITHIN_MILLIS) / 1_000;
+        assert!(margin >= 60);
+        assert_eq!(PaymentsFrom::earliest(at(1_000)), at(1_000 - margin));
+        assert_eq!(PaymentsFrom::latest(at(1_000)), at(1_000 + margin));
+    }
+}

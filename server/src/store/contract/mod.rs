@@ -13,6 +13,7 @@ mod found;
 mod keys;
 mod lists;
 mod many_creates;
+mod moving;
 mod payment_blocks;
 mod pruning;
 mod samples;

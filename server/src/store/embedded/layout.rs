@@ -48,3 +48,36 @@ fn names_others(key: &[u8]) -> bool {
     ];
     indexes.iter().any(|prefix| key.starts_with(prefix))
 }
+
+#[cfg(test)]
+mod tests {
+    use journaled_tree::Layout as _;
+
+    use super::*;
+
+    #[test]
+    fn only_records_with_long_json_are_compressed() {
+        for (prefix, is_compressed) in [
+            (keys::SESSIONS, true),
+            (keys::DELIVERIES, true),
+            (keys::RESPONSES, true),
+            (keys::ENDPOINTS, false),
+            (keys::COUNTS, false),
+        ] {
+            let key = [prefix, b"1"].concat();
+            assert_eq!(Layout.compresses(&key), is_compressed, "{}", key.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_record_is_there_before_what_names_it_and_goes_after_it() {
+        let order = |prefix: &[u8], is_put| Layout.apply_order(prefix, is_put);
+        assert!(order(keys::OUTBOX, false) < order(keys::DELIVERIES, true), "a place is free before it is taken again");
+        for names in [keys::OUTBOX, keys::RETRIES, keys::PENDING_EVENTS, keys::KEYS_USED, keys::FOUND, keys::LISTS] {
+            assert!(order(keys::SESSIONS, true) < order(names, true), "{}", names.escape_ascii());
+            assert!(order(names, false) < order(keys::SESSIONS, false), "{}", names.escape_ascii());
+        }
+        assert!(order(keys::LISTS, true) < order(keys::BITMAPS, true));
+        assert!(order(keys::BITMAPS, true) < order(keys::COUNTS, true));
+    }
+}

@@ -147,3 +147,45 @@ impl OpenError {
         matches!(self, Self::Engine(journaled_tree::OpenError::InUse { .. }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ambient::OperatingSystem, metrics::Metrics};
+
+    #[test]
+    fn a_directory_that_the_system_refuses_is_named_with_what_to_do() {
+        let words = |kind: io::ErrorKind| OpenError::unusable(kind.into(), Path::new("data")).to_string();
+        for (kind, mend) in [
+            (io::ErrorKind::PermissionDenied, "run this as its owner, or name another with --data-dir"),
+            (io::ErrorKind::StorageFull, "make room on its disk"),
+            (io::ErrorKind::QuotaExceeded, "make room on its disk"),
+            (io::ErrorKind::NotADirectory, "name a directory that can be made or written with --data-dir"),
+        ] {
+            let words = words(kind);
+            assert!(words.starts_with("the data directory /") && words.ends_with(mend), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_store_is_restored_by_a_command_and_one_that_is_open_is_in_use() {
+        let (directory, what) = (PathBuf::from("data"), "a page is missing".into());
+        let damaged = OpenError::Engine(journaled_tree::OpenError::Damaged { directory: directory.clone(), what });
+        let incomplete = OpenError::Engine(journaled_tree::OpenError::Incomplete { missing: directory });
+        let later = OpenError::Engine(journaled_tree::OpenError::Format { found: 99, known: 1 });
+        for (error, is_restored) in [(&damaged, true), (&incomplete, true), (&later, false)] {
+            let words = error.to_string();
+            assert_eq!(words.ends_with("; payments-server restore makes one of them"), is_restored, "{words}");
+            assert!(is_restored || words.ends_with("use the version that wrote it"), "{words}");
+            assert!(!error.is_in_use());
+        }
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_there(directory.path()));
+        let open = || EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits);
+        let (store, closing) = open().unwrap();
+        assert!(is_there(directory.path()));
+        assert!(open().err().unwrap().is_in_use());
+        drop(store);
+        closing.wait();
+    }
+}
