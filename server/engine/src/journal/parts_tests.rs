@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{
+    FILE_BYTES,
     copy::JournalCopy,
     entry::{EMPTY_BYTES, MAGIC, encode, is_entry_behind, read_entries},
     file_list::FileList,
@@ -118,6 +119,32 @@ fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
         assert_eq!(FileList::read(&SystemDisk, &path).unwrap().unwrap().files, files);
         let last = files.last().map(|first| fs::read(file_in(&path, *first)).unwrap());
         assert_eq!(last.as_deref(), Some(&MAGIC[..]));
+    }
+}
+
+#[test]
+fn a_file_of_a_copy_ends_when_it_is_longer_than_a_file_of_the_journal() {
+    let one = entry(1).len() - "a value".len();
+    let full = usize::try_from(FILE_BYTES - EMPTY_BYTES).unwrap() - one;
+    for (value, files) in [(full, vec![1, 3]), (full + 1, vec![1, 2, 3])] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut copy = JournalCopy::create(&SystemDisk, directory.path(), 1).unwrap();
+        copy.append(&batch("key", Some(&"a".repeat(value)))).unwrap();
+        copy.append(&batch("key", Some("a value"))).unwrap();
+        copy.finish().unwrap();
+        assert_eq!(FileList::read(&SystemDisk, directory.path()).unwrap().unwrap().files, files);
+    }
+}
+
+#[test]
+fn no_zeros_are_written_ahead_while_the_next_entry_has_room() {
+    let (_held, directory, mut journal) = new_journal();
+    let one = entry(1).len();
+    journal.set_file_bytes(2 * one as u64);
+    let length = || fs::metadata(file_in(&directory, 1)).unwrap().len();
+    for entries in [3, 3, 3, 6, 6, 6, 9] {
+        journal.append(&batch("key", Some("a value"))).unwrap();
+        assert_eq!(length(), EMPTY_BYTES + (entries * one) as u64);
     }
 }
 
