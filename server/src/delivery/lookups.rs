@@ -50,7 +50,7 @@ impl DeliveryAttempt {
         *self.started_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn exclude(&self, time: Duration) {
+    pub(super) fn exclude(&self, time: Duration) {
         *self.started_at.lock().unwrap_or_else(PoisonError::into_inner) += time;
     }
 }

@@ -196,6 +196,8 @@ fn utf8_prefix(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::sleep;
+
     use super::*;
 
     #[test]
@@ -204,5 +206,20 @@ mod tests {
         let cut = utf8_prefix(&text.as_bytes()[..1024]);
         assert_eq!(cut, "অ".repeat(341));
         assert_eq!(utf8_prefix(b"ok\xffok"), "ok\u{fffd}ok");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_a_lookup_does_not_count_as_time_of_the_endpoint() {
+        for (waited, took, is_in_time) in [(0, 7, true), (0, 9, false), (2, 9, true), (2, 11, false)] {
+            let attempt = DeliveryAttempt::new("dev_1".parse().unwrap());
+            let head = async {
+                sleep(Duration::from_secs(waited)).await;
+                attempt.exclude(Duration::from_secs(waited));
+                sleep(Duration::from_secs(took - waited)).await;
+            };
+            let begun = Instant::now();
+            assert_eq!(in_time(&attempt, head).await.is_some(), is_in_time, "{waited} {took}");
+            assert_eq!(begun.elapsed().as_secs(), took.min(8 + waited));
+        }
     }
 }

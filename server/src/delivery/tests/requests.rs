@@ -94,13 +94,17 @@ async fn a_response_counts_if_its_body_does_not_end_and_the_first_kilobyte_is_ke
     outcome.unwrap();
     assert!(ATTEMPT_TIMEOUT <= took && took < ATTEMPT_TIMEOUT + Duration::from_millis(50), "{took:?}");
     assert_eq!((delivery.status, delivery.response_body.as_deref()), (DeliveryStatus::Success, Some("begun")));
-    const LONG: &str =
-        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-    let parts: Vec<_> = (0..12).map(|_| (1, LONG)).chain([(60_000, "too late")]).collect();
+    const FULL: [&str; 2] = ["0123456789abcdef", "fedcba9876543210"];
+    let parts: Vec<_> = (0..64).map(|nth| (1, FULL[nth % 2])).chain([(60_000, "too late")]).collect();
     let (outcome, delivery, took, _) = attempt(&endpoint(1), body(&parts)).await;
     outcome.unwrap();
-    assert_eq!(delivery.response_body.unwrap(), LONG.repeat(12)[..1024]);
+    assert_eq!(delivery.response_body.unwrap(), FULL.concat().repeat(32));
     assert!(took < Duration::from_secs(1), "nobody waits for the rest: {took:?}");
+    let parts: Vec<_> =
+        (0..63).map(|nth| (1, FULL[nth % 2])).chain([(1, "0123456789abcdefgh"), (60_000, "too late")]).collect();
+    let (outcome, delivery, ..) = attempt(&endpoint(1), body(&parts)).await;
+    outcome.unwrap();
+    assert_eq!(delivery.response_body.unwrap().len(), 1_024);
 }
 
 #[tokio::test(start_paused = true)]

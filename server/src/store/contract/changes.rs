@@ -72,14 +72,21 @@ pub(super) async fn read(store: Arc<dyn Store>) -> String {
     for claim in &claims {
         store.release(slice::from_ref(claim)).await.unwrap();
     }
+    let developer = scope().developer_id;
+    let workspace = store.workspace(workspace(0).id.as_str()).await.unwrap().unwrap();
+    assert_eq!(json(&workspace), json(&store.workspace_of(&developer).await.unwrap().unwrap()));
+    let key_record = store.api_key(&api_key(1, 0).0).await.unwrap().unwrap();
+    let app = store.app(&developer, &app(0).app.id).await.unwrap().unwrap();
+    assert_eq!(json(&store.apps(&developer).await.unwrap()), serde_json::json!([json(&app)]));
+    let token = store.gateway_token("bkash").await.unwrap().unwrap();
+    let response = store.stored_response(&key("one")).await.unwrap().unwrap();
+    let session = store.session(&paid).await.unwrap().unwrap();
+    let outgoing = store.outgoing(&ping).await.unwrap().unwrap();
     format!(
         "{:?}",
         (
-            (store.workspace(workspace(0).id.as_str()).await.unwrap(), store.workspace_of(&scope().developer_id).await),
-            (store.api_key(&api_key(1, 0).0).await.unwrap(), store.app(&scope().developer_id, &app(0).app.id).await),
-            (store.gateway_token("bkash").await.unwrap(), store.stored_response(&key("one")).await.unwrap()),
-            (store.session(&paid).await.unwrap(), store.totals(&scope(), Currency::Bdt).await.unwrap()),
-            (store.endpoints(&scope(), None, 9).await.unwrap(), store.outgoing(&ping).await.unwrap()),
+            (workspace, key_record, app, token, response, session, outgoing),
+            (store.totals(&scope(), Currency::Bdt).await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
     )
