@@ -7,7 +7,7 @@ use payments_core::{Amount, Cause, Environment, PaymentId, RANDOM_BYTES, RefundI
 use super::samples::*;
 use crate::{
     domain::Scope,
-    store::{OutboxHead, Queue, Store, Write},
+    store::{OutboxHead, PaymentSource, PaymentsFrom, Queue, Store, Write},
 };
 
 async fn ids_from_all_pages(store: &Arc<dyn Store>, limit: u32) -> Vec<PaymentId> {
@@ -211,4 +211,47 @@ pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store:
     // A claim by the earlier clock finds everything that does not wait for a time.
     assert_eq!(store.claim(Queue::FanOut, &lease(1, 0), 9).await.unwrap().len(), 2);
     assert_eq!(store.claim(Queue::Lanes, &lease(1, 0), 9).await.unwrap().len(), 1);
+}
+
+pub(super) async fn every_page_of_a_long_list_has_what_the_ones_before_it_leave(store: Arc<dyn Store>) {
+    const PAYMENTS: i64 = 1_100;
+    let new: Vec<_> = (0..PAYMENTS).map(|nth| new_payment(1, at(nth))).collect();
+    for some in new.chunks(100) {
+        commit(&store, some.iter().cloned().map(payment).collect()).await.unwrap();
+    }
+    // Some hundreds in a row are paid, and of the others every third.
+    let is_paid = |nth: usize| nth % 3 == 0 || (300..600).contains(&nth);
+    let of_paid: Vec<_> = new.iter().enumerate().filter(|(nth, _)| is_paid(*nth)).collect();
+    for some in of_paid.chunks(100) {
+        let writes = some.iter().map(|(_, new)| payment(paid(&new.session, at(PAYMENTS))));
+        commit(&store, writes.collect()).await.unwrap();
+    }
+    let ids = |wanted: &dyn Fn(usize) -> bool| {
+        let newest_first = new.iter().enumerate().rev().filter(|(nth, _)| wanted(*nth));
+        newest_first.map(|(_, new)| new.session.payment.id.clone()).collect::<Vec<_>>()
+    };
+    let lists: [(Option<Status>, Vec<PaymentId>); 3] = [
+        (None, ids(&|_| true)),
+        (Some(Status::Completed), ids(&is_paid)),
+        (Some(Status::Pending), ids(&|nth| !is_paid(nth))),
+    ];
+    for (status, expected) in lists {
+        for limit in [100, 7] {
+            for (number, part) in (1..).zip(expected.chunks(limit)) {
+                if limit == 100 || number % 10 == 1 {
+                    let request = page_of(number, u32::try_from(limit).unwrap());
+                    let page = payment_page(&store, status.as_ref(), request).await;
+                    let found: Vec<_> = page.items.into_iter().map(|payment| payment.id).collect();
+                    assert_eq!((found, page.total), (part.to_vec(), expected.len() as u64), "{status:?} {number}");
+                }
+            }
+        }
+        let source = status.map_or(PaymentSource::All, PaymentSource::Status);
+        for nth in (0..expected.len()).step_by(90) {
+            let from = PaymentsFrom { after: Some(expected[nth].clone()), ..PaymentsFrom::default() };
+            let found = store.payments_from(&scope(), &source, &from, 40).await.unwrap();
+            let found: Vec<_> = found.into_iter().map(|(id, _)| id).collect();
+            assert_eq!(found, expected[nth + 1..expected.len().min(nth + 41)], "{source:?} after {nth}");
+        }
+    }
 }

@@ -251,6 +251,7 @@ contract! {
     lists {
         payments_are_listed_newest_first_and_an_order_once_seen_never_changes,
         whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning,
+        every_page_of_a_long_list_has_what_the_ones_before_it_leave,
         a_payment_is_in_the_list_of_its_status_and_in_no_other,
         a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone,
         payments_wait_for_a_person_until_one_has_decided,
