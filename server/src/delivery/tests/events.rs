@@ -90,9 +90,6 @@ async fn whoever_waits_until_events_are_settled_finds_their_deliveries_and_waits
         assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
     }
     // It does not wait for a store that does not answer.
-    server.store.fail_commits(1_000);
-    let session = created(4).1;
-    server.store.fail_commits(0);
     server.commit(vec![created(4).0]).await;
     server.store.fail_commits(1_000);
     timeout(Duration::from_millis(1_010), server.signal.settled()).await.unwrap();
@@ -101,7 +98,6 @@ async fn whoever_waits_until_events_are_settled_finds_their_deliveries_and_waits
     server.store.fail_commits(0);
     after_millis(2_000).await;
     assert_eq!(server.deliveries_to(1).await.len(), 4);
-    drop(session);
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,7 +121,7 @@ async fn an_earlier_attempts_outcome_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_of_this_machine_or_a_damaged_secret_gets_no_request() {
+async fn an_address_of_this_machine_gets_no_request() {
     let mut local = endpoint(1);
     local.endpoint.url = "https://127.0.0.1/hook".parse().unwrap();
     let (outcome, delivery, _, heard) = attempt(&local, Answer::status(200, 1)).await;
