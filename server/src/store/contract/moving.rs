@@ -1,6 +1,6 @@
 //! A store's records move to an empty one, whatever the engines.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use payments_core::RANDOM_BYTES;
 use tokio::task::spawn_blocking;
@@ -77,6 +77,8 @@ async fn move_all<S: Read, T: Read>() {
     assert!(keys.is_sorted() && keys.windows(2).all(|two| two[0] != two[1]));
     // Whoever reads on after any record reads the rest.
     let all = keys.clone();
+    let first = keys.first().cloned();
+    assert_ne!(source.read(|store| contents(store, first)).await.2, *digest, "it is that of fewer records");
     source
         .read(move |store| {
             for (nth, key) in all.iter().enumerate() {
@@ -104,6 +106,12 @@ async fn move_all<S: Read, T: Read>() {
     }
     source.end().await;
     target.end().await;
+}
+
+#[test]
+fn each_kind_of_record_has_its_own_name() {
+    let names: BTreeSet<_> = RecordKind::ALL.iter().map(RecordKind::to_string).collect();
+    assert!(names.len() == RecordKind::ALL.len() && !names.contains(""), "{names:?}");
 }
 
 #[tokio::test]
