@@ -220,7 +220,7 @@ pub(super) async fn every_page_of_a_long_list_has_what_the_ones_before_it_leave(
         commit(&store, some.iter().cloned().map(payment).collect()).await.unwrap();
     }
     // Some hundreds in a row are paid, and of the others every third.
-    let is_paid = |nth: usize| nth % 3 == 0 || (300..600).contains(&nth);
+    let is_paid = |nth: usize| nth.is_multiple_of(3) || (300..600).contains(&nth);
     let of_paid: Vec<_> = new.iter().enumerate().filter(|(nth, _)| is_paid(*nth)).collect();
     for some in of_paid.chunks(100) {
         let writes = some.iter().map(|(_, new)| payment(paid(&new.session, at(PAYMENTS))));
