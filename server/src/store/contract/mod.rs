@@ -18,6 +18,7 @@ mod payment_blocks;
 mod pruning;
 mod samples;
 mod side_by_side;
+mod tables;
 mod transactions;
 mod with_sandbox;
 mod work;

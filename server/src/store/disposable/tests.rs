@@ -74,10 +74,17 @@ impl Place {
         left_in(&self.path()).unwrap().into_iter().map(|(begun, _)| begun).collect()
     }
 
-    /// Renews the store if it is due.
-    async fn renew(&self, store: &Arc<Disposable>) {
-        let renewed = timeout(Duration::from_millis(200), Arc::clone(store).renew());
-        assert!(renewed.await.is_err(), "it goes on");
+    /// Lets the store be renewed until that has led to something.
+    async fn renew(&self, store: &Arc<Disposable>, is_done: impl Fn() -> bool) {
+        let done = async {
+            while !is_done() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            () = Arc::clone(store).renew() => unreachable!("it goes on"),
+            done = timeout(Duration::from_secs(60), done) => done.unwrap(),
+        }
     }
 }
 
@@ -138,12 +145,11 @@ async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_mor
     let place = Place::new();
     let store = Arc::new(place.open(u64::MAX).await);
     mark(&store).await;
-    place.renew(&store).await;
+    place.renew(&store, || place.gauges.bytes.get() > 0).await;
     assert!(is_marked(&store).await, "it is not due");
-    assert!(place.gauges.bytes.get() > 0);
     let in_use = store.store();
     place.clock.set(24);
-    place.renew(&store).await;
+    place.renew(&store, || place.gauges.renewals.get() == 1).await;
     assert!(!is_marked(&store).await);
     assert_eq!((place.begun(), place.gauges.renewals.get()), (vec![at(0), at(24)], 1));
     assert_eq!(in_use.workspaces().await.unwrap().len(), 2, "a reader goes on");
@@ -157,7 +163,7 @@ async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_mor
     assert_eq!(place.begun(), [at(24)]);
     // The clock steps back by two days. The next store's name is still the later one.
     place.clock.set(-24);
-    place.renew(&store).await;
+    place.renew(&store, || place.gauges.renewals.get() == 2).await;
     assert_eq!(store.present().begun, at(24).plus_millis(1));
     Arc::into_inner(store).unwrap().close();
 }
@@ -172,7 +178,8 @@ async fn a_store_that_cannot_be_replaced_stays_in_use_and_nothing_is_left_of_the
     let moved = place.directory.path().join("moved");
     fs::rename(&path, &moved).unwrap();
     fs::write(&path, "in the way").unwrap();
-    place.renew(&store).await;
+    let begun = Instant::now();
+    place.renew(&store, || begun.elapsed() > Duration::from_millis(500)).await;
     assert!(is_marked(&store).await);
     assert_eq!(place.gauges.renewals.get(), 0);
     fs::remove_file(&path).unwrap();

@@ -310,3 +310,26 @@ fn pause_share(id: &[u8; 16], tries: u32) -> f64 {
     let nth = usize::try_from(tries).unwrap_or_default() % id.len();
     f64::from(id[nth]) / 255.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_parts_of_the_longest_and_others_for_each_connection_and_try() {
+        let mut id = [0; 16];
+        (id[1], id[15]) = (255, 51);
+        let shares: Vec<_> = [0, 1, 15, 16, 17, 31].map(|tries| pause_share(&id, tries)).into();
+        assert_eq!(shares, [0.0, 1.0, 0.2, 0.0, 1.0, 0.2]);
+    }
+
+    #[test]
+    fn a_change_that_was_refused_by_its_writes_depends_on_those_before_it() {
+        let refused = |conflict: Conflict| depends_on_writes(&Err(conflict.into()));
+        assert!(refused(Conflict::Stale) && refused(Conflict::LookupUsed));
+        assert!(refused(Conflict::TooManyEndpoints { at_most: 1 }));
+        assert!(!refused(Conflict::WorkLost) && !refused(Conflict::ClaimLost));
+        assert!(!depends_on_writes(&Ok(Committed { has_pending_event: false })));
+        assert!(!depends_on_writes(&Err(StoreError::Stopped.into())));
+    }
+}
