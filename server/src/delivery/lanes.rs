@@ -25,7 +25,7 @@ impl Lock for Mutex<Running> {
     }
 }
 
-/// The running lanes.
+/// The running lanes behind a lock.
 #[derive(Default)]
 pub(super) struct Lanes<L: Lock = Mutex<Running>>(L);
 
@@ -87,6 +87,7 @@ impl<L: Lock> Drop for LaneEntry<L> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
     use shuttle::{
         sync::{
             Arc, Mutex,
@@ -96,7 +97,6 @@ mod tests {
     };
 
     use super::{LaneEntry, Lock, PoisonError, Running, WebhookId};
-    use futures_util::FutureExt as _;
 
     type Lanes = super::Lanes<Mutex<Running>>;
 

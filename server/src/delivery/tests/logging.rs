@@ -7,12 +7,18 @@ use payments_core::DeliveryStatus;
 use super::*;
 use crate::store::{Lease, Queue};
 
-#[tokio::test(start_paused = true)]
-async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_gets_its_failure() {
-    let server = Server::new(|_| Answer::status(500, 2_000));
-    server.commit(vec![added(with_retries(1))]).await;
+/// A server a second after it has begun an attempt, which takes longer.
+async fn in_flight(to: Endpoint, answer: Answer) -> Server {
+    let server = Server::new(move |_| answer.clone());
+    server.commit(vec![added(to)]).await;
     server.request(vec![created(1).0]).await;
     after_millis(1_000).await;
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_gets_its_failure() {
+    let server = in_flight(with_retries(1), Answer::status(500, 2_000)).await;
     let mut changed = server.endpoint(1).await;
     changed.version += 1;
     changed.endpoint.url = "https://shop1.example/new".parse().unwrap();
@@ -28,10 +34,7 @@ async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_get
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_delivery_to_an_endpoint_that_was_removed_during_the_attempt_has_ended() {
-    let server = Server::new(|_| Answer::status(500, 2_000));
-    server.commit(vec![added(with_retries(1))]).await;
-    server.request(vec![created(1).0]).await;
-    after_millis(1_000).await;
+    let server = in_flight(with_retries(1), Answer::status(500, 2_000)).await;
     server.commit(vec![Write::EndpointRemoved(Box::new(with_retries(1)))]).await;
     after_millis(60_000).await;
     let ended = server.deliveries_to(1).await.remove(0).delivery;
@@ -56,10 +59,7 @@ async fn an_attempt_is_logged_when_the_store_can_and_its_request_is_not_repeated
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_whose_lane_another_server_has_taken_over_is_not_logged() {
-    let server = Server::new(|_| Answer::status(200, 2_500));
-    server.commit(vec![added(endpoint(1))]).await;
-    server.request(vec![created(1).0]).await;
-    after_millis(1_000).await;
+    let server = in_flight(endpoint(1), Answer::status(200, 2_500)).await;
     let later = Lease::new(ServerId([9; 16]), at(12_000), 10);
     let taken = server.store.claim(Queue::Lanes, &later, 9).await.unwrap();
     assert_eq!(taken.len(), 1);
@@ -100,10 +100,7 @@ async fn a_claim_is_renewed_for_as_long_as_its_lane_works() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_is_logged_already_is_not_logged_again() {
     for first in [endpoint(1), with_retries(1)] {
-        let server = Server::new(|_| Answer::status(500, 2_000));
-        server.commit(vec![added(first)]).await;
-        server.request(vec![created(1).0]).await;
-        after_millis(1_000).await;
+        let server = in_flight(first, Answer::status(500, 2_000)).await;
         let mut logged = server.deliveries_to(1).await.remove(0);
         logged.version += 1;
         logged.delivery.status = DeliveryStatus::Success;
