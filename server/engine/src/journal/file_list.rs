@@ -21,7 +21,8 @@ use crate::{
 pub(crate) struct FileList {
     /// The numbers of their first entries, ascending. There is at least one. The last file is appended to.
     pub(super) files: Vec<u64>,
-    /// The tree has everything up to this entry on the disk. If nobody has said so: everything before the last file.
+    /// The tree has everything up to this entry on the disk. If nobody has said so: everything before the last file of the list,
+    /// however many files were begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
 }
@@ -49,6 +50,11 @@ impl FileList {
 
     pub(super) fn has(&self, first: u64) -> bool {
         self.files.binary_search(&first).is_ok()
+    }
+
+    /// The tree has everything up to this entry on the disk.
+    pub(super) fn in_tree(&self) -> u64 {
+        self.in_tree.unwrap_or(self.active() - 1)
     }
 
     /// The file that is appended to.

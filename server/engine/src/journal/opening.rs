@@ -47,7 +47,8 @@ impl Journal {
         // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let listed = FileList::read(disk, directory)?;
-        let in_tree = listed.as_ref().and_then(|list| list.in_tree).unwrap_or(begun.unwrap_or(current).first - 1);
+        // A journal without a list was written by an early version, which synced the tree before it began a file.
+        let in_tree = listed.as_ref().map_or(begun.unwrap_or(current).first - 1, FileList::in_tree);
         let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
         if last < applied {

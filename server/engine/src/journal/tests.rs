@@ -61,6 +61,21 @@ pub(super) fn three_entries() -> (tempfile::TempDir, PathBuf, PathBuf) {
 }
 
 #[test]
+fn where_a_power_cut_took_the_first_list_with_two_files_a_start_applies_the_first_file_until_the_tree_is_synced() {
+    let (held, directory, mut journal) = new_journal();
+    journal.append(&batch("a", Some("1"))).unwrap();
+    let list = held.path().join("journal.json");
+    let before = fs::read(&list).unwrap();
+    journal.rotate(0).unwrap();
+    journal.append(&batch("b", Some("2"))).unwrap();
+    fs::write(&list, before).unwrap();
+    // A power cut can leave the number of the last batch in the tree without the rest of it.
+    for applied in [0, 2, 2] {
+        assert_eq!(entries_after(&directory, applied).unwrap().len(), 2);
+    }
+}
+
+#[test]
 fn a_file_whose_first_bytes_never_reached_the_disk_is_begun_again_unless_entries_are_missing() {
     let (_held, directory, path) = three_entries();
     for never_written in [&[][..], &[0], &[0; 8], &[0; 5000], b"PAYJ"] {

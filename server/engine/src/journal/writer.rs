@@ -141,7 +141,7 @@ impl Journal {
 
     /// The tree has everything up to this entry on the disk, as far as the list says.
     pub(crate) fn in_tree(&self) -> u64 {
-        self.list.in_tree.unwrap_or(self.list.active() - 1)
+        self.list.in_tree()
     }
 
     /// Lists that the tree has everything up to an entry on the disk. A start then applies only what comes after it.
