@@ -31,7 +31,8 @@ use std::sync::{
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use self::{cluster::Cluster, with_sandbox::WithSandbox};
+pub(super) use self::cluster::Cluster;
+use self::with_sandbox::WithSandbox;
 use super::{
     Finding, Snapshot, Store, Write,
     embedded::{Closing, EmbeddedStore},
