@@ -3,6 +3,7 @@
 //! A sentence is a function that is given an empty store. After each, the engine is started again and, where it can, checks
 //! itself.
 
+mod broken_connections;
 mod changes;
 #[path = "../../../tests/it/cluster.rs"]
 mod cluster;
@@ -16,6 +17,9 @@ mod many_creates;
 mod moving;
 mod payment_blocks;
 mod pruning;
+#[path = "../../../tests/it/relay.rs"]
+#[expect(dead_code, reason = "it also breaks connections at random, for tests over HTTP")]
+mod relay;
 mod samples;
 mod side_by_side;
 mod tables;
@@ -143,6 +147,11 @@ impl Postgres {
 /// The database that the tests of this process share.
 pub(super) async fn cluster_url() -> String {
     spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap()
+}
+
+/// A new and empty database.
+async fn own_database() -> String {
+    spawn_blocking(|| Cluster::shared().new_database()).await.unwrap()
 }
 
 impl Engine for Postgres {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, cluster::Cluster, samples::*};
+use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, own_database, samples::*};
 use crate::{
     cli::Location,
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
@@ -363,7 +363,7 @@ async fn migrated(from: Location, to: Location) -> Contents {
 
 /// An empty database, which nobody else uses.
 async fn new_database() -> Target {
-    let url = spawn_blocking(|| Cluster::shared().new_database()).await.unwrap();
+    let url = own_database().await;
     Target::new(&url.into(), None).unwrap()
 }
 

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
-use super::{
-    Engine as _, Postgres,
-    cluster::{Cluster, run_sql},
-    samples::*,
-};
+use super::{Engine as _, Postgres, cluster::run_sql, own_database, samples::*};
 use crate::{
     ambient::OperatingSystem,
     metrics::Metrics,
@@ -26,7 +22,7 @@ struct Database {
 
 impl Database {
     async fn new() -> Self {
-        let url = spawn_blocking(|| Cluster::shared().new_database()).await.unwrap();
+        let url = own_database().await;
         let target = Target::new(&url.clone().into(), None).unwrap().with_schema("shop");
         Self { url, target }
     }

@@ -81,7 +81,10 @@ mod tests {
     use crate::{
         ambient::OperatingSystem,
         metrics::Metrics,
-        store::{contract::cluster_url, postgres::Target},
+        store::{
+            contract::cluster_url,
+            postgres::{Closing, Target},
+        },
     };
 
     /// A clock that is an hour late.
@@ -97,13 +100,42 @@ mod tests {
         }
     }
 
+    async fn store(schema: &str) -> (PostgresStore, Closing) {
+        let target = Target::new(&cluster_url().await.into(), None).unwrap().with_schema(schema);
+        PostgresStore::open(target, Arc::new(Late), Metrics::new().commits).await.unwrap()
+    }
+
+    /// By how many milliseconds a clock is ahead of this machine's.
+    fn ahead(clock: &DatabaseClock) -> i64 {
+        clock.now().as_millis() - OperatingSystem.now().as_millis()
+    }
+
     #[tokio::test]
     async fn a_server_whose_own_clock_is_wrong_tells_the_databases_time() {
-        let target = Target::new(&cluster_url().await.into(), None).unwrap().with_schema("clock");
-        let (store, closing) = PostgresStore::open(target, Arc::new(Late), Metrics::new().commits).await.unwrap();
+        let (store, closing) = store("clock").await;
         let clock = DatabaseClock::new(&store).await.unwrap();
-        let off = clock.now().as_millis() - OperatingSystem.now().as_millis();
+        let off = ahead(&clock);
         assert!(off.abs() < 1_000, "{off}");
+        drop(store);
+        closing.wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_clock_counts_on_between_two_answers_of_the_database_and_follows_it_at_each() {
+        let (store, closing) = store("followed_clock").await;
+        let begun = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
+        let there = OperatingSystem.now().as_millis() + 100_000;
+        let clock = Arc::new(DatabaseClock { random: Arc::new(Late), begun, there: there.into() });
+        // It was at `there` twenty seconds ago.
+        let off = ahead(&clock) - 120_000;
+        assert!(off.abs() < 1_000, "{off}");
+        let store = Arc::new(store);
+        let following = tokio::spawn(Arc::clone(&clock).follow(Arc::clone(&store)));
+        while ahead(&clock).abs() > 1_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        following.abort();
+        assert!(following.await.unwrap_err().is_cancelled());
         drop(store);
         closing.wait().await;
     }

@@ -185,6 +185,41 @@ mod tests {
     }
 
     #[test]
+    fn a_host_counts_as_lost_after_seconds_unless_the_url_gives_it_more() {
+        let config = |query: &str| Target::new(&format!("postgres://me@one/shop{query}").into(), None).unwrap().config;
+        let times = |config: &Config| {
+            let user_timeout = config.get_tcp_user_timeout().copied();
+            let interval = config.get_keepalives_interval();
+            (config.get_connect_timeout().copied(), user_timeout, config.get_keepalives_idle(), interval)
+        };
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(times(&config("")), (Some(HOST_LOST), Some(HOST_LOST), HOST_LOST, second));
+        assert_eq!(config("").get_keepalives_retries(), Some(5));
+        let minute = Duration::from_secs(60);
+        let given =
+            config("?connect_timeout=60&tcp_user_timeout=60&keepalives_idle=60&keepalives_interval=60&sslmode=disable");
+        assert_eq!(times(&given), (Some(minute), Some(minute), minute, Some(minute)));
+        assert_eq!(given.get_keepalives_retries(), None);
+    }
+
+    #[test]
+    fn a_target_is_written_with_its_hosts_and_without_its_password_which_may_come_from_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "hush \r\n").unwrap();
+        let target = Target::new(&"postgres://me@one:5433,two/shop".into(), Some(file.path())).unwrap();
+        assert_eq!(target.config.get_password(), Some(&b"hush "[..]));
+        assert_eq!(target.to_string(), "the database shop on one,two");
+        let socket = Target::new(&"postgres://me@/?host=/run/sockets".into(), None).unwrap();
+        assert_eq!(socket.to_string(), "the database of the user on /run/sockets");
+        let missing = Path::new("/nowhere/password");
+        let error = Target::new(&"postgres://me@one/shop".into(), Some(missing)).err().unwrap().to_string();
+        assert!(
+            error.starts_with("the file /nowhere/password with the database's password cannot be read: "),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_password_is_found_in_every_form_of_a_url() {
         for url in
             ["postgres://me:hush@one/shop", "postgres://me:hush@one/shop?sslmode=verify-full&sslrootcert=/ca.pem"]

@@ -1,0 +1,243 @@
+//! Connections to the database break, or it refuses a batch. Each change has its effect once or not at all, and its caller knows.
+
+use std::{path::Path, sync::Arc};
+
+use futures_util::FutureExt;
+use tokio::task::spawn_blocking;
+use tokio_postgres::NoTls;
+
+use super::{
+    Cluster, Engine, Postgres,
+    cluster::run_sql,
+    own_database,
+    relay::{Fault, Relay},
+    samples::*,
+};
+use crate::store::{CommitError, Store, StoreError, Write, postgres::Target};
+
+/// A database of its own, so that everything in it can be refused and every connection to it ended.
+struct Database {
+    url: String,
+}
+
+impl Database {
+    async fn new() -> Self {
+        Self { url: own_database().await }
+    }
+
+    fn name(&self) -> &str {
+        self.url.split(['/', '?']).nth(3).unwrap()
+    }
+
+    /// A store on it, or through a relay to it.
+    async fn store(&self, relay: Option<&Relay>) -> Postgres {
+        let url = relay.map_or(self.url.clone(), |relay| relay.url(self.name()));
+        Postgres::open(Target::new(&url.into(), None).unwrap().with_schema("shop")).await
+    }
+
+    async fn relay(&self) -> Relay {
+        let (_, directory) = self.url.split_once("host=").unwrap();
+        Relay::start(Path::new(directory).join(".s.PGSQL.5432"), 1).await
+    }
+
+    async fn run(&self, sql: &str) -> String {
+        let (url, sql) = (self.url.clone(), format!("SET search_path = shop; {sql}"));
+        spawn_blocking(move || run_sql(&url, &sql)).await.unwrap()
+    }
+
+    async fn end_connections(&self) {
+        let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        assert_ne!(self.run(sql).await, "0");
+    }
+
+    /// Refuses new connections, or accepts them again.
+    async fn accept(&self, accepts: bool) {
+        let sql = format!("ALTER DATABASE {} ALLOW_CONNECTIONS {accepts}", self.name());
+        spawn_blocking(move || run_sql(&Cluster::shared().url("postgres"), &sql)).await.unwrap();
+    }
+
+    /// From now on each workspace is refused with this code.
+    async fn refuse_workspaces(&self, code: &str) {
+        self.run(&format!(
+            "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             PERFORM nextval('refused'); RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $$; \
+             CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record FOR EACH ROW WHEN (NEW.kind = 'workspace') \
+             EXECUTE FUNCTION refuse(); DROP SEQUENCE IF EXISTS refused; CREATE SEQUENCE refused"
+        ))
+        .await;
+    }
+
+    /// How often a workspace was refused since then.
+    async fn refusals(&self) -> String {
+        self.run("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refused").await
+    }
+}
+
+/// The number of payments that a store counts.
+async fn payments(store: &Arc<dyn Store>) -> u64 {
+    store.payments_by_status().await.unwrap().iter().map(|(_, _, payments)| payments).sum()
+}
+
+async fn create(store: &Arc<dyn Store>, nth: u8) -> String {
+    outcome(commit(store, vec![payment(new_payment(nth, at(0)))]).await)
+}
+
+/// What the store says of a change that it could not make.
+fn error(committed: Result<crate::store::Committed, CommitError>) -> StoreError {
+    match committed {
+        Err(CommitError::Store(error)) => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_connection_breaks_or_that_must_be_repeated_on_postgresql_has_one_effect() {
+    let database = Database::new().await;
+    let relay = database.relay().await;
+    let engine = database.store(Some(&relay)).await;
+    let store = engine.store();
+    let faults =
+        [Fault::DropAnswer, Fault::Reset, Fault::DropRequest, Fault::SerializationFailure, Fault::Deadlock].repeat(2);
+    for (nth, fault) in (0..).zip(faults) {
+        relay.hit_next_commit(fault);
+        // A change that is made twice is stale the second time.
+        assert_eq!(create(&store, nth).await, COMMITTED, "{fault:?}");
+        assert_eq!(payments(&store).await, u64::from(nth) + 1, "{fault:?}");
+    }
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn a_change_that_postgresql_refuses_is_tried_as_often_as_its_code_allows() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    let refused = [
+        ("40001", "10", "refused (40001)"),
+        ("40P01", "10", "refused (40P01)"),
+        ("23505", "10", "refused (23505)"),
+        ("55P03", "10", "refused (55P03)"),
+        ("57014", "10", "refused (57014)"),
+        ("25006", "10", "the connections to the database break one after another"),
+        ("57P01", "10", "the connections to the database break one after another"),
+        ("57P02", "10", "the connections to the database break one after another"),
+        ("23514", "1", "refused (23514)"),
+    ];
+    for (code, tries, what) in refused {
+        database.refuse_workspaces(code).await;
+        let said = error(commit(&store, vec![Write::Workspace(workspace(0))]).await).to_string();
+        assert!(said.contains(what), "{code}: {said}");
+        assert_eq!(database.refusals().await, tries, "{code}");
+    }
+    database.run("DROP TRIGGER refuse ON record").await;
+    assert_eq!(outcome(commit(&store, vec![Write::Workspace(workspace(0))]).await), COMMITTED);
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_refuses() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    database.refuse_workspaces("23514").await;
+    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    // Each writer has a connection, and then a batch that waits.
+    assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
+    client.batch_execute("BEGIN; LOCK TABLE shop.connection IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let mut held = Vec::new();
+    for (nth, waiting) in [(3, "1"), (4, "2")] {
+        let store = Arc::clone(&store);
+        held.push(tokio::spawn(async move { create(&store, nth).await }));
+        let locks = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'connection'::regclass";
+        while database.run(locks).await != waiting {}
+    }
+    let mut before = Box::pin(create(&store, 5));
+    let mut refused = Box::pin(commit(&store, vec![Write::Workspace(workspace(0))]));
+    let mut after = Box::pin(create(&store, 6));
+    assert!((&mut before).now_or_never().is_none());
+    assert!((&mut refused).now_or_never().is_none());
+    assert!((&mut after).now_or_never().is_none());
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!((before.await, after.await), (COMMITTED.into(), COMMITTED.into()));
+    assert!(error(refused.await).to_string().contains("refused (23514)"));
+    for held in held {
+        assert_eq!(held.await.unwrap(), COMMITTED);
+    }
+    // Once in a batch and once alone.
+    assert_eq!(database.refusals().await, "2");
+    assert_eq!(payments(&store).await, 6);
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn each_connection_has_a_row_which_is_made_again_if_it_is_gone_and_removed_at_the_end() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    for nth in 0..6 {
+        assert_eq!(create(&store, nth).await, COMMITTED);
+        assert_ne!(
+            database.run("WITH gone AS (DELETE FROM connection RETURNING id) SELECT count(*) FROM gone").await,
+            "0"
+        );
+    }
+    assert_eq!((create(&store, 6).await, create(&store, 7).await), (COMMITTED.into(), COMMITTED.into()));
+    assert_eq!(payments(&store).await, 8);
+    assert_eq!(database.run("SELECT count(*) FROM connection").await, "2");
+    drop(store);
+    engine.end().await;
+    assert_eq!(database.run("SELECT count(*) FROM connection").await, "0");
+}
+
+#[tokio::test]
+async fn reads_and_commits_go_on_when_postgresql_ends_all_connections() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    for nth in 0..8 {
+        assert_eq!(create(&store, nth).await, COMMITTED);
+        database.end_connections().await;
+        assert_eq!(payments(&store).await, u64::from(nth) + 1);
+    }
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn without_postgresql_reads_and_commits_say_so_after_a_while_and_work_once_it_is_back() {
+    let database = Database::new().await;
+    let relay = database.relay().await;
+    let engine = database.store(Some(&relay)).await;
+    let store = engine.store();
+    // Both writers have a connection.
+    assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
+    database.accept(false).await;
+    relay.hit_next_commit(Fault::DropAnswer);
+    let others = async {
+        // It is made, and its answer is lost.
+        while payments(&store).await < 3 {}
+        let ended =
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", database.name());
+        spawn_blocking(move || run_sql(&Cluster::shared().url("postgres"), &ended)).await.unwrap();
+        tokio::join!(store.payments_by_status(), commit(&store, vec![payment(new_payment(4, at(0)))]))
+    };
+    let (unknown, (read, committed)) = tokio::join!(commit(&store, vec![payment(new_payment(3, at(0)))]), others);
+    let unknown = error(unknown);
+    assert!(matches!(unknown, StoreError::Unknown), "{unknown}");
+    let (read, committed) = (read.unwrap_err().to_string(), error(committed).to_string());
+    assert!(read.contains("the database cannot be reached"), "{read}");
+    assert!(committed.contains("the database cannot be reached: "), "{committed}");
+    assert!(committed.contains("not currently accepting connections"), "{committed}");
+
+    database.accept(true).await;
+    assert_eq!(create(&store, 5).await, COMMITTED);
+    // The commit of unknown outcome was made, the other was not.
+    assert_eq!(payments(&store).await, 4);
+    drop(store);
+    engine.end().await;
+}
