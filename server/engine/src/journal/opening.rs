@@ -4,17 +4,17 @@
 //! all later entries again: a crash can leave a part of a batch in the tree, and a power cut the number of the last batch
 //! without the rest of it.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use super::{
     content::Content,
-    entry::EMPTY_BYTES,
+    entry::{EMPTY_BYTES, MAGIC},
     file_list::FileList,
     files::{Files, begin_file, files_in},
     writer::Journal,
 };
 use crate::{
-    disk::{Disk, Open},
+    disk::{Disk, DiskFile, Open},
     error::JournalError,
     writes::Writes,
 };
@@ -64,7 +64,7 @@ impl Journal {
         let end = content.cut(disk)?;
         let open = |path| disk.open(path, Open::Write);
         let (first, file, length, allocated) = match begun {
-            Some(begun) => (begun.first, open(&begun.path)?, EMPTY_BYTES, EMPTY_BYTES),
+            Some(begun) => (begun.first, emptied(open(&begun.path)?)?, EMPTY_BYTES, EMPTY_BYTES),
             None if disk.exists(&current.path)? => (current.first, open(&current.path)?, content.end, end),
             // It is compressed.
             None => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
@@ -87,4 +87,12 @@ impl Journal {
         (journal.length, journal.allocated) = (length, allocated);
         Ok(journal)
     }
+}
+
+/// A file without entries, made durable as such: the last process may have cut an entry off and not synced the cut.
+fn emptied(file: Box<dyn DiskFile>) -> io::Result<Box<dyn DiskFile>> {
+    file.write_all_at(MAGIC, 0)?;
+    file.set_length(EMPTY_BYTES)?;
+    file.sync_all()?;
+    Ok(file)
 }

@@ -193,3 +193,42 @@ fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
     assert!((0..50).all(|seed| kept_after(seed, true) == 2));
     assert!((0..50).any(|seed| kept_after(seed, false) == 1), "a power cut can lose what was not synced");
 }
+
+#[cfg(feature = "simulation")]
+#[test]
+fn an_entry_that_was_cut_off_stays_away_once_a_start_has_not_found_it() {
+    use std::{path::Path, sync::Arc};
+
+    use super::writer::Journal;
+    use crate::{
+        disk::{Disk, Open},
+        simulation::{Crash, SimulatedDisk},
+    };
+
+    let directory = Path::new("/journal");
+    let entries = |disk: &Arc<dyn Disk>| {
+        let mut found = 0;
+        let opened = Journal::open(disk, directory, 0, |_, _| {
+            found += 1;
+            Ok(())
+        });
+        opened.map(|_| found).unwrap()
+    };
+    let found_after = |seed, is_started: bool| {
+        let simulated = SimulatedDisk::new(seed);
+        let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+        let mut journal = Journal::create(&disk, directory).unwrap();
+        journal.append(&batch("key", Some("a value"))).unwrap();
+        journal.rotate(0).unwrap();
+        journal.append(&batch("key", Some("another value"))).unwrap();
+        disk.open(&file_in(directory, 2), Open::Write).unwrap().set_length(EMPTY_BYTES).unwrap();
+        if is_started {
+            assert_eq!(entries(&disk), 1);
+        }
+        simulated.crash();
+        simulated.restart(Crash::PowerCut);
+        entries(&disk)
+    };
+    assert!((0..50).all(|seed| found_after(seed, true) == 1));
+    assert!((0..50).any(|seed| found_after(seed, false) == 2), "a power cut can bring back what was cut off");
+}
