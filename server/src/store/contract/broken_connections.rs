@@ -1,9 +1,9 @@
 //! Connections to the database break, or it refuses a batch. Each change has its effect once or not at all, and its caller knows.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::sleep};
 use tokio_postgres::NoTls;
 
 use super::{
@@ -153,7 +153,9 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
         let store = Arc::clone(&store);
         held.push(tokio::spawn(async move { create(&store, nth).await }));
         let locks = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'connection'::regclass";
-        while database.run(locks).await != waiting {}
+        while database.run(locks).await != waiting {
+            sleep(Duration::from_millis(20)).await;
+        }
     }
     let mut before = Box::pin(create(&store, 5));
     let mut refused = Box::pin(commit(&store, vec![Write::Workspace(workspace(0))]));
@@ -220,7 +222,9 @@ async fn without_postgresql_reads_and_commits_say_so_after_a_while_and_work_once
     relay.hit_next_commit(Fault::DropAnswer);
     let others = async {
         // It is made, and its answer is lost.
-        while payments(&store).await < 3 {}
+        while payments(&store).await < 3 {
+            sleep(Duration::from_millis(5)).await;
+        }
         let ended =
             format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", database.name());
         spawn_blocking(move || run_sql(&Cluster::shared().url("postgres"), &ended)).await.unwrap();

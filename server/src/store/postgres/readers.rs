@@ -47,21 +47,27 @@ impl Readers {
         session.map_err(|_| StoreError::Stopped)?.clone().ok_or_else(away)
     }
 
-    /// Runs a statement that reads. If the connection breaks meanwhile, runs it once more on another.
+    /// Runs a statement that reads. If the connection breaks meanwhile, runs it again on another: all of them may break at once,
+    /// one after another, as when the database restarts. After one that was silent there is one more try.
     pub(super) async fn query(
         &self,
         sql: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let mut is_second = false;
+        let mut broken = 0;
         loop {
             let session = self.session().await?;
             match session.in_time(session.read(sql, parameters)).await {
                 Some(Ok(rows)) => return Ok(rows),
-                None | Some(Err(_)) if session.is_closed() && !is_second => is_second = true,
+                None if broken == 0 => {}
                 None => return Err(StoreError::unavailable("the database does not answer")),
-                Some(Err(error)) => return Err(StoreError::unavailable(describe(&error))),
+                Some(Err(error)) => {
+                    if broken == self.sessions.len() || !session.breaks_with(&error).await {
+                        return Err(StoreError::unavailable(describe(&error)));
+                    }
+                }
             }
+            broken += 1;
         }
     }
 

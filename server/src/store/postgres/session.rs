@@ -156,6 +156,16 @@ impl Session {
         self.client.is_closed()
     }
 
+    /// Whether a connection that answered with this error is closed, or is about to be: then waits until it is.
+    pub(super) async fn breaks_with(&self, error: &Error) -> bool {
+        let is_fatal = error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Fatal));
+        if is_fatal {
+            // Closes it if the database does not.
+            let _ = self.in_time(self.closed()).await;
+        }
+        is_fatal || self.is_closed()
+    }
+
     /// Returns when the connection is closed.
     pub(super) async fn closed(&self) {
         let mut closed = self.closed.clone();

@@ -230,6 +230,7 @@ impl Writer {
 
     /// Connects, passes the barrier and prepares the statements. Returns the number of the last committed batch too.
     async fn connect(&mut self, until: Instant, is_unknown: bool) -> Result<(Connected, i64), StoreError> {
+        let mut last = None;
         loop {
             let connecting = self.connecting.get_or_insert_with(|| {
                 let connecting = connect_once(self.target.clone(), self.id, self.last_backend.clone());
@@ -247,7 +248,8 @@ impl Writer {
                         Err(error) => error.to_string(),
                     }
                 }
-                Err(_) => "it does not answer".to_owned(),
+                // The next try is under way, and an earlier one may have had an answer.
+                Err(_) => last.take().unwrap_or_else(|| "it does not answer".to_owned()),
             };
             if Instant::now() + RECONNECT >= until {
                 tracing::error!(%error, "the database cannot be reached");
@@ -256,6 +258,7 @@ impl Writer {
                     false => StoreError::unavailable(format!("the database cannot be reached: {error}")),
                 });
             }
+            last = Some(error);
             sleep(RECONNECT).await;
         }
     }
