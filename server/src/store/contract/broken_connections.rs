@@ -8,12 +8,20 @@ use tokio_postgres::NoTls;
 
 use super::{
     Cluster, Engine, Postgres,
+    changes::app,
     cluster::run_sql,
     own_database,
     relay::{Fault, Relay},
     samples::*,
 };
-use crate::store::{CommitError, Store, StoreError, Write, postgres::Target};
+use crate::{
+    ambient::OperatingSystem,
+    metrics::Metrics,
+    store::{
+        CommitError, Store, StoreError, Write,
+        postgres::{PostgresStore, Target},
+    },
+};
 
 /// A database of its own, so that everything in it can be refused and every connection to it ended.
 struct Database {
@@ -172,6 +180,78 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
     // Once in a batch and once alone.
     assert_eq!(database.refusals().await, "2");
     assert_eq!(payments(&store).await, 6);
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn servers_that_make_the_tables_at_once_all_start_and_tables_of_others_are_not_touched() {
+    let database = Database::new().await;
+    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    // Another server has just made the schema, which nobody can see yet.
+    client.batch_execute("BEGIN; CREATE SCHEMA shop").await.unwrap();
+    let mut starting = Box::pin(database.store(None));
+    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted";
+    let mut ended = false;
+    while client.query(waiting, &[]).await.unwrap().is_empty() {
+        ended |= tokio::time::timeout(Duration::from_millis(5), &mut starting).await.is_ok();
+        assert!(!ended, "it did not wait");
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    starting.await.end().await;
+
+    client.batch_execute("DROP SCHEMA shop CASCADE; CREATE SCHEMA shop; CREATE TABLE shop.posting ()").await.unwrap();
+    let target = Target::new(&database.url.clone().into(), None).unwrap().with_schema("shop");
+    let opened = PostgresStore::open(target, Arc::new(OperatingSystem), Metrics::new().commits).await;
+    let refused = opened.err().unwrap().to_string();
+    assert!(refused.contains("\"posting\" already exists (42P07)"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_warning_of_postgresql_ends_every_connection_and_no_commit_is_lost_or_made_twice() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    let opened = async || database.run("SELECT sum(opened) FROM connection").await.parse::<u32>().unwrap();
+    let raise = |level: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE {level} 'hear'; \
+             RETURN NEW; END $$; CREATE OR REPLACE TRIGGER say BEFORE INSERT ON record FOR EACH ROW EXECUTE FUNCTION say()"
+        )
+    };
+    assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
+    assert_eq!(opened().await, 6);
+    database.run(&raise("INFO")).await;
+    assert_eq!(outcome(commit(&store, vec![Write::Workspace(workspace(0))]).await), COMMITTED);
+    assert_eq!(opened().await, 6, "what is no warning ends nothing");
+
+    database.run(&raise("WARNING")).await;
+    assert_eq!(outcome(commit(&store, vec![Write::App(Box::new(app(0)))]).await), COMMITTED);
+    database.run("DROP TRIGGER say ON record").await;
+    assert_eq!((create(&store, 3).await, create(&store, 4).await), (COMMITTED.into(), COMMITTED.into()));
+    while opened().await < 12 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!((payments(&store).await, store.apps(&scope().developer_id).await.unwrap().len()), (4, 1));
+    drop(store);
+    engine.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_that_postgresql_does_not_let_be_read_is_refused_on_a_connection_that_goes_on() {
+    let database = Database::new().await;
+    let engine = database.store(None).await;
+    let store = engine.store();
+    assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
+    database.run("ALTER TABLE record RENAME TO gone").await;
+    for _ in 0..3 {
+        let said = error(commit(&store, vec![Write::Workspace(workspace(0))]).await).to_string();
+        assert!(said.contains("\"record\" does not exist (42P01)"), "{said}");
+    }
+    database.run("ALTER TABLE gone RENAME TO record").await;
+    assert_eq!(outcome(commit(&store, vec![Write::Workspace(workspace(0))]).await), COMMITTED);
+    assert_eq!(database.run("SELECT sum(opened) FROM connection").await, "6", "no connection was made again");
     drop(store);
     engine.end().await;
 }

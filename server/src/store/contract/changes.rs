@@ -8,7 +8,7 @@ use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status, Workspac
 
 use super::samples::*;
 use crate::{
-    domain::{ApiKey, App, Brand, KeyHash, Scope, StoredToken, Workspace},
+    domain::{ApiKey, App, Brand, KeyHash, LogPart, Place, Scope, StoredToken, Workspace},
     store::{Change, ClaimEnd, Queue, Store, Write},
 };
 
@@ -30,7 +30,7 @@ pub(super) fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
     (KeyHash::of(&format!("key {nth}")), record)
 }
 
-fn app(version: u64) -> App {
+pub(super) fn app(version: u64) -> App {
     let app = serde_json::json!({"id": "app_1", "developerId": "dev_1", "name": "Shop", "description": null,
         "redirectUris": [], "webhookUrl": null, "status": "active", "isActive": true, "createdAt": at(0),
         "updatedAt": at(0)});
@@ -162,6 +162,30 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         let removed = commit(&store, vec![Write::EndpointRemoved(Box::new(endpoint))]).await;
         assert_eq!(outcome(removed), expected, "the removal of version {version}");
     }
+}
+
+pub(super) async fn a_change_of_a_key_that_was_just_read_is_read_at_once(store: Arc<dyn Store>) {
+    for version in 0..3 {
+        let (hash, mut key) = api_key(1, version);
+        key.revoked_at = (version == 2).then(|| at(0));
+        commit(&store, vec![Write::ApiKey(hash.clone(), Box::new(key.clone()))]).await.unwrap();
+        for _ in 0..2 {
+            let found = store.api_key(&hash).await.unwrap().unwrap();
+            assert_eq!((found.version, found.revoked_at), (key.version, key.revoked_at));
+        }
+    }
+    assert!(store.api_key(&api_key(2, 0).0).await.unwrap().is_none());
+}
+
+pub(super) async fn a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope(store: Arc<dyn Store>) {
+    let open = log_part(0);
+    let full = LogPart { place: Place::of(7), number: 7, ..open.clone() };
+    commit(&store, [&open, &full].map(|part| Write::LogPart(Box::new(part.clone()))).into()).await.unwrap();
+    assert_eq!(store.log_part(&scope(), Place::Open).await.unwrap(), Some(open));
+    assert_eq!(store.log_part(&scope(), full.place).await.unwrap(), Some(full));
+    assert_eq!(store.log_part(&scope(), Place::of(8)).await.unwrap(), None);
+    let elsewhere = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.log_part(&elsewhere, Place::Open).await.unwrap(), None);
 }
 
 pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: Arc<dyn Store>) {

@@ -87,9 +87,11 @@ pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<dy
         commit(&store, vec![payment(write)]).await.unwrap();
     }
     let email = found_by(Lookup::email("a@shop.example"));
-    for (first, end) in [(0, 150), (3, 4), (40, 41), (31, 97), (149, 150), (150, 150), (9, 9)] {
-        let (after, before) = (at(first * DAY), at(end * DAY));
-        let from = PaymentsFrom { created_after: Some(after), created_before: Some(before), after: None };
+    // A time before all payments, or after all of them, need not be given.
+    for (first, end) in [(0, 150), (3, 4), (40, 41), (31, 97), (149, 150), (150, 150), (9, 9), (140, 150), (0, 10)] {
+        let (created_after, created_before) =
+            ((first > 0).then(|| at(first * DAY)), (end < 150).then(|| at(end * DAY)));
+        let from = PaymentsFrom { created_after, created_before, after: None };
         let found = part(&store, &PaymentSource::All, &from, 200).await;
         let by_email = part(&store, &email, &from, 200).await;
         let within = usize::try_from(first).unwrap()..usize::try_from(end).unwrap();

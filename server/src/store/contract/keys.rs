@@ -49,6 +49,10 @@ pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Ar
     assert_eq!(body_of(&store, "one").await, Some(body.clone()));
     commit(&store, vec![payment(paid(&before, at(5)))]).await.unwrap();
     assert_eq!(body_of(&store, "one").await, Some(body));
+
+    let other = keeping("two", 2, at(6), ClaimEnd::NotClaimed);
+    store.commit(Change { writes: vec![payment(new_payment(2, at(6)))], ..other }).await.unwrap();
+    assert_eq!(body_of(&store, "two").await, Some(response(2)), "one that is not what the event holds");
 }
 
 pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends(store: Arc<dyn Store>) {

@@ -15,6 +15,7 @@ mod keys;
 mod lists;
 mod many_creates;
 mod moving;
+mod overtaken;
 mod payment_blocks;
 mod pruning;
 #[path = "../../../tests/it/relay.rs"]
@@ -226,6 +227,8 @@ contract! {
     changes {
         a_change_is_whole_or_not_there,
         a_record_is_written_only_with_the_version_after_the_stored_one,
+        a_change_of_a_key_that_was_just_read_is_read_at_once,
+        a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope,
         of_changes_of_one_version_made_at_once_one_succeeds,
         a_scope_never_has_more_endpoints_than_it_may,
         of_conditions_that_do_not_hold_the_first_is_reported,

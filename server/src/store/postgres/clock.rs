@@ -116,6 +116,10 @@ mod tests {
         let clock = DatabaseClock::new(&store).await.unwrap();
         let off = ahead(&clock);
         assert!(off.abs() < 1_000, "{off}");
+        // Its random bytes are the system's.
+        let mut bytes = [0; 16];
+        clock.fill_random(&mut bytes);
+        assert_ne!(bytes, [0; 16]);
         drop(store);
         closing.wait().await;
     }

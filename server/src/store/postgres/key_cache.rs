@@ -75,6 +75,7 @@ mod tests {
             cache.put(&hash(nth), &key, begun);
         }
         assert!(cache.get(&hash(1), begun + Duration::from_millis(899)).is_some());
+        assert!(cache.get(&hash(1), begun + FRESH).is_none());
         assert!(cache.get(&hash(MAX_KEYS), begun).is_none(), "there is no room");
         assert!(cache.get(&hash(1), begun + Duration::from_secs(1)).is_none());
         cache.put(&hash(MAX_KEYS), &key, begun + Duration::from_secs(1));

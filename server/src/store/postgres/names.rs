@@ -157,3 +157,13 @@ pub(super) fn volume(currency: Currency) -> String {
 pub(super) fn paid(currency: Currency) -> String {
     format!("paid/{currency}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_keep_the_names_under_which_earlier_versions_stored_them() {
+        assert_eq!((volume(Currency::Bdt), paid(Currency::Usd)), ("volume/BDT".into(), "paid/USD".into()));
+    }
+}

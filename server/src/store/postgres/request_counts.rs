@@ -62,7 +62,7 @@ mod tests {
     use crate::{
         ambient::OperatingSystem,
         metrics::Metrics,
-        store::{Prunable, contract::cluster_url, postgres::Target},
+        store::{Prunable, Store, contract::cluster_url, postgres::Target},
     };
 
     fn report(subject: &str, window: Option<WindowId>, seconds_ago: u64, admitted: u32, waiting: u32) -> Report {
@@ -76,6 +76,7 @@ mod tests {
         let (store, closing) = PostgresStore::open(target, Arc::new(OperatingSystem), commits).await.unwrap();
         let one = async |report: Report| store.count(&[report]).await.unwrap()[0];
 
+        assert!(Store::request_counts(&store).is_some());
         // The reports come back in their order, each with its window.
         let first = store.count(&[report("b", None, 10, 3, 1), report("a", None, 0, 0, 1)]).await.unwrap();
         assert_eq!((first[0].requests, first[1].requests), (4, 1));
