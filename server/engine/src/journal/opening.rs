@@ -48,7 +48,7 @@ impl Journal {
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let listed = FileList::read(disk, directory)?;
         // A journal without a list was written by an early version, which synced the tree before it began a file.
-        let in_tree = listed.as_ref().map_or(begun.unwrap_or(current).first - 1, FileList::in_tree);
+        let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
         let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
         if last < applied {
@@ -64,7 +64,7 @@ impl Journal {
         let end = content.cut(disk)?;
         let open = |path| disk.open(path, Open::Write);
         let (first, file, length, allocated) = match begun {
-            Some(begun) => (begun.first, emptied(open(&begun.path)?)?, EMPTY_BYTES, EMPTY_BYTES),
+            Some(begun) => (begun.first, without_entries(open(&begun.path)?)?, EMPTY_BYTES, EMPTY_BYTES),
             None if disk.exists(&current.path)? => (current.first, open(&current.path)?, content.end, end),
             // It is compressed.
             None => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
@@ -90,9 +90,8 @@ impl Journal {
 }
 
 /// A file without entries, made durable as such: the last process may have cut an entry off and not synced the cut.
-fn emptied(file: Box<dyn DiskFile>) -> io::Result<Box<dyn DiskFile>> {
+fn without_entries(file: Box<dyn DiskFile>) -> io::Result<Box<dyn DiskFile>> {
     file.write_all_at(MAGIC, 0)?;
-    file.set_length(EMPTY_BYTES)?;
     file.sync_all()?;
     Ok(file)
 }

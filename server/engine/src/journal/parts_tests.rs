@@ -10,6 +10,7 @@ use super::{
     files::{JournalFile, file_in},
     reader::is_begun,
     tests::{batch, entries_after, new_journal, three_entries},
+    writer::Journal,
 };
 use crate::{disk::SystemDisk, error::JournalError};
 
@@ -158,12 +159,41 @@ fn a_new_journal_has_nothing_in_the_tree_and_writes_zeros_ahead_for_a_file_of_it
     assert_eq!(length, EMPTY_BYTES + entry(1).len() as u64 + 4096);
 }
 
+#[test]
+fn a_journal_without_a_list_applies_its_last_file_again_since_the_tree_was_synced_before_it_began() {
+    let (held, directory, mut journal) = new_journal();
+    for number in 1..=5 {
+        journal.append(&batch("key", Some("a value"))).unwrap();
+        if number == 2 {
+            journal.rotate(0).unwrap();
+        }
+    }
+    for _ in 0..2 {
+        fs::remove_file(held.path().join("journal.json")).unwrap();
+        let applied: Vec<_> = entries_after(&directory, 5).unwrap().into_iter().map(|(number, _)| number).collect();
+        assert_eq!(applied, [3, 4, 5]);
+        // A file that was begun and never used changes nothing.
+        journal.rotate(0).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_has_only_a_part_of_its_first_bytes_is_begun_again() {
+    let (_held, directory, mut journal) = new_journal();
+    journal.append(&batch("key", Some("a value"))).unwrap();
+    journal.rotate(0).unwrap();
+    fs::write(file_in(&directory, 2), &MAGIC[..3]).unwrap();
+    let mut journal = Journal::open(&SystemDisk::shared(), &directory, 1, |_, _| Ok(())).unwrap();
+    assert_eq!(journal.append(&batch("key", Some("another value"))).unwrap(), 2);
+    assert_eq!(entries_after(&directory, 0).unwrap().len(), 2);
+}
+
 #[cfg(feature = "simulation")]
 #[test]
 fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
     use std::{path::Path, sync::Arc};
 
-    use super::{reader::write_last_again, writer::Journal};
+    use super::reader::write_last_again;
     use crate::{
         disk::{Disk, Open},
         simulation::{Crash, SimulatedDisk},
@@ -199,7 +229,6 @@ fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
 fn an_entry_that_was_cut_off_stays_away_once_a_start_has_not_found_it() {
     use std::{path::Path, sync::Arc};
 
-    use super::writer::Journal;
     use crate::{
         disk::{Disk, Open},
         simulation::{Crash, SimulatedDisk},
