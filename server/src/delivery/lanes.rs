@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn no_delivery_stays_in_the_outbox_and_no_endpoint_has_two_lanes_in_any_order_of_threads() {
-        shuttle::check_random(deliver_from_two_committers, 5_000);
-        shuttle::check_pct(deliver_from_two_committers, 2_000, 3);
+        shuttle::check_random(deliver_from_two_committers, 20_000);
+        shuttle::check_pct(deliver_from_two_committers, 5_000, 3);
     }
 
     #[test]
