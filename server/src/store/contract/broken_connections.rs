@@ -4,15 +4,16 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::{task::spawn_blocking, time::sleep};
-use tokio_postgres::NoTls;
 
 use super::{
     Cluster, Engine, Postgres,
     changes::app,
+    client_of,
     cluster::run_sql,
     own_database,
     relay::{Fault, Relay},
     samples::*,
+    somebody_waits,
 };
 use crate::{
     ambient::OperatingSystem,
@@ -51,6 +52,17 @@ impl Database {
     async fn run(&self, sql: &str) -> String {
         let (url, sql) = (self.url.clone(), format!("SET search_path = shop; {sql}"));
         spawn_blocking(move || run_sql(&url, &sql)).await.unwrap()
+    }
+
+    /// Waits until at least this many connections were made. Returns how many.
+    async fn connected(&self, at_least: u32) -> u32 {
+        loop {
+            let opened = self.run("SELECT sum(opened) FROM connection").await.parse().unwrap();
+            if opened >= at_least {
+                return opened;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     async fn end_connections(&self) {
@@ -151,8 +163,7 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
     let engine = database.store(None).await;
     let store = engine.store();
     database.refuse_workspaces("23514").await;
-    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client_of(&database.url).await;
     // Each writer has a connection, and then a batch that waits.
     assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
     client.batch_execute("BEGIN; LOCK TABLE shop.connection IN ACCESS EXCLUSIVE MODE").await.unwrap();
@@ -187,16 +198,13 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
 #[tokio::test]
 async fn servers_that_make_the_tables_at_once_all_start_and_tables_of_others_are_not_touched() {
     let database = Database::new().await;
-    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client_of(&database.url).await;
     // Another server has just made the schema, which nobody can see yet.
     client.batch_execute("BEGIN; CREATE SCHEMA shop").await.unwrap();
     let mut starting = Box::pin(database.store(None));
-    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted";
-    let mut ended = false;
-    while client.query(waiting, &[]).await.unwrap().is_empty() {
-        ended |= tokio::time::timeout(Duration::from_millis(5), &mut starting).await.is_ok();
-        assert!(!ended, "it did not wait");
+    tokio::select! {
+        _ = &mut starting => panic!("it did not wait"),
+        () = somebody_waits(&client) => {}
     }
     client.batch_execute("COMMIT").await.unwrap();
     starting.await.end().await;
@@ -213,7 +221,6 @@ async fn a_warning_of_postgresql_ends_every_connection_and_no_commit_is_lost_or_
     let database = Database::new().await;
     let engine = database.store(None).await;
     let store = engine.store();
-    let opened = async || database.run("SELECT sum(opened) FROM connection").await.parse::<u32>().unwrap();
     let raise = |level: &str| {
         format!(
             "CREATE OR REPLACE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE {level} 'hear'; \
@@ -221,18 +228,16 @@ async fn a_warning_of_postgresql_ends_every_connection_and_no_commit_is_lost_or_
         )
     };
     assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
-    assert_eq!(opened().await, 6);
+    assert_eq!(database.connected(6).await, 6);
     database.run(&raise("INFO")).await;
     assert_eq!(outcome(commit(&store, vec![Write::Workspace(workspace(0))]).await), COMMITTED);
-    assert_eq!(opened().await, 6, "what is no warning ends nothing");
+    assert_eq!(database.connected(6).await, 6, "what is no warning ends nothing");
 
     database.run(&raise("WARNING")).await;
     assert_eq!(outcome(commit(&store, vec![Write::App(Box::new(app(0)))]).await), COMMITTED);
     database.run("DROP TRIGGER say ON record").await;
     assert_eq!((create(&store, 3).await, create(&store, 4).await), (COMMITTED.into(), COMMITTED.into()));
-    while opened().await < 12 {
-        sleep(Duration::from_millis(20)).await;
-    }
+    database.connected(12).await;
     assert_eq!((payments(&store).await, store.apps(&scope().developer_id).await.unwrap().len()), (4, 1));
     drop(store);
     engine.end().await;
@@ -244,6 +249,7 @@ async fn a_batch_that_postgresql_does_not_let_be_read_is_refused_on_a_connection
     let engine = database.store(None).await;
     let store = engine.store();
     assert_eq!((create(&store, 1).await, create(&store, 2).await), (COMMITTED.into(), COMMITTED.into()));
+    database.connected(6).await;
     database.run("ALTER TABLE record RENAME TO gone").await;
     for _ in 0..3 {
         let said = error(commit(&store, vec![Write::Workspace(workspace(0))]).await).to_string();
@@ -251,7 +257,7 @@ async fn a_batch_that_postgresql_does_not_let_be_read_is_refused_on_a_connection
     }
     database.run("ALTER TABLE gone RENAME TO record").await;
     assert_eq!(outcome(commit(&store, vec![Write::Workspace(workspace(0))]).await), COMMITTED);
-    assert_eq!(database.run("SELECT sum(opened) FROM connection").await, "6", "no connection was made again");
+    assert_eq!(database.connected(6).await, 6, "no connection was made again");
     drop(store);
     engine.end().await;
 }
@@ -261,6 +267,8 @@ async fn each_connection_has_a_row_which_is_made_again_if_it_is_gone_and_removed
     let database = Database::new().await;
     let engine = database.store(None).await;
     let store = engine.store();
+    assert_eq!((create(&store, 8).await, create(&store, 9).await), (COMMITTED.into(), COMMITTED.into()));
+    database.connected(6).await;
     for nth in 0..6 {
         assert_eq!(create(&store, nth).await, COMMITTED);
         assert_ne!(
@@ -269,7 +277,7 @@ async fn each_connection_has_a_row_which_is_made_again_if_it_is_gone_and_removed
         );
     }
     assert_eq!((create(&store, 6).await, create(&store, 7).await), (COMMITTED.into(), COMMITTED.into()));
-    assert_eq!(payments(&store).await, 8);
+    assert_eq!(payments(&store).await, 10);
     assert_eq!(database.run("SELECT count(*) FROM connection").await, "2");
     drop(store);
     engine.end().await;

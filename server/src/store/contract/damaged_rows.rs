@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use payments_core::RANDOM_BYTES;
 use tokio::task::spawn_blocking;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use super::{Cluster, Engine, Postgres, changes, samples::*};
+use super::{Engine, Postgres, changes, client_of, cluster_url, samples::*};
 use crate::{
     domain::fan_out,
     store::{
@@ -157,9 +157,8 @@ async fn fill(store: Arc<dyn Store>) {
 
 /// The schema of a test: its name, the way to it, and a client that writes to it.
 async fn schema(name: &str) -> (Target, Client) {
-    let url = spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let url = cluster_url().await;
+    let client = client_of(&url).await;
     // As a server of this version does: what this connection damages stays damaged.
     let own = format!("SET search_path = {name}; SET payments.lists_events = 'on'; SET payments.counts_days = 'on'");
     client.batch_execute(&own).await.unwrap();

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use payments_core::{Cause, Currency, Day, Environment, RANDOM_BYTES, RefundId};
-use tokio::task::spawn_blocking;
-use tokio_postgres::NoTls;
 
-use super::{Cluster, Engine, Postgres, changes, check, samples::*};
+use super::{Engine, Postgres, changes, check, client_of, cluster_url, samples::*};
 use crate::{
     domain::{DayTotals, Scope},
     store::{Store, postgres::Target},
@@ -66,9 +64,8 @@ pub(super) async fn payments_made_and_paid_at_once_add_up_on_their_day(store: Ar
 /// A database that an earlier version left, and one that it still writes to.
 #[tokio::test]
 async fn payments_of_earlier_versions_are_counted_on_their_days() {
-    let url = spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let url = cluster_url().await;
+    let client = client_of(&url).await;
     client.batch_execute("SET search_path = counted; SET payments.lists_events = 'on'").await.unwrap();
     let target = Target::new(&url.into(), None).unwrap().with_schema("counted");
     let engine = Postgres::open(target.clone()).await;

@@ -28,13 +28,17 @@ mod transactions;
 mod with_sandbox;
 mod work;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use tempfile::TempDir;
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::sleep};
+use tokio_postgres::{Client, NoTls};
 
 pub(super) use self::cluster::Cluster;
 use self::with_sandbox::WithSandbox;
@@ -148,6 +152,22 @@ impl Postgres {
 /// The database that the tests of this process share.
 pub(super) async fn cluster_url() -> String {
     spawn_blocking(|| Cluster::shared().url("postgres")).await.unwrap()
+}
+
+/// A connection to a database, beside those of its store.
+pub(super) async fn client_of(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until somebody waits for a lock in the database of this connection.
+async fn somebody_waits(client: &Client) {
+    let waiting = "SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
+                   WHERE NOT l.granted AND a.datname = current_database()";
+    while client.query(waiting, &[]).await.unwrap().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// A new and empty database.

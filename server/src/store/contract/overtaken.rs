@@ -1,11 +1,6 @@
 //! On PostgreSQL, a claim that is made at the moment at which another server claims an earlier event of the same payment.
 
-use std::time::Duration;
-
-use tokio::time::sleep;
-use tokio_postgres::NoTls;
-
-use super::{Engine, Postgres, own_database, samples::*};
+use super::{Engine, Postgres, client_of, own_database, samples::*, somebody_waits};
 use crate::store::{Queue, Work, postgres::Target};
 
 #[tokio::test]
@@ -19,8 +14,7 @@ async fn a_claim_on_an_event_is_given_back_if_an_earlier_one_of_the_payment_was_
     commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();
     commit(&store, vec![payment(paid), payment(other)]).await.unwrap();
 
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client_of(&url).await;
     // Another server's claim on the first event is under way, and it holds the row of an old claim on the later one. Whoever
     // claims the later event waits for that row and cannot see the other claim yet.
     let claims = format!(
@@ -35,13 +29,8 @@ async fn a_claim_on_an_event_is_given_back_if_an_earlier_one_of_the_payment_was_
         let store = engine.store();
         async move { store.claim(Queue::FanOut, &lease(1, 0), 9).await.unwrap() }
     });
-    let (watching, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    let waiting = "SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
-                   WHERE NOT l.granted AND a.datname = current_database()";
-    while watching.query(waiting, &[]).await.unwrap().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    let watching = client_of(&url).await;
+    somebody_waits(&watching).await;
     client.batch_execute("COMMIT").await.unwrap();
     let claimed: Vec<_> = claiming.await.unwrap().into_iter().map(|claim| claim.work).collect();
     assert_eq!(claimed, [Work::FanOut(others)]);

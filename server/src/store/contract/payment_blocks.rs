@@ -5,9 +5,9 @@ use std::{collections::VecDeque, sync::Arc};
 use fastrand::Rng;
 use payments_core::{Cause, PageRequest, PaymentId, Status};
 use tokio::time::{Duration, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use super::{Engine, Postgres, cluster_url, samples::*};
+use super::{Engine, Postgres, client_of, cluster_url, samples::*};
 use crate::store::{
     Store,
     postgres::{PostgresStore, Target},
@@ -36,8 +36,7 @@ async fn expect_equal_pages(store: &PostgresStore) {
 
 pub(super) async fn target(schema: &str) -> (Target, Client) {
     let url = cluster_url().await;
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client_of(&url).await;
     client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     (Target::new(&url.into(), None).unwrap().with_schema(schema), client)
 }
