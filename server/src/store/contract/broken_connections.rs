@@ -6,11 +6,11 @@ use futures_util::FutureExt;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
-    Cluster, Engine, Postgres,
+    Engine, Postgres, apart,
     changes::app,
     client_of,
     cluster::run_sql,
-    own_database,
+    database_apart,
     relay::{Fault, Relay},
     samples::*,
     somebody_waits,
@@ -31,7 +31,7 @@ struct Database {
 
 impl Database {
     async fn new() -> Self {
-        Self { url: own_database().await }
+        Self { url: database_apart().await }
     }
 
     fn name(&self) -> &str {
@@ -74,7 +74,7 @@ impl Database {
     /// Refuses new connections, or accepts them again.
     async fn accept(&self, accepts: bool) {
         let sql = format!("ALTER DATABASE {} ALLOW_CONNECTIONS {accepts}", self.name());
-        spawn_blocking(move || run_sql(&Cluster::shared().url("postgres"), &sql)).await.unwrap();
+        spawn_blocking(move || run_sql(&apart().url("postgres"), &sql)).await.unwrap();
     }
 
     /// From now on each workspace is refused with this code.
@@ -315,7 +315,7 @@ async fn without_postgresql_reads_and_commits_say_so_after_a_while_and_work_once
         }
         let ended =
             format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", database.name());
-        spawn_blocking(move || run_sql(&Cluster::shared().url("postgres"), &ended)).await.unwrap();
+        spawn_blocking(move || run_sql(&apart().url("postgres"), &ended)).await.unwrap();
         tokio::join!(store.payments_by_status(), commit(&store, vec![payment(new_payment(4, at(0)))]))
     };
     let (unknown, (read, committed)) = tokio::join!(commit(&store, vec![payment(new_payment(3, at(0)))]), others);

@@ -30,7 +30,7 @@ mod work;
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -168,6 +168,17 @@ async fn somebody_waits(client: &Client) {
     while client.query(waiting, &[]).await.unwrap().is_empty() {
         sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// A new database in a cluster apart, for tests that hold transactions open: the lists of events and transactions wait for all
+/// transactions of their cluster.
+async fn database_apart() -> String {
+    spawn_blocking(|| apart().new_database()).await.unwrap()
+}
+
+fn apart() -> &'static Cluster {
+    static APART: OnceLock<Cluster> = OnceLock::new();
+    APART.get_or_init(|| Cluster::start(&["fsync=off"]))
 }
 
 /// A new and empty database.

@@ -1,11 +1,11 @@
 //! On PostgreSQL, a claim that is made at the moment at which another server claims an earlier event of the same payment.
 
-use super::{Engine, Postgres, client_of, own_database, samples::*, somebody_waits};
+use super::{Engine, Postgres, client_of, database_apart, samples::*, somebody_waits};
 use crate::store::{Queue, Work, postgres::Target};
 
 #[tokio::test]
 async fn a_claim_on_an_event_is_given_back_if_an_earlier_one_of_the_payment_was_claimed_meanwhile() {
-    let url = own_database().await;
+    let url = database_apart().await;
     let engine = Postgres::open(Target::new(&url.clone().into(), None).unwrap().with_schema("shop")).await;
     let store = engine.store();
     let (new, other) = (new_payment(1, at(0)), new_payment(2, at(SECOND)));
