@@ -3,6 +3,8 @@
 
 mod body;
 mod example;
+#[cfg(all(feature = "tower", feature = "axum", feature = "actix-web", feature = "warp"))]
+mod frameworks;
 mod header;
 mod independent;
 mod properties;
@@ -11,6 +13,8 @@ mod receiver;
 #[cfg(feature = "std")]
 mod replay;
 mod secret;
+#[cfg(feature = "std")]
+mod sender;
 mod signature;
 mod timestamp;
 mod vectors;
