@@ -50,19 +50,24 @@ pub(crate) fn commands(block: &str) -> Vec<String> {
     joined.lines().map(|line| line.replace('\u{0}', "\n")).filter(|line| !line.trim().is_empty()).collect()
 }
 
-/// Every README of the project, by its path.
-pub(super) fn readmes() -> Vec<String> {
+/// Every document of the project, by its path.
+pub(super) fn documents() -> Vec<String> {
     let (root, mut found, mut folders) = (root(), Vec::new(), vec![root()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let name = entry.file_name().into_string().unwrap();
             if entry.file_type().unwrap().is_dir() && !name.starts_with('.') && name != "target" {
                 folders.push(entry.path());
-            } else if name == "README.md" {
+            } else if name.ends_with(".md") {
                 found.push(entry.path().strip_prefix(&root).unwrap().display().to_string());
             }
         }
     }
     found.sort();
     found
+}
+
+/// Every README of the project, by its path.
+pub(super) fn readmes() -> Vec<String> {
+    documents().into_iter().filter(|path| Path::new(path).ends_with("README.md")).collect()
 }

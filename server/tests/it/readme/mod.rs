@@ -1,6 +1,7 @@
 //! Every block of every README is run or compiled as printed.
 
 pub(crate) mod blocks;
+mod links;
 pub(crate) mod reader;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
