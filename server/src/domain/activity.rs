@@ -48,3 +48,15 @@ impl From<DayTotals> for (u64, u64, i128) {
         (created, paid, volume_minor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_totals_of_a_day_add_up_one_by_one() {
+        let mut totals = DayTotals::from((1, 2, 30));
+        totals += DayTotals::from((10, 20, 300));
+        assert_eq!(<(u64, u64, i128)>::from(totals), (11, 22, 330));
+    }
+}

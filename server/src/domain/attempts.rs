@@ -226,4 +226,11 @@ pub(super) mod tests {
         assert!(attempt.is_named(None) && attempt.is_named(Some("a")) && attempt.is_named(Some("TR-a")));
         assert!(!attempt.is_named(Some("b")));
     }
+
+    #[test]
+    fn a_gateway_has_one_name_in_records_urls_and_logs() {
+        for gateway in [GatewayName::Sandbox, GatewayName::Bkash, GatewayName::Stripe] {
+            assert_eq!(serde_json::to_value(gateway).unwrap(), gateway.as_str());
+        }
+    }
 }

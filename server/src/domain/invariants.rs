@@ -174,4 +174,16 @@ mod tests {
         simulated.payment.raw_status = RawStatus::Refunded;
         assert!(faults(&simulated).contains(&"is a refunded test payment"));
     }
+
+    #[test]
+    fn a_payment_has_an_event_of_each_change_and_postings_of_those_that_move_money() {
+        let counts = |it: &Session| expected_events(&it.payment).map(|(_, count)| count);
+        let new = session();
+        assert_eq!((counts(&new), expected_postings(&new.payment)), ([1, 0, 0, 0], Vec::new()));
+        let part = paid();
+        let of_part = vec![ledger::of_completion(&part.payment), ledger::of_refund(&part.payment, 0)];
+        assert_eq!((counts(&part), expected_postings(&part.payment)), ([1, 1, 1, 0], of_part));
+        let whole = after(&part, Cause::Refunded { id: RefundId::new(at(9), [3; RANDOM_BYTES]), reason: None });
+        assert_eq!((counts(&whole), expected_postings(&whole.payment).len()), ([1, 1, 1, 1], 3));
+    }
 }

@@ -125,4 +125,19 @@ mod tests {
         let shown = format!("{:?}", Lookup::email("asha@shop.example").unwrap());
         assert_eq!(shown, "Lookup(Email)");
     }
+
+    #[test]
+    fn a_payment_is_found_by_its_customer_and_by_a_reference_that_is_not_its_id() {
+        let mut payment = crate::domain::new_session().payment;
+        assert_eq!(lookups(&payment), []);
+        payment.customer.email = Some("Rina@Example.org".into());
+        payment.customer.phone = Some("+880 1712-345678".into());
+        let by =
+            |payment: &Payment| lookups(payment).into_iter().map(|it| (it.kind.as_str(), it.value)).collect::<Vec<_>>();
+        let customer = [("email", "rina@example.org".to_owned()), ("phone", "01712345678".to_owned())];
+        assert_eq!(by(&payment), customer);
+        payment.merchant_transaction_id = "order-1017".into();
+        assert_eq!(by(&payment)[0], ("reference", "order-1017".to_owned()));
+        assert_eq!(by(&payment)[1..], customer);
+    }
 }

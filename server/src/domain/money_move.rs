@@ -88,4 +88,14 @@ mod tests {
             assert_eq!(after.of(currency) - balances.of(currency), paid.net());
         }
     }
+
+    #[test]
+    fn completions_and_refunds_move_money_and_no_other_events() {
+        for kind in [EventKind::PaymentCompleted, EventKind::PaymentPartiallyRefunded, EventKind::PaymentRefunded] {
+            assert!(moves_money(&kind), "{kind}");
+        }
+        for kind in [EventKind::PaymentCreated, EventKind::TestPing, EventKind::Other("payment.lost".into())] {
+            assert!(!moves_money(&kind), "{kind}");
+        }
+    }
 }

@@ -109,5 +109,15 @@ mod tests {
         assert_eq!(open.position(5), 69);
         assert_eq!(open.requests[5].id, "69");
         assert_eq!(Place::of(PARTS + 3), Place::Ring(3));
+        assert_eq!((full[1].key(), open.key()), ("dev_1/test/001".to_owned(), "dev_1/test/open".to_owned()));
+    }
+
+    #[test]
+    fn a_record_says_its_version_once_it_has_changed() {
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
+        let first = LogPart::first(scope);
+        assert_eq!(serde_json::to_value(&first).unwrap().get("version"), None);
+        let changed = LogPart { version: 1, ..first };
+        assert_eq!(serde_json::to_value(&changed).unwrap()["version"], 1);
     }
 }

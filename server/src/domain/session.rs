@@ -203,4 +203,24 @@ mod tests {
         session.attempt = None;
         assert_eq!(session.return_url(), format!("https://shop.example/thanks?payment_id={id}&status=completed"));
     }
+
+    #[test]
+    fn a_payment_needs_a_person_as_long_as_one_of_its_refunds_is_not_settled() {
+        let mut session = new_session();
+        assert!(!session.needs_manual_settlement());
+        let refund = |id: &str, status: &str| {
+            serde_json::json!({"id": id, "amount": 20, "currency": "BDT", "reason": null, "status": status,
+                "requiresManualSettlement": true, "createdAt": "2026-03-01T03:30:00.000Z", "settledAt": null})
+        };
+        for (statuses, unsettled) in [
+            (["succeeded", "pending_settlement"], vec!["ref_2"]),
+            (["pending_settlement", "pending_settlement"], vec!["ref_1", "ref_2"]),
+            (["succeeded", "succeeded"], vec![]),
+        ] {
+            let refunds = [refund("ref_1", statuses[0]), refund("ref_2", statuses[1])];
+            session.payment.refunds = serde_json::from_value(refunds.into()).unwrap();
+            let found: Vec<&str> = session.unsettled_refunds().map(|it| it.id.as_str()).collect();
+            assert_eq!((&found, session.needs_manual_settlement()), (&unsettled, !unsettled.is_empty()));
+        }
+    }
 }
