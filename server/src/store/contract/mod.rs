@@ -167,6 +167,8 @@ async fn somebody_waits(client: &Client) {
                    WHERE NOT l.granted AND a.datname = current_database()";
     while client.query(waiting, &[]).await.unwrap().is_empty() {
         sleep(Duration::from_millis(5)).await;
+        // Within a transaction PostgreSQL shows the sessions that were there at the first look.
+        client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
     }
 }
 
