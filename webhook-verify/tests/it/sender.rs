@@ -30,7 +30,7 @@ fn a_sender_signs_as_the_platform_and_wrongly_and_a_day_too_early_or_too_late() 
         let Failure::TimestampOutsideTolerance { off_by_seconds, in_the_future, .. } = failure else {
             panic!("{failure}");
         };
-        // A second may pass between the two.
+        // Time passes between signing and verifying.
         assert!(off_by_seconds.abs_diff(DAY_SECONDS) <= 60, "{off_by_seconds}");
         assert_eq!(in_the_future, expected);
     }
