@@ -24,6 +24,7 @@ use crate::{
     domain::Brand,
     failure::Failure,
     gateway::Gateways,
+    log,
     metrics::Metrics,
     no_store::no_store_in,
     service::{
@@ -81,7 +82,7 @@ fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), Fai
     if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
         return Err(missing.into());
     }
-    eprintln!("beginning a new store in {place}");
+    log::say(format_args!("beginning a new store in {place}"));
     Ok(())
 }
 

@@ -2,10 +2,13 @@
 
 use std::{
     cell::RefCell,
+    process,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use payments_core::{RANDOM_BYTES, Timestamp};
+
+use crate::log;
 
 /// A clock and a random source.
 pub(crate) trait Ambient: Send + Sync + 'static {
@@ -44,8 +47,13 @@ fn take_from_system(bytes: &mut [u8]) {
     if let Err(error) = getrandom::fill(bytes) {
         // A guessable key or id is worse than no server.
         tracing::error!(%error, "the operating system returned no random bytes; the server stops");
-        std::process::abort();
+        stop()
     }
+}
+
+fn stop() -> ! {
+    log::flush();
+    process::abort()
 }
 
 impl Ambient for OperatingSystem {
@@ -54,7 +62,7 @@ impl Ambient for OperatingSystem {
         let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(millis).unwrap_or_else(|_| {
             tracing::error!(millis, "the system clock is beyond the year 9999; set it and restart the server");
-            std::process::abort()
+            stop()
         })
     }
 

@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct Config {
     pub(crate) command: cli::Command,
     pub(crate) credentials: Credentials,
+    /// For the log, whose format the configuration sets.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Config {
@@ -31,7 +33,7 @@ impl Config {
         refuse_password_in(&args)?;
         let command = parse(Cli::command(), &args, &ConfigFile::default())?;
         let Some(serve) = command.serve_args() else {
-            return Ok(Self { command, credentials: Credentials::default() });
+            return Ok(Self { command, credentials: Credentials::default(), warnings: Vec::new() });
         };
         let file = serve.config.as_deref().map(|file| ConfigFile::read(file, &Cli::command())).transpose()?;
         let file = file.unwrap_or_default();
@@ -44,7 +46,7 @@ impl Config {
             Some(position) if in_environment(error.variable).is_none() => format!("{position} {}", error.what),
             _ => error.to_string(),
         })?;
-        Ok(Self { command, credentials })
+        Ok(Self { command, credentials, warnings: file.warnings })
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
     /// By the names of their environment variables.
     credentials: HashMap<String, Credential>,
+    /// What the operator should mend in the file.
+    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -70,12 +72,11 @@ impl ConfigFile {
             let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
             format!("{name}, line {line}, column {column}")
         };
-        let read = Self::parse(&text, command, position)
+        let mut read = Self::parse(&text, command, position)
             .map_err(|(span, problem)| format!("{}: {problem}", position(span)))?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 && !read.credentials.is_empty() {
-            // The log starts after the file is read, because the file sets its format.
-            eprintln!("payments-server: other users can read the credentials in {name}; run chmod 600 on it");
+            read.warnings.push(format!("other users can read the credentials in {name}; run chmod 600 on it"));
         }
         Ok(read)
     }

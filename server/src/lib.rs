@@ -5,6 +5,8 @@
 //! authenticates the caller and `payments_core` decides which transitions are allowed. `delivery` sends the outbox's
 //! webhooks to the merchants' endpoints, independently of requests.
 #![forbid(unsafe_code)]
+// They panic if the stream cannot be written, and wait if nobody reads it: use `log` or a result.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 /// Whether a simulation has planted this fault in the server.
 #[cfg(feature = "simulation")]
@@ -51,7 +53,7 @@ pub mod simulation;
 mod store;
 mod trace;
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use cli::Command;
 use config::Config;
@@ -61,20 +63,23 @@ use failure::Failure;
 #[must_use]
 pub fn run_command() -> ExitCode {
     file_modes::keep_to_owner();
-    let Err(error) = start() else { return ExitCode::SUCCESS };
-    match error.downcast::<clap::Error>() {
+    let code = match start().map_err(|error| error.downcast::<clap::Error>()) {
+        Ok(()) => ExitCode::SUCCESS,
         // clap prints the message and picks the exit code: 0 for `--help`.
-        Ok(error) => error.exit(),
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "payments-server: {error}");
+        Err(Ok(error)) => error.exit(),
+        Err(Err(error)) => {
+            log::say(format_args!("payments-server: {error}"));
             ExitCode::FAILURE
         }
-    }
+    };
+    log::flush();
+    code
 }
 
 fn start() -> Result<(), Failure> {
     let config = Config::read(std::env::args_os())?;
-    log::start(config.command.serve_args().map(|serve| serve.log_format).unwrap_or_default())?;
+    log::start(config.command.serve_args().map(|serve| serve.log_format))?;
+    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = tokio::runtime::Runtime::new()?;
     let outcome = runtime.block_on(run(config));
     // Abandon tasks that still wait for others.
@@ -82,7 +87,7 @@ fn start() -> Result<(), Failure> {
     outcome
 }
 
-async fn run(Config { command, credentials }: Config) -> Result<(), Failure> {
+async fn run(Config { command, credentials, .. }: Config) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,

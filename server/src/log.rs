@@ -1,28 +1,57 @@
 //! The log: lines on the standard error stream, filtered by `PAYMENTS_LOG`.
+//!
+//! A running server must survive whoever reads its log: a pipe that is full or closed, a full disk. So a thread writes the lines,
+//! and nobody else in a running server writes to this stream.
+
+mod queue;
 
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
     env,
     ffi::OsString,
-    io::{IsTerminal, stderr},
+    fmt::Display,
+    io::{self, IsTerminal, Write, stderr},
+    panic,
+    sync::{LazyLock, OnceLock},
+    thread,
+    time::Duration,
 };
 
+use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::{
     EnvFilter,
     filter::LevelFilter,
     fmt::format::{JsonFields, format},
 };
 
+use self::queue::Queue;
 use crate::{cli::LogFormat, failure::Failure, http::WithRequest, nearest::did_you_mean};
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+/// How long the last lines may take to be written when the process ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the log.
-pub(crate) fn start(style: LogFormat) -> Result<(), Failure> {
-    let log = tracing_subscriber::fmt().with_env_filter(filter(env::var_os("PAYMENTS_LOG"))?).with_writer(stderr);
+/// The lines of a running server that wait. A command writes its lines itself.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// The lines that were dropped because nobody read the log.
+pub(crate) static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
+
+/// Starts the log of a server with its format, or of a command.
+pub(crate) fn start(server: Option<LogFormat>) -> Result<(), Failure> {
+    let log = tracing_subscriber::fmt().with_env_filter(filter(env::var_os("PAYMENTS_LOG"))?).with_writer(|| Lines);
     // The subscriber would report a failed write on the same stream, and panic if that fails too. The server must
     // survive a full disk or a closed pipe, so drop the line instead.
     let log = log.log_internal_errors(false);
-    match style {
+    if server.is_some() {
+        let queue = QUEUE.get_or_init(|| Queue::new(DROPPED.clone()));
+        thread::Builder::new().name("log".into()).spawn(|| queue.write_to(stderr(), say_dropped))?;
+        panic::set_hook(Box::new(|panic| {
+            let trace = Backtrace::capture();
+            let trace = (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string());
+            tracing::error!(trace, "{panic}");
+        }));
+    }
+    match server.unwrap_or_default() {
         LogFormat::Text => {
             log.event_format(WithRequest::text(format().with_ansi(stderr().is_terminal()))).init();
         }
@@ -32,6 +61,45 @@ pub(crate) fn start(style: LogFormat) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// An error, so that every filter but `off` lets it through: some of the lines may have been errors.
+fn say_dropped(lines: u64) {
+    tracing::error!("{lines} log lines were dropped, because nobody read the log or it could not be written");
+}
+
+/// Writes a line that no filter drops. A stream that cannot be written stops nobody.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(Lines, "{line}");
+}
+
+/// Waits a moment until the last lines are written. For the end of the process.
+pub(crate) fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(FLUSH_TIMEOUT);
+    }
+}
+
+/// Takes whole lines.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match QUEUE.get() {
+            Some(queue) => queue.push(line),
+            None => stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn write_fmt(&mut self, line: std::fmt::Arguments<'_>) -> io::Result<()> {
+        // At once: the parts of a line would be lines of their own.
+        self.write_all(line.to_string().as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads a filter; `info` by default. The subscriber would take a misspelt level for the name of a module, and log nothing.

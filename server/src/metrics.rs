@@ -11,6 +11,8 @@ use prometheus_client::{
     registry::{Metric, Registry, Unit},
 };
 
+use crate::log;
+
 /// All metrics. Clones share their counters.
 #[derive(Clone)]
 pub(crate) struct Metrics {
@@ -150,6 +152,7 @@ impl Metrics {
         let r = &mut registry;
         let build = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
         r.register("build", "Version and source revision of this server", Info::new(build));
+        r.register("log_lines_dropped", "Log lines dropped because nobody read the log", log::DROPPED.clone());
         let requests = Requests {
             answered: add(r, "requests", "HTTP requests answered"),
             seconds: add_timings(r, "request_duration", "Time to answer"),

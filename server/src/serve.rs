@@ -8,6 +8,7 @@ pub(crate) mod workers;
 use std::{
     io::{self, Write},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -152,10 +153,19 @@ fn service(
     })
 }
 
+/// Prints in a thread of its own, because the parent process may have closed our output, or read none of it.
 fn print_greeting(greeting: &Greeting<'_>) {
-    let (text, mut out) = (greeting.to_string(), io::stdout());
-    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The parent process may have closed our output; serve anyway.
-        tracing::debug!(%error, "cannot write to the standard output");
+    let text = greeting.to_string();
+    let print = move || {
+        let mut out = io::stdout();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
+    let printing = thread::Builder::new().name("greeting".into()).spawn(move || {
+        if let Err(error) = print() {
+            tracing::debug!(%error, "cannot write to the standard output");
+        }
+    });
+    if let Err(error) = printing {
+        tracing::warn!(%error, "cannot print the server's address");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error,
-    io,
+    io::{self, Write},
     panic::{self, AssertUnwindSafe},
     process,
     sync::atomic::{AtomicBool, Ordering},
@@ -39,6 +39,7 @@ impl Stop {
 /// Ends the process with a message.
 pub(crate) fn abort(what: &'static str, error: &dyn Error) {
     tracing::error!(%error, "{what}; the process ends, start it again to recover from the journal");
-    eprintln!("{what}: {error}; the process ends, start it again to recover from the journal");
+    // Not `eprintln!`, which panics if the stream is closed.
+    let _ = writeln!(io::stderr(), "{what}: {error}; the process ends, start it again to recover from the journal");
     process::abort();
 }

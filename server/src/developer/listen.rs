@@ -16,6 +16,7 @@ use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{ListenArgs, secret_from},
     failure::Failure,
+    log,
 };
 
 /// How often the list of events is read, and how soon after the server did not answer.
@@ -38,7 +39,7 @@ pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
         let events = match list.next().await {
             Ok(events) => events,
             Err(error) if error.is_retryable() => {
-                eprintln!("{} does not answer: {error}", args.api.api);
+                log::say(format_args!("{} does not answer: {error}", args.api.api));
                 sleep(POLL_AFTER_ERROR).await;
                 continue;
             }

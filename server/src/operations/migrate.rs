@@ -15,6 +15,7 @@ use self::ends::{Source, Target};
 use super::{Failure, check::check_records, open::interrupted};
 use crate::{
     cli::{Location, MigrateArgs},
+    log,
     store::{Contents, Migration, Records, Snapshot},
 };
 
@@ -49,7 +50,7 @@ pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Fail
 fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Failure> {
     let migration = begin(source.store(), from, target)?;
     if let Some(contents) = migration.moved {
-        eprintln!("this migration was finished before; nothing is moved");
+        log::say("this migration was finished before; nothing is moved");
         return Ok(contents);
     }
     refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
@@ -71,7 +72,7 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
     match found {
         Some(found) if found.id == id => {
             if found.moved.is_none() {
-                eprintln!("{} records were moved before; the migration goes on", found.records);
+                log::say(format_args!("{} records were moved before; the migration goes on", found.records));
             }
             Ok(found)
         }

@@ -7,6 +7,7 @@ use payments_core::Timestamp;
 use super::{Failure, check::check_records, open::with_snapshot};
 use crate::{
     cli::{Location, RestoreArgs},
+    log,
     store::embedded::{self, BackupError, JournalError, LeftOut, Restored, Sources, Until},
 };
 
@@ -25,13 +26,13 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     if let Some(LeftOut { first, last, since, until }) = left_out {
         let text = |at| time(at).map_or_else(|| "an unknown time".to_owned(), |time| time.to_string());
         let (since, until) = (text(since), text(until));
-        eprintln!(
+        log::say(format_args!(
             "left out: changes {first} to {last}, committed from {since} to {until}; --until-entry N restores up to any of \
              them"
-        );
+        ));
     }
     if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
-        eprintln!("change {wanted} does not exist; the last change is {last}");
+        log::say(format_args!("change {wanted} does not exist; the last change is {last}"));
     }
     let checked = with_snapshot(Location::Directory(directory.clone()), check_records).await?;
     let mut out = io::stdout().lock();

@@ -84,6 +84,7 @@ mod timeline;
 mod trace;
 mod transactions;
 mod trio;
+mod unread_log;
 mod webhook_updates;
 mod webhooks;
 mod wire;

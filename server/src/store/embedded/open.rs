@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     ambient::Ambient,
+    log,
     metrics::Commits,
     store::{Leases, Migration, Snapshot as _, StoreError, Unfinished},
 };
@@ -59,6 +60,7 @@ impl EmbeddedStore {
         let options =
             Options::new(directory, Layout).clock(move || ambient.now().as_millis()).on_stop(|what, error| {
                 tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
+                log::flush();
                 process::exit(74)
             });
         Self::open_with(options, directory, commits, Arc::default())
