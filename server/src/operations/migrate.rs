@@ -19,6 +19,13 @@ use crate::{
     store::{Contents, Migration, Records, Snapshot},
 };
 
+/// What to do if the stores differ before the migration has ended.
+const DURING_THE_MIGRATION: &str =
+    "somebody changed one of them during the migration: empty the target and run it again";
+/// What to do if the stores differ although the migration had ended.
+const AFTER_THE_END: &str = "one of them went on after the migration between them had ended: keep the one that served since, \
+                             or empty the target and run it again to move the source as it is now";
+
 /// Moves every record from one store to another, and prints how many of each kind there are, and their digest.
 pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
     let MigrateArgs { from, to, from_password_file, to_password_file, json } = args;
@@ -48,20 +55,21 @@ pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Fail
 }
 
 fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Failure> {
-    let migration = begin(source.store(), from, target)?;
-    if let Some(contents) = migration.moved {
-        log::say("this migration was finished before; nothing is moved");
-        return Ok(contents);
-    }
+    let begun = begin(source.store(), from, target)?;
     refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
-    let migration = moving::move_records(source.store(), target, migration)?;
+    // A migration that is run again after its end moves nothing. Either store may have gone on since.
+    let is_finished = begun.moved.is_some();
+    let migration = if is_finished { begun } else { moving::move_records(source.store(), target, begun)? };
+    let if_different = if is_finished { AFTER_THE_END } else { DURING_THE_MIGRATION };
     let contents = target.read(|moved| {
-        let contents = compare::compare(source.store(), moved, migration.records)?;
+        let contents = compare::compare(source.store(), moved, migration.records, if_different)?;
         refuse_damaged(moved, "the target came out damaged", "empty it and run it again")?;
         Ok(contents)
     })?;
     source.refuse_if_unlocked()?;
-    target.commit(Vec::new(), &Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
+    if !is_finished {
+        target.commit(Vec::new(), &Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
+    }
     Ok(contents)
 }
 
@@ -71,8 +79,11 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
     let (found, is_empty) = target.read(|store| Ok((store.migration()?, Records::of(store, None).next().is_none())))?;
     match found {
         Some(found) if found.id == id => {
-            if found.moved.is_none() {
-                log::say(format_args!("{} records were moved before; the migration goes on", found.records));
+            match &found.moved {
+                None => log::say(format_args!("{} records were moved before; the migration goes on", found.records)),
+                Some(_) => {
+                    log::say("this migration was finished before; nothing is moved, and the stores are compared")
+                }
             }
             Ok(found)
         }

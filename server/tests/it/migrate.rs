@@ -316,7 +316,7 @@ async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_f
     server.create(&payment_of(&json!(7))).await;
     assert!(server.terminate().success());
     let differs = refused(command(text(&data), &database));
-    let named = format!("the stores are not the same: the payment {oldest} differs");
+    let named = format!("the first is the payment {oldest}, which differs");
     assert!(differs.contains(&named) && differs.contains("empty the target"), "{differs}");
     // Another store never goes on with it.
     let other = Server::start();
@@ -325,4 +325,46 @@ async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_f
     fs::rename(other.data(), &other_data).unwrap();
     let mixed = refused(command(text(&other_data), &database));
     assert!(mixed.contains("holds a part of") && mixed.contains(text(&data)), "{mixed}");
+}
+
+/// A live payment more, made by a server on a store that was moved before.
+async fn goes_on(server: &mut Server) -> String {
+    server.restart();
+    let payment = server.create(&payment_of(&json!(8))).await;
+    assert!(server.terminate().success());
+    payment["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_is_run_again_after_its_source_went_on_says_so_and_moves_nothing() {
+    let mut server = Server::start();
+    server.create(&payment_of(&json!(7))).await;
+    assert!(server.terminate().success());
+    let (data, database) = (server.data(), Cluster::shared().new_database());
+    let there = moved(text(&data), &database);
+    assert_eq!(moved(text(&data), &database), there, "nothing has changed");
+
+    let id = goes_on(&mut server).await;
+    let count = |said: &str| {
+        let number = said.split("differ in ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        number.parse::<u64>().unwrap()
+    };
+    let says = |from: &str, to: &str| refused(command(from, to));
+    for _ in 0..2 {
+        let said = says(text(&data), &database);
+        let named = format!("the first is the payment {id}, which is only in the source");
+        assert!(said.contains(&named) && said.contains("went on after the migration"), "{said}");
+        assert!(count(&said) >= 2, "the payment and its event: {said}");
+    }
+
+    // The other way: the database was moved, and serves on.
+    let (directory, on_database) = (tempfile::tempdir().unwrap(), Cluster::shared().new_database());
+    let mut server = Server::start_with(&["--database-url", &on_database]);
+    server.create(&payment_of(&json!(9))).await;
+    assert!(server.terminate().success());
+    let back = directory.path().join("back");
+    moved(&on_database, text(&back));
+    let id = goes_on(&mut server).await;
+    let said = says(&on_database, text(&back));
+    assert!(said.contains(&format!("payment {id}, which is only in the source")), "{said}");
 }

@@ -5,44 +5,59 @@ use std::cmp::Ordering;
 use super::{super::progress, Failure};
 use crate::store::{Contents, Record, RecordDigest, RecordKey, Records, Snapshot};
 
-/// Reads both stores in the order of their keys. Returns what both hold, or the first record in which they differ.
-pub(crate) fn compare(source: &dyn Snapshot, target: &dyn Snapshot, records: u64) -> Result<Contents, Failure> {
+/// Reads both stores to their ends, in the order of their keys. Returns what both hold; an error says in how many records they
+/// differ, names the first, and ends with what to do.
+pub(crate) fn compare(
+    source: &dyn Snapshot,
+    target: &dyn Snapshot,
+    records: u64,
+    what_to_do: &str,
+) -> Result<Contents, Failure> {
     let bar = progress::bar_of("comparing", || Ok(records))?;
     let (mut contents, mut digest) = (Contents::default(), RecordDigest::default());
+    let (mut differing, mut first) = (0_u64, None);
     let (mut ours, mut theirs) = (Records::of(source, None), Records::of(target, None));
-    loop {
-        match (ours.next().transpose()?, theirs.next().transpose()?) {
-            (None, None) => break,
-            (Some(one), None) => return Err(differs(&one.key(), "is only in the source")),
-            (None, Some(other)) => return Err(differs(&other.key(), "is only in the target")),
-            (Some(one), Some(other)) => {
-                let (key, json) = same(&one, &other)?;
+    let (mut one, mut other) = (ours.next().transpose()?, theirs.next().transpose()?);
+    while let Some((order, key)) = least(one.as_ref(), other.as_ref()) {
+        let how = match order {
+            Ordering::Less => Some("is only in the source"),
+            Ordering::Greater => Some("is only in the target"),
+            Ordering::Equal => {
+                let [json, other_json] = [&one, &other].map(|it| it.as_ref().map(Record::json).transpose());
+                let (json, other_json) = (json?.unwrap_or_default(), other_json?.unwrap_or_default());
                 digest.add(&key, &json);
                 *contents.records.entry(key.0).or_default() += 1;
-                bar.inc(1);
+                (json != other_json).then_some("differs")
             }
+        };
+        if let Some(how) = how {
+            differing += 1;
+            first.get_or_insert((key, how));
+        }
+        if order.is_le() {
+            one = ours.next().transpose()?;
+            bar.inc(1);
+        }
+        if order.is_ge() {
+            other = theirs.next().transpose()?;
         }
     }
     bar.finish_and_clear();
-    Ok(Contents { sha256: digest.finish(), ..contents })
-}
-
-/// The key and the content of a record that both stores have.
-fn same(one: &Record, other: &Record) -> Result<(RecordKey, String), Failure> {
-    let (key, other_key) = (one.key(), other.key());
-    let json = one.json()?;
-    match key.cmp(&other_key) {
-        Ordering::Less => Err(differs(&key, "is only in the source")),
-        Ordering::Greater => Err(differs(&other_key, "is only in the target")),
-        Ordering::Equal if json != other.json()? => Err(differs(&key, "differs")),
-        Ordering::Equal => Ok((key, json)),
+    match first {
+        None => Ok(Contents { sha256: digest.finish(), ..contents }),
+        Some(((kind, key), how)) => Err(format!(
+            "the stores differ in {differing} records; the first is the {kind} {key}, which {how}; {what_to_do}"
+        )
+        .into()),
     }
 }
 
-fn differs((kind, key): &RecordKey, how: &str) -> Failure {
-    format!(
-        "the stores are not the same: the {kind} {key} {how}; somebody changed one of them during the migration: empty the \
-         target and run it again"
-    )
-    .into()
+/// The lesser key of two records, and which of them has it.
+fn least(one: Option<&Record>, other: Option<&Record>) -> Option<(Ordering, RecordKey)> {
+    match (one.map(Record::key), other.map(Record::key)) {
+        (None, None) => None,
+        (Some(key), None) => Some((Ordering::Less, key)),
+        (None, Some(key)) => Some((Ordering::Greater, key)),
+        (Some(one), Some(other)) => Some((one.cmp(&other), one.min(other))),
+    }
 }
