@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 pub use self::known::{APP_KEY, APP_SECRET, BLOCKED_WALLET, PASSWORD, POOR_WALLET, USERNAME, WALLET};
 use self::{
-    answers::{failure, not_found, text, unknown_payment},
+    answers::{failure, not_found, text, unauthorized, unknown_payment},
     payment::Payment,
     tokens::Tokens,
 };
-use crate::{Answer, Call, Entry, Program, books_json, escaped, lock};
+use crate::{Answer, Call, Entry, Instead, Program, books_json, escaped, lock};
 
 const API: &str = "/v1.2.0-beta/tokenized/checkout";
 
@@ -77,6 +77,13 @@ impl Bkash {
     /// Takes the money of a payment after all, whatever was said about it before, if the merchant had asked for it.
     pub fn take_late(&self, payment: &str) {
         if let Some(payment) = lock(&self.0).payments.get_mut(payment).filter(|payment| payment.is_asked_for) {
+            payment.take();
+        }
+    }
+
+    /// Takes the money of a payment, as an execute does whose outcome was unknown.
+    pub fn take(&self, payment: &str) {
+        if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
             payment.take();
         }
     }
@@ -174,6 +181,16 @@ impl Program for Bkash {
             _ => Err(not_found()),
         };
         Answer::of(answer)
+    }
+
+    fn instead(&self, instead: Instead) -> Answer {
+        match instead {
+            Instead::Unauthorized => unauthorized("Unauthorized"),
+            Instead::Forbidden => Answer::json(StatusCode::FORBIDDEN, &json!({"message": "Forbidden"})),
+            Instead::NotFound => not_found(),
+            Instead::Page => Answer::proxy_page(),
+            Instead::Code(code) => failure(code, "The process failed"),
+        }
     }
 
     fn settings(&self, base_url: &str) -> String {

@@ -23,11 +23,30 @@ pub enum Fault {
     Empty,
     /// Executes the call and sends half of the response body.
     Truncated,
+    /// Executes the call and answers something else.
+    After(Instead),
+    /// Answers something else without executing the call.
+    Before(Instead),
+}
+
+/// An answer that says nothing about what the request was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instead {
+    /// 401: the key was revoked, or its token has expired.
+    Unauthorized,
+    /// 403: the key may not do this.
+    Forbidden,
+    /// 404: of another account, or of a proxy that does not know the path.
+    NotFound,
+    /// A page of a proxy, with status 200.
+    Page,
+    /// This code of bKash, most of which mean that the outcome is unknown. Stripe's error about an idempotency key.
+    Code(&'static str),
 }
 
 impl Fault {
     /// Every fault with its name in control requests.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 24] = [
         ("hang_after", Self::HangAfter),
         ("hang_before", Self::HangBefore),
         ("drop_after", Self::DropAfter),
@@ -36,6 +55,22 @@ impl Fault {
         ("error_before", Self::ErrorBefore),
         ("empty", Self::Empty),
         ("truncated", Self::Truncated),
+        ("unauthorized_after", Self::After(Instead::Unauthorized)),
+        ("unauthorized_before", Self::Before(Instead::Unauthorized)),
+        ("forbidden_after", Self::After(Instead::Forbidden)),
+        ("forbidden_before", Self::Before(Instead::Forbidden)),
+        ("not_found_after", Self::After(Instead::NotFound)),
+        ("not_found_before", Self::Before(Instead::NotFound)),
+        ("page_after", Self::After(Instead::Page)),
+        ("page_before", Self::Before(Instead::Page)),
+        ("2003_after", Self::After(Instead::Code("2003"))),
+        ("2003_before", Self::Before(Instead::Code("2003"))),
+        ("2020_after", Self::After(Instead::Code("2020"))),
+        ("2020_before", Self::Before(Instead::Code("2020"))),
+        ("2024_after", Self::After(Instead::Code("2024"))),
+        ("2024_before", Self::Before(Instead::Code("2024"))),
+        ("9999_after", Self::After(Instead::Code("9999"))),
+        ("9999_before", Self::Before(Instead::Code("9999"))),
     ];
 }
 

@@ -27,7 +27,7 @@ use std::{
 
 use serde_json::json;
 
-pub use faults::{Fault, Faults};
+pub use faults::{Fault, Faults, Instead};
 pub use serve::{Answer, Call, Form, Program, Running, run};
 
 /// One payment in a gateway's books.

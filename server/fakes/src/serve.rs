@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{Fault, Faults};
+use crate::{Fault, Faults, Instead};
 
 /// A complete request.
 #[derive(Debug)]
@@ -79,6 +79,11 @@ impl Answer {
         Self { status: StatusCode::OK, headers: vec![("content-type", "text/html; charset=utf-8".into())], body }
     }
 
+    /// A page of a proxy between a server and the gateway.
+    pub fn proxy_page() -> Self {
+        Self::html("<!doctype html><title>Access denied</title><p>Sign in to go on.</p>".into())
+    }
+
     /// A redirect with status 303.
     pub fn see_other(target: String) -> Self {
         Self { status: StatusCode::SEE_OTHER, headers: vec![("location", target)], body: String::new() }
@@ -91,6 +96,8 @@ pub trait Program: Send + Sync + 'static {
     fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer;
     /// The name of the gateway call, or `None` for other requests such as a customer's page.
     fn operation(&self, call: &Call) -> Option<&'static str>;
+    /// What it answers instead, in the shape that it gives to such errors.
+    fn instead(&self, instead: Instead) -> Answer;
     /// The section of `payments.toml` with which a server uses this fake.
     fn settings(&self, base_url: &str) -> String;
 }
@@ -208,6 +215,7 @@ async fn handle<P: Program>(
         Some(Fault::DropBefore) => return Err(Cut),
         Some(Fault::HangBefore) => return std::future::pending().await,
         Some(Fault::ErrorBefore) => return sent(server_error(), None),
+        Some(Fault::Before(instead)) => return sent(program.instead(instead), None),
         _ => {}
     }
     let answer = program.answer(&call, base_url);
@@ -215,6 +223,7 @@ async fn handle<P: Program>(
         Some(Fault::DropAfter) => Err(Cut),
         Some(Fault::HangAfter) => std::future::pending().await,
         Some(Fault::ErrorAfter) => sent(server_error(), None),
+        Some(Fault::After(instead)) => sent(program.instead(instead), None),
         Some(Fault::Empty) => sent(Answer { body: String::new(), ..answer }, None),
         Some(Fault::Truncated) => {
             let half = answer.body.len() / 2;

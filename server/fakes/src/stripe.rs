@@ -23,11 +23,11 @@ pub use self::known::{CARD, DECLINED_CARD, SECRET_KEY, SLOW_CARD, WEBHOOK_SECRET
 use self::{
     events::{Events, Target},
     refund::Refund,
-    refusal::{no_such, refused},
-    replays::Replays,
+    refusal::{error, invalid_key, no_such, refused},
+    replays::{Replays, other_parameters},
     session::Session,
 };
-use crate::{Answer, Call, Entry, Form, Program, books_json, lock};
+use crate::{Answer, Call, Entry, Form, Instead, Program, books_json, lock};
 
 /// The fake.
 #[derive(Debug, Default)]
@@ -121,6 +121,13 @@ impl Stripe {
         if let Some(session) = lock(&self.state).sessions.get_mut(session) {
             session.amount = amount;
         }
+    }
+
+    /// Sends all money of a session back, as somebody does in the dashboard. The refund has no metadata.
+    pub fn refund_by_hand(&self, reference: &str) {
+        let intent = lock(&self.state).sessions.values().find(|it| it.is_of(reference)).map(|it| it.intent.clone());
+        let form = intent.map(|intent| Form::from([("payment_intent".to_owned(), intent)]));
+        let _ = form.map(|form| self.create_refund(&form));
     }
 
     /// Forgets all idempotency keys, as Stripe does after a day.
@@ -258,8 +265,7 @@ impl Program for Stripe {
             return self.control(call);
         }
         if call.header("authorization") != format!("Bearer {SECRET_KEY}") {
-            let body = json!({"error": {"type": "invalid_request_error", "message": "Invalid API Key provided"}});
-            return Answer::json(StatusCode::UNAUTHORIZED, &body);
+            return invalid_key();
         }
         let version = call.header("stripe-version");
         let date = version.split('.').next().unwrap_or_default();
@@ -271,6 +277,21 @@ impl Program for Stripe {
             Method::POST => self.replays.once(call, || Answer::of(self.post(call, base_url))),
             Method::GET => Answer::of(self.get(call, base_url)),
             _ => refused(None, "Unrecognized request method", None),
+        }
+    }
+
+    fn instead(&self, instead: Instead) -> Answer {
+        let invalid = "invalid_request_error";
+        match instead {
+            Instead::Unauthorized => invalid_key(),
+            Instead::Forbidden => {
+                let message = "The provided key does not have the required permissions for this endpoint.";
+                error(StatusCode::FORBIDDEN, invalid, Some("more_permissions_required"), message, None)
+            }
+            // The key is of another account.
+            Instead::NotFound => no_such("payment_intent", "pi_of_another_account"),
+            Instead::Page => Answer::proxy_page(),
+            Instead::Code(_) => other_parameters(),
         }
     }
 

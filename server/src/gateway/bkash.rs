@@ -1,8 +1,8 @@
 //! Mobile money: bKash tokenized checkout, mode 0011, version 1.2.0-beta.
 //!
 //! The customer approves on bKash's page, and `execute` captures the money. What the browser brings back is unsigned, so it
-//! is only a hint. If the response to `execute` is unclear, the server queries the payment's status. bKash executes a
-//! `paymentID` once, however often it is called.
+//! is only a hint. Whatever `execute` answers, except that the money moved, the server queries the payment's status. bKash
+//! executes a `paymentID` once, however often it is called.
 
 mod token;
 
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
+    answer::{About, Names, Rejection},
     call::{GatewayClient, Response, sensitive},
     contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
     credentials::BkashCredentials,
@@ -34,9 +35,13 @@ pub(super) struct Bkash {
     tokens: Tokens,
 }
 
-/// Codes of a refused `execute` after which only the payment's status tells the outcome: the payment was executed before, or
-/// cannot be executed now; for example, the customer has not entered the PIN.
-const UNCLEAR: [&str; 5] = ["2062", "2068", "2117", "2060", "2056"];
+/// Codes of an `execute` that took no money and never will: the customer's wallet, OTP or PIN, a balance that is too small,
+/// an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.
+fn is_certain(code: &str) -> bool {
+    let number = code.parse::<u16>().unwrap_or_default();
+    code == CANCELLED || matches!(number, 2009..=2019 | 2023 | 2037..=2041 | 2043..=2046 | 2057..=2059)
+}
+
 /// The customer cancelled.
 const CANCELLED: &str = "2069";
 /// The gateway is under maintenance.
@@ -75,6 +80,19 @@ struct Reply {
     expires_in: Option<u32>,
 }
 
+impl Names for Reply {
+    fn names(&self, payment: &str) -> bool {
+        self.payment_id.as_deref() == Some(payment)
+    }
+}
+
+/// An error of `execute` has nothing but a code, so the code tells whether it is about the payment.
+impl Names for Rejection {
+    fn names(&self, _payment: &str) -> bool {
+        is_certain(&self.code)
+    }
+}
+
 impl Bkash {
     pub(super) fn new(
         credentials: BkashCredentials,
@@ -85,7 +103,13 @@ impl Bkash {
         Self { client, credentials, tokens: Tokens::new(store, ambient) }
     }
 
-    async fn call(&self, what: &'static str, path: &str, body: &Value) -> Result<Reply, GatewayError> {
+    /// Calls bKash. The inner error is bKash's own.
+    async fn call(
+        &self,
+        what: &'static str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Result<Reply, Rejection>, GatewayError> {
         let token = self.token().await?;
         // The token alone: bKash has no authorization scheme.
         let headers = [("authorization", &token), ("x-app-key", &self.credentials.app_key)];
@@ -93,7 +117,14 @@ impl Bkash {
         if response.status == StatusCode::UNAUTHORIZED {
             self.drop_token(&token).await?;
         }
-        parse(&self.client, &response.body)
+        read(&self.client, &response.body)
+    }
+
+    /// The state that a reply reports. A reply that does not name the attempt says nothing about it.
+    fn state(&self, reply: Reply, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
+        let reply = About::new(reply, &attempt.external_id);
+        let reply = reply.ok_or_else(|| self.client.unanswered("the response is about another payment"))?;
+        Ok(state(&reply, payment, attempt))
     }
 
     async fn post(
@@ -132,7 +163,10 @@ impl Gateway for Bkash {
             "intent": "sale",
             "merchantInvoiceNumber": request.invoice,
         });
-        let reply = self.call("create", "/create", &body).await?;
+        let reply = match self.call("create", "/create", &body).await? {
+            Ok(reply) => reply,
+            Err(rejection) => return Ok(BeginOutcome::Rejected(rejection)),
+        };
         match (reply.payment_id, reply.bkash_url) {
             (Some(external_id), Some(customer_url)) => Ok(BeginOutcome::SendTo { external_id, customer_url }),
             _ => Err(self.client.unanswered("the new payment has no paymentID or no bkashURL")),
@@ -141,10 +175,10 @@ impl Gateway for Bkash {
 
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
-        match self.call("payment status", "/payment/status", &body).await {
-            Ok(reply) => Ok(state(&reply, payment, attempt)),
-            Err(GatewayError::Refused { code, .. }) if code == CANCELLED => Ok(AttemptState::Cancelled),
-            Err(error) => Err(error),
+        match self.call("payment status", "/payment/status", &body).await? {
+            Ok(reply) => self.state(reply, payment, attempt),
+            Err(rejection) if rejection.code == CANCELLED => Ok(AttemptState::Cancelled),
+            Err(rejection) => Err(self.client.unanswered(&rejection.to_string())),
         }
     }
 
@@ -154,19 +188,19 @@ impl Gateway for Bkash {
 
     async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
         let body = json!({"paymentID": attempt.external_id});
-        match self.call("execute", "/execute", &body).await {
-            Ok(reply) => Ok(CaptureOutcome::State(state(&reply, payment, attempt))),
-            Err(GatewayError::Refused { code, .. }) if UNCLEAR.contains(&&*code) => Ok(CaptureOutcome::Unknown),
-            Err(GatewayError::Refused { code, message, .. }) => {
-                tracing::info!(payment = %payment.id, code, message, "bKash did not execute");
-                Ok(CaptureOutcome::Refused(if code == CANCELLED {
-                    AttemptState::Cancelled
-                } else {
-                    AttemptState::Failed { why: Some(format!("{message} ({code})")) }
-                }))
-            }
-            Err(error) => Err(error),
-        }
+        let rejection = match self.call("execute", "/execute", &body).await? {
+            Ok(reply) => return Ok(CaptureOutcome::State(self.state(reply, payment, attempt)?)),
+            Err(rejection) => rejection,
+        };
+        tracing::info!(payment = %payment.id, code = rejection.code, message = rejection.message, "bKash did not execute");
+        let ended = match rejection.code.as_str() {
+            CANCELLED => AttemptState::Cancelled,
+            code => AttemptState::Failed { why: Some(format!("{} ({code})", rejection.message)) },
+        };
+        Ok(match About::new(rejection, &attempt.external_id) {
+            Some(no) => CaptureOutcome::Refused { ended, refusal: no.refusal(no.clone()) },
+            None => CaptureOutcome::Unknown,
+        })
     }
 
     /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
@@ -194,9 +228,8 @@ fn state(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptS
 fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
     let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
     let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
-    let fits = reply.payment_id.as_deref() == Some(&attempt.external_id)
-        && is_amount(payment, reply.currency.as_deref().unwrap_or_default(), amount)
-        && invoice == Some(&attempt.invoice);
+    let fits =
+        is_amount(payment, reply.currency.as_deref().unwrap_or_default(), amount) && invoice == Some(&attempt.invoice);
     match &reply.trx_id {
         Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
         transaction => AttemptState::Discrepancy {
@@ -228,8 +261,13 @@ fn with_two_decimals(amount: Amount) -> String {
     format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }
 
-/// The reply if it is a success, or its error.
+/// The reply if it is a success.
 fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
+    read(client, body)?.map_err(|rejection| client.unanswered(&rejection.to_string()))
+}
+
+/// The reply if it is a success, or bKash's error.
+fn read(client: &GatewayClient, body: &[u8]) -> Result<Result<Reply, Rejection>, GatewayError> {
     let reply: Reply =
         serde_json::from_slice(body).map_err(|_| client.unanswered("the response is not the expected JSON"))?;
     let codes = [&reply.status_code, &reply.error_code, &reply.external_code, &reply.internal_code];
@@ -237,9 +275,9 @@ fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
     let message = messages.into_iter().flatten().next().map_or("no reason given", String::as_str);
     let code = codes.into_iter().flatten().next().cloned();
     match code.as_deref() {
-        Some("0000") => Ok(reply),
+        Some("0000") => Ok(Ok(reply)),
         Some(MAINTENANCE) => Err(client.unanswered(message)),
-        Some(code) => Err(client.refused(code, message)),
+        Some(code) => Ok(Err(client.rejection(code, message))),
         // `{message}` comes from a server in front of the gateway, so the effect is unknown.
         None => Err(client.unanswered(reply.message.as_deref().unwrap_or("unknown response shape"))),
     }
@@ -249,10 +287,23 @@ fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
 mod tests {
     use super::*;
 
-    fn parse_reply(json: &str) -> Result<Reply, GatewayError> {
+    fn read_reply(json: &str) -> Result<Result<Reply, Rejection>, GatewayError> {
         let calls = crate::metrics::Metrics::new().gateways;
         let client = GatewayClient::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
-        parse(&client, json.as_bytes())
+        read(&client, json.as_bytes())
+    }
+
+    #[test]
+    fn an_execute_ends_an_attempt_only_with_a_code_that_is_about_the_customer() {
+        for code in ["2009", "2019", "2023", "2037", "2041", "2044", "2045", "2046", "2057", "2059", "2069"] {
+            assert!(is_certain(code), "{code}");
+        }
+        for code in [
+            "2001", "2002", "2003", "2006", "2008", "2020", "2024", "2029", "2031", "2033", "2048", "2050", "2056",
+            "2060", "2061", "2062", "2065", "2067", "2068", "2117", "2119", "503", "9999", "7777", "x", "",
+        ] {
+            assert!(!is_certain(code), "{code}");
+        }
     }
 
     #[test]
@@ -262,10 +313,7 @@ mod tests {
             (r#"{"errorCode":"2056","errorMessage":"Invalid Payment State"}"#, "2056"),
             (r#"{"internalCode":"x","externalCode":"2069","errorMessageEn":"no","errorMessageBn":"না"}"#, "2069"),
         ] {
-            match parse_reply(json) {
-                Err(GatewayError::Refused { code: found, .. }) => assert_eq!(found, code),
-                other => panic!("{json}: {other:?}"),
-            }
+            assert_eq!(read_reply(json).unwrap().unwrap_err().code, code, "{json}");
         }
         for json in [
             r#"{"message":"Unauthorized"}"#,
@@ -276,9 +324,9 @@ mod tests {
             "<html>",
             "[]",
         ] {
-            assert!(matches!(parse_reply(json), Err(GatewayError::Unanswered { .. })), "{json}");
+            assert!(matches!(read_reply(json), Err(GatewayError::Unanswered { .. })), "{json}");
         }
-        assert!(parse_reply(r#"{"statusCode":"0000"}"#).is_ok());
+        assert!(read_reply(r#"{"statusCode":"0000"}"#).unwrap().is_ok());
     }
 
     #[test]

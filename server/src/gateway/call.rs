@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
 use super::{
+    answer::Rejection,
     circuit::Circuit,
     error::GatewayError,
     proxy::{self, GatewayProxy},
@@ -130,8 +131,9 @@ impl GatewayClient {
         GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned() }
     }
 
-    pub(super) fn refused(&self, code: impl Into<String>, message: impl Into<String>) -> GatewayError {
-        GatewayError::Refused { gateway: self.gateway, code: code.into(), message: message.into() }
+    /// The gateway's words for why it does not do what it was asked for.
+    pub(super) fn rejection(&self, code: impl Into<String>, message: impl Into<String>) -> Rejection {
+        Rejection { gateway: self.gateway, code: code.into(), message: message.into() }
     }
 }
 

@@ -3,7 +3,10 @@
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 
-use super::error::GatewayError;
+use super::{
+    answer::{Refusal, Rejection},
+    error::GatewayError,
+};
 use crate::domain::{GatewayAttempt, GatewayName};
 
 /// What happens to the customer of a new gateway attempt.
@@ -13,6 +16,8 @@ pub(crate) enum BeginOutcome {
     SendTo { external_id: String, customer_url: String },
     /// The payment ends with this outcome. No money moves.
     Simulated(SimulateOutcome),
+    /// There is no attempt.
+    Rejected(Rejection),
 }
 
 /// The parameters of a new gateway attempt.
@@ -63,7 +68,16 @@ pub(crate) enum CaptureOutcome {
     /// The response says nothing definite: query the gateway.
     Unknown,
     /// The gateway refused, and the attempt ends in this state unless a query shows that an earlier capture took the money.
-    Refused(AttemptState),
+    Refused { ended: AttemptState, refusal: Refusal },
+}
+
+/// The outcome of a refund.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RefundOutcome {
+    /// The money goes back, now or later.
+    Made,
+    /// This refund sends no money back.
+    Refused(Refusal),
 }
 
 /// How a gateway refunds payments.
@@ -99,15 +113,16 @@ pub(crate) trait Gateway: Send + Sync {
     fn refund_way(&self) -> RefundWay {
         RefundWay::Manual
     }
-    /// Sends the money back. Idempotent by the refund's id, also after the gateway has forgotten its idempotency key.
+    /// Sends the money back. Idempotent by the refund's id, also after the gateway has forgotten its idempotency key. After an
+    /// error the money may have been sent back.
     async fn refund(
         &self,
         _payment: &Payment,
         _attempt: &GatewayAttempt,
         _refund: &RefundRequest<'_>,
-    ) -> Result<(), GatewayError> {
-        let message = "a person sends this refund by hand".to_owned();
-        Err(GatewayError::Refused { gateway: self.name(), code: "by_hand".to_owned(), message })
+    ) -> Result<RefundOutcome, GatewayError> {
+        let what = "a person sends its refunds by hand".to_owned();
+        Err(GatewayError::Unanswered { gateway: self.name(), what })
     }
 }
 

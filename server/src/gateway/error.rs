@@ -2,15 +2,12 @@
 
 use crate::domain::GatewayName;
 
-/// A gateway request failed.
+/// A gateway request got no answer about what it asked. It ends nothing: the caller asks again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// The effect is unknown: no response, an incomplete one, or a server error. The caller must query again.
+    /// The effect is unknown: no response, an incomplete one, a server error, or one that is not about the request.
     #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
     Unanswered { gateway: GatewayName, what: String },
-    /// The gateway refused the request.
-    #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
-    Refused { gateway: GatewayName, code: String, message: String },
     /// The request was not sent, because recent ones got no response.
     #[error("{gateway} is not responding; retry in a few seconds", gateway = gateway.title())]
     CircuitOpen { gateway: GatewayName },

@@ -4,6 +4,7 @@
 //! response to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
 //! by that alone.
 
+mod answer;
 mod bkash;
 mod call;
 mod circuit;
@@ -24,10 +25,11 @@ use secrecy::SecretString;
 use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
+pub(crate) use answer::Rejection;
 #[cfg(feature = "simulation")]
 pub(crate) use call::{NoResponse, Response, Transport};
 pub(crate) use contract::{
-    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundRequest, RefundWay,
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
 };
 pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};

@@ -3,6 +3,7 @@
 //! A session is paid if Stripe's API reports `payment_status: paid` with the payment's amount and currency. Stripe's signed
 //! events are only a reason to query it.
 
+mod error;
 mod event;
 mod refund;
 
@@ -16,11 +17,17 @@ use webhook_verify::{
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
 };
 
-use self::refund::{RefundList, RefundState, StripeRefund};
+use self::{
+    error::{ErrorResponse, StripeError},
+    refund::{RefundList, RefundState, StripeRefund},
+};
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
+    answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
-    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundRequest, RefundWay, is_amount},
+    contract::{
+        AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay, is_amount,
+    },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
@@ -57,21 +64,21 @@ struct Session {
 
 #[derive(Debug, Deserialize)]
 struct PaymentIntent {
+    id: String,
     status: String,
-    last_payment_error: Option<ErrorDetail>,
+    last_payment_error: Option<StripeError>,
 }
 
-#[derive(Debug, Deserialize)]
-struct ErrorResponse {
-    error: ErrorDetail,
+impl Names for Session {
+    fn names(&self, session: &str) -> bool {
+        self.id == session
+    }
 }
 
-#[derive(Debug, Deserialize)]
-struct ErrorDetail {
-    #[serde(rename = "type")]
-    kind: String,
-    code: Option<String>,
-    message: Option<String>,
+impl Names for PaymentIntent {
+    fn names(&self, intent: &str) -> bool {
+        self.id == intent
+    }
 }
 
 impl Stripe {
@@ -89,11 +96,6 @@ impl Stripe {
         format!("{}/v1/{path}", self.credentials.base_url)
     }
 
-    /// Retrieves an object of a kind, such as `refunds`.
-    async fn retrieve<T: DeserializeOwned>(&self, what: &'static str, kind: &str, id: &str) -> Result<T, GatewayError> {
-        self.call(what, self.client.http.get(self.url(&format!("{kind}/{}", path_segment(id))))).await
-    }
-
     fn post(&self, path: &str, idempotency_key: &str, form: &[(&str, &str)]) -> RequestBuilder {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         self.client
@@ -104,41 +106,68 @@ impl Stripe {
             .body(body)
     }
 
-    async fn call<T: DeserializeOwned>(&self, what: &'static str, request: RequestBuilder) -> Result<T, GatewayError> {
+    /// Calls Stripe. The inner error is Stripe's own, of a request that it read and did not carry out under this key.
+    async fn call<T: DeserializeOwned>(
+        &self,
+        what: &'static str,
+        request: RequestBuilder,
+    ) -> Result<Result<T, StripeError>, GatewayError> {
         let request =
             request.bearer_auth(self.credentials.secret_key.expose_secret()).header("stripe-version", VERSION);
         let Response { status, body } = self.client.call(what, request).await?;
         if status.is_success() {
-            return serde_json::from_slice(&body)
-                .map_err(|_| self.client.unanswered("the response is not the expected JSON"));
+            let done = serde_json::from_slice(&body);
+            return done.map(Ok).map_err(|_| self.client.unanswered("the response is not the expected JSON"));
         }
-        // Too many requests, or the same request is in progress: the caller may retry.
-        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT);
+        let is_of_request = !matches!(
+            status,
+            // The key is wrong, or may not do this.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            // Too many requests, or the same request is in progress: the caller may retry.
+            | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT
+        );
         match serde_json::from_slice(&body) {
-            Ok(ErrorResponse { error: ErrorDetail { kind, code, message } }) if !is_busy => {
-                Err(self.client.refused(code.unwrap_or(kind), message.unwrap_or_default()))
-            }
-            _ => Err(self.client.unanswered(&format!("status {}", status.as_u16()))),
+            Ok(ErrorResponse { error }) if is_of_request => Ok(Err(error)),
+            Ok(ErrorResponse { error }) => Err(self.client.unanswered(&format!("status {}: {error}", status.as_u16()))),
+            Err(_) => Err(self.client.unanswered(&format!("status {}", status.as_u16()))),
         }
     }
 
-    async fn state(
+    /// Retrieves an object of a kind, such as `refunds`.
+    async fn retrieve<T: DeserializeOwned + Names>(
         &self,
-        session: Session,
-        payment: &Payment,
-        attempt: &GatewayAttempt,
-    ) -> Result<AttemptState, GatewayError> {
+        what: &'static str,
+        kind: &str,
+        id: &str,
+    ) -> Result<About<T>, GatewayError> {
+        let request = self.client.http.get(self.url(&format!("{kind}/{}", path_segment(id))));
+        let object = self.call(what, request).await?.map_err(|error| self.client.unanswered(&error.to_string()))?;
+        self.about(object, id)
+    }
+
+    fn rejection(&self, error: &StripeError) -> Rejection {
+        self.client.rejection(error.code(), error.message.as_deref().unwrap_or_default())
+    }
+
+    /// A response about this object. Any other one is no answer.
+    fn about<T: Names>(&self, response: T, id: &str) -> Result<About<T>, GatewayError> {
+        About::new(response, id).ok_or_else(|| self.client.unanswered("the response is about something else"))
+    }
+
+    async fn state(&self, session: About<Session>, payment: &Payment) -> Result<AttemptState, GatewayError> {
         match (session.status.as_deref(), session.payment_status.as_deref()) {
-            (_, Some("paid")) => Ok(paid(&session, payment, attempt)),
+            (_, Some("paid")) => Ok(paid(&session, payment)),
             (Some("open"), _) => Ok(AttemptState::Open),
             (Some("expired"), _) => Ok(AttemptState::Cancelled),
             // The customer has finished, the money has not arrived: some payment methods take days.
             _ => {
                 let Some(intent) = &session.payment_intent else { return Ok(AttemptState::Pending) };
-                let intent: PaymentIntent = self.retrieve("retrieve payment intent", "payment_intents", intent).await?;
+                let intent =
+                    self.retrieve::<PaymentIntent>("retrieve payment intent", "payment_intents", intent).await?;
                 Ok(match intent.status.as_str() {
                     "requires_payment_method" | "canceled" => {
-                        AttemptState::Failed { why: intent.last_payment_error.and_then(|error| error.message) }
+                        let error = intent.last_payment_error.as_ref();
+                        AttemptState::Failed { why: error.and_then(|error| error.message.clone()) }
                     }
                     _ => AttemptState::Pending,
                 })
@@ -147,7 +176,7 @@ impl Stripe {
     }
 
     /// Looks for a refund of a payment intent by this server's id.
-    async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<StripeRefund>, GatewayError> {
+    async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<About<StripeRefund>>, GatewayError> {
         let mut after = String::new();
         for _ in 0..REFUND_PAGES {
             let query = url::form_urlencoded::Serializer::new(String::new())
@@ -155,25 +184,24 @@ impl Stripe {
                 .extend_pairs((!after.is_empty()).then_some(("starting_after", &after)))
                 .finish();
             let list = self.client.http.get(self.url(&format!("refunds?{query}")));
-            let RefundList { data, has_more } = self.call("list refunds", list).await?;
+            let listed = self.call("list refunds", list).await?;
+            let RefundList { data, has_more } = listed.map_err(|error| self.client.unanswered(&error.to_string()))?;
             after = data.last().map(|refund| refund.id.clone()).unwrap_or_default();
-            if let Some(known) = data.into_iter().find(|refund| refund.is(id)) {
-                return Ok(Some(known));
-            }
-            if !has_more {
-                return Ok(None);
+            match data.into_iter().find_map(|refund| About::new(refund, id)) {
+                None if has_more => {}
+                known => return Ok(known),
             }
         }
         Err(self.client.unanswered("the payment has more refunds than this server reads"))
     }
 
     /// The outcome of a refund in its present state.
-    fn outcome(&self, refund: &StripeRefund) -> Result<(), GatewayError> {
+    fn outcome(&self, refund: &About<StripeRefund>) -> Result<RefundOutcome, GatewayError> {
         match refund.state() {
-            RefundState::Accepted => Ok(()),
+            RefundState::Accepted => Ok(RefundOutcome::Made),
             RefundState::Failed => {
                 let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
-                Err(self.client.refused("refund_failed", what))
+                Ok(RefundOutcome::Refused(refund.refusal(self.client.rejection("refund_failed", what))))
             }
             RefundState::Unknown => {
                 Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
@@ -183,7 +211,7 @@ impl Stripe {
 
     /// Queries a refund; returns its fault if it failed.
     pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
-        let refund: StripeRefund = self.retrieve("retrieve refund", "refunds", id).await?;
+        let refund = self.retrieve::<StripeRefund>("retrieve refund", "refunds", id).await?;
         Ok(refund.fault())
     }
 
@@ -257,10 +285,14 @@ impl Gateway for Stripe {
             ("cancel_url", &format!("{}?outcome=cancel&attempt={}", request.return_url, request.invoice)),
         ];
         let create = || self.call::<Session>("create session", self.post("checkout/sessions", request.invoice, &form));
-        let session = match create().await {
+        let created = match create().await {
             // The same idempotency key returns the lost response.
             Err(GatewayError::Unanswered { .. }) => create().await?,
             outcome => outcome?,
+        };
+        let session = match created {
+            Ok(session) => session,
+            Err(error) => return Ok(BeginOutcome::Rejected(self.rejection(&error))),
         };
         match session.url {
             Some(customer_url) => Ok(BeginOutcome::SendTo { external_id: session.id, customer_url }),
@@ -270,17 +302,16 @@ impl Gateway for Stripe {
 
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let session = self.retrieve("retrieve session", "checkout/sessions", &attempt.external_id).await?;
-        self.state(session, payment, attempt).await
+        self.state(session, payment).await
     }
 
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         let path = format!("checkout/sessions/{}/expire", path_segment(&attempt.external_id));
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
-        match self.call::<Session>("expire session", request).await {
-            Ok(session) => self.state(session, payment, attempt).await,
-            // The session is no longer open; its state tells how it ended.
-            Err(GatewayError::Refused { .. }) => self.query(payment, attempt).await,
-            Err(error) => Err(error),
+        match self.call::<Session>("expire session", request).await? {
+            Ok(session) => self.state(self.about(session, &attempt.external_id)?, payment).await,
+            // The session may be open no more; its state tells how it ended.
+            Err(_) => self.query(payment, attempt).await,
         }
     }
 
@@ -293,20 +324,23 @@ impl Gateway for Stripe {
         payment: &Payment,
         attempt: &GatewayAttempt,
         refund: &RefundRequest<'_>,
-    ) -> Result<(), GatewayError> {
-        let Some(intent) = attempt.transaction.as_deref() else {
-            return Err(self.client.refused("no_payment_intent", "the payment has no payment intent to refund"));
+    ) -> Result<RefundOutcome, GatewayError> {
+        let intent = match &attempt.transaction {
+            Some(intent) => intent.clone(),
+            None => match self.query(payment, attempt).await? {
+                AttemptState::Paid { transaction } => transaction,
+                _ => return Err(self.client.unanswered("the payment has no payment intent to refund")),
+            },
         };
-        // Stripe forgets idempotency keys after a day. It refuses to refund a whole payment twice, but not a part.
+        // Stripe forgets idempotency keys after a day, so an earlier request is looked for first.
         if refund.is_repeated
-            && refund.amount.is_some()
-            && let Some(known) = self.refund_of(intent, refund.id).await?
+            && let Some(known) = self.refund_of(&intent, refund.id).await?
         {
             return self.outcome(&known);
         }
         let amount = refund.amount.map(|amount| amount.as_minor().to_string());
         let mut form = vec![
-            ("payment_intent", intent),
+            ("payment_intent", intent.as_str()),
             ("metadata[payment_id]", payment.id.as_str()),
             ("metadata[refund_id]", refund.id),
         ];
@@ -318,20 +352,24 @@ impl Gateway for Stripe {
         if let Some(amount) = &amount {
             form.push(("amount", amount));
         }
-        match self.call::<StripeRefund>("refund", self.post("refunds", refund.id, &form)).await {
-            Ok(refund) => self.outcome(&refund),
-            // The money was sent back before, by an earlier call of this refund or manually.
-            Err(GatewayError::Refused { code, .. }) if code == "charge_already_refunded" => Ok(()),
-            Err(error) => Err(error),
+        let error = match self.call::<StripeRefund>("refund", self.post("refunds", refund.id, &form)).await? {
+            Ok(made) => return self.outcome(&self.about(made, refund.id)?),
+            Err(error) => error,
+        };
+        let words = error.to_string();
+        let error = About::new(error, &intent).ok_or_else(|| self.client.unanswered(&words))?;
+        // The charge may be refunded by an earlier request for this refund.
+        match self.refund_of(&intent, refund.id).await? {
+            Some(known) => self.outcome(&known),
+            None => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),
         }
     }
 }
 
 /// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
-fn paid(session: &Session, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
+fn paid(session: &Session, payment: &Payment) -> AttemptState {
     let amount = session.amount_total.map(Amount::from_minor);
-    let fits = session.id == attempt.external_id
-        && session.client_reference_id.as_deref() == Some(payment.id.as_str())
+    let fits = session.client_reference_id.as_deref() == Some(payment.id.as_str())
         && is_amount(payment, session.currency.as_deref().unwrap_or_default(), amount);
     match &session.payment_intent {
         Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },

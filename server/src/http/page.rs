@@ -30,10 +30,7 @@ use super::{
     route::Outcome,
     theme,
 };
-use crate::{
-    gateway::GatewayError,
-    service::{CheckoutView, Receipt, Refused, Service},
-};
+use crate::service::{CheckoutView, Receipt, Refused, Service};
 
 /// `GET`: shows the page, or redirects.
 pub(super) async fn visit(request: Request) -> Outcome {
@@ -139,7 +136,7 @@ impl<'p> Page<'p> {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
             // A second click, a reload, another tab: show the current state.
             Err(Refused::Payment(_)) => (StatusCode::OK, None),
-            Err(Refused::Gateway(GatewayError::Refused { .. }) | Refused::NoGateway(_)) => {
+            Err(Refused::Rejected(_) | Refused::NoGateway(_)) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, Some(words::REFUSED))
             }
             Err(Refused::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),

@@ -122,7 +122,7 @@ impl Service {
         }
         let state = twice(|| gateway.query(&session.payment, attempt)).await?;
         Ok(match (captured, state) {
-            (CaptureOutcome::Refused(ended), AttemptState::Open | AttemptState::Approved) => ended,
+            (CaptureOutcome::Refused { ended, .. }, AttemptState::Open | AttemptState::Approved) => ended,
             (_, state) => state,
         })
     }

@@ -48,7 +48,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     ambient::Ambient,
     delivery::{FanOutSignal, Sender, TargetPolicy},
-    gateway::{EventFault, GatewayError, Gateways},
+    gateway::{EventFault, GatewayError, Gateways, Rejection},
     store::{Change, CommitError, Conflict, ServerId, Store, StoreError},
     trace,
 };
@@ -159,9 +159,12 @@ pub(crate) enum Refused {
     /// No gateway of this server takes live payments in this currency.
     #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
     NoGateway(Currency),
-    /// The gateway refused or did not answer.
+    /// The gateway did not answer what it was asked.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    /// The gateway refused.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
     /// A gateway's event is not authentic, or this server cannot verify it.
     #[error(transparent)]
     Event(#[from] EventFault),

@@ -91,6 +91,7 @@ impl Service {
                 }
                 Ok(Paying::Simulated(ended))
             }
+            BeginOutcome::Rejected(rejection) => Err(rejection.into()),
             BeginOutcome::SendTo { external_id, customer_url } => {
                 let now = self.ambient.now();
                 let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     domain::{PendingRefund, Session},
-    gateway::{GatewayError, RefundFault, RefundRequest, RefundWay},
+    gateway::{RefundFault, RefundOutcome, RefundRequest, RefundWay, Rejection},
 };
 
 /// How long the reconciler leaves a refund to its request.
@@ -151,24 +151,23 @@ impl Service {
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),
             };
-            let Err(error) = gateway.refund(&session.payment, attempt, &order).await else {
-                return self.record_refund(&session, pending).await.map(Some);
-            };
-            let mut next = match &error {
-                GatewayError::Refused { .. } => Session { pending_refund: None, check_at: None, ..session.next() },
-                _ => {
+            let now = self.ambient.now();
+            let (mut next, kind, refused) = match gateway.refund(&session.payment, attempt, &order).await {
+                Ok(RefundOutcome::Made) => return self.record_refund(&session, pending).await.map(Some),
+                Ok(RefundOutcome::Refused(refusal)) => {
+                    let next = Session { pending_refund: None, check_at: None, ..session.next() };
+                    (next, TimelineKind::RefundRefused, Refused::from(Rejection::from(refusal)))
+                }
+                Err(error) => {
                     let backoff = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pending.tries.min(16));
-                    let check_at = Some(self.ambient.now().plus_seconds(backoff.min(LONGEST_BACKOFF_SECONDS)));
+                    let check_at = Some(now.plus_seconds(backoff.min(LONGEST_BACKOFF_SECONDS)));
                     let pending = PendingRefund { tries: pending.tries + 1, ..pending.clone() };
-                    Session { pending_refund: Some(pending), check_at, ..session.next() }
+                    let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
+                    (next, TimelineKind::GatewayError, Refused::from(error))
                 }
             };
-            let kind = match &error {
-                GatewayError::Refused { .. } => TimelineKind::RefundRefused,
-                _ => TimelineKind::GatewayError,
-            };
-            next.record(self.ambient.now(), kind, error.to_string());
-            self.commit_without_event(&session, next).await.and(Err(error.into()))
+            next.record(now, kind, refused.to_string());
+            self.commit_without_event(&session, next).await.and(Err(refused))
         });
         outcome.await?.ok_or(Refused::Conflict)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use payments_core::ErrorCode;
 
 use super::Refused;
-use crate::gateway::{EventFault, GatewayError};
+use crate::gateway::EventFault;
 
 /// A kind of record that requests name by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +60,8 @@ impl Refused {
             Self::NoSandbox(_) => ErrorCode::SandboxNotAvailable,
             Self::IdempotencyKeyReused => ErrorCode::IdempotencyKeyReused,
             Self::NoGateway(_) => ErrorCode::CurrencyNotAvailable,
-            Self::Gateway(GatewayError::Refused { .. }) => ErrorCode::GatewayRefused,
-            Self::Gateway(GatewayError::Unanswered { .. } | GatewayError::CircuitOpen { .. }) => {
-                ErrorCode::GatewayUnavailable
-            }
+            Self::Rejected(_) => ErrorCode::GatewayRefused,
+            Self::Gateway(_) => ErrorCode::GatewayUnavailable,
             Self::Event(EventFault::NoProcessor) => ErrorCode::GatewayNotConfigured,
             Self::Event(EventFault::Signature(_)) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,

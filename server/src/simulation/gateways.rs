@@ -35,13 +35,20 @@ impl<P: Program> Transport for ToGateway<P> {
             Some(Fault::HangBefore) => Err("it does not answer"),
             Some(Fault::DropBefore) => Err("the connection closed"),
             Some(Fault::ErrorBefore) => Ok(Response { status: http_status(502), body: Bytes::new() }),
+            Some(Fault::Before(instead)) => {
+                self.fate.note(format_args!("gateway {operation} is not reached: {instead:?}"));
+                Ok(response(self.program.instead(instead)))
+            }
             fault => {
                 // The gateway has the request, even if this server dies before the answer.
                 let answer = gateway_fakes::at(self.fate.now_seconds(), || {
                     self.program.answer(&call, &format!("https://{operation}.gateway.example"))
                 });
                 self.fate.note(format_args!("gateway {operation} {} {fault:?}", answer.status.as_u16()));
-                answered(answer, fault)
+                match fault {
+                    Some(Fault::After(instead)) => Ok(response(self.program.instead(instead))),
+                    fault => answered(answer, fault),
+                }
             }
         };
         self.fate.wait(5..=120).await;
@@ -58,15 +65,18 @@ impl<P: Program> Transport for ToGateway<P> {
 }
 
 fn answered(answer: Answer, fault: Option<Fault>) -> Result<Response, &'static str> {
-    let response = |body: Bytes| Response { status: http_status(answer.status.as_u16()), body };
     match fault {
         Some(Fault::HangAfter) => Err("it does not answer"),
         Some(Fault::DropAfter) => Err("the connection closed"),
         Some(Fault::ErrorAfter) => Ok(Response { status: http_status(502), body: Bytes::new() }),
-        Some(Fault::Empty) => Ok(response(Bytes::new())),
+        Some(Fault::Empty) => Ok(response(Answer { body: String::new(), ..answer })),
         Some(Fault::Truncated) => Err("the body ended early"),
-        _ => Ok(response(answer.body.clone().into())),
+        _ => Ok(response(answer)),
     }
+}
+
+fn response(answer: Answer) -> Response {
+    Response { status: http_status(answer.status.as_u16()), body: answer.body.into() }
 }
 
 fn http_status(status: u16) -> reqwest::StatusCode {

@@ -29,6 +29,11 @@ pub(super) fn no_such(what: &str, id: &str) -> Answer {
     error(StatusCode::NOT_FOUND, "invalid_request_error", Some("resource_missing"), &message, None)
 }
 
+/// Refuses a key that is not valid.
+pub(super) fn invalid_key() -> Answer {
+    error(StatusCode::UNAUTHORIZED, "invalid_request_error", None, "Invalid API Key provided", None)
+}
+
 pub(super) fn error(status: StatusCode, kind: &str, code: Option<&str>, message: &str, param: Option<&str>) -> Answer {
     let mut error = json!({"type": kind, "message": message});
     for (name, value) in [("code", code), ("param", param)] {

@@ -21,7 +21,6 @@ impl Replays {
     /// run one after another.
     pub(super) fn once(&self, call: &Call, run: impl FnOnce() -> Answer) -> Answer {
         let key = call.header("idempotency-key");
-        let refused = |message| error(StatusCode::BAD_REQUEST, "idempotency_error", None, message, None);
         if key.is_empty() {
             return run();
         }
@@ -36,9 +35,7 @@ impl Replays {
                 answer.headers.push(("idempotent-replayed", "true".into()));
                 answer
             }
-            Some(_) => refused(
-                "Keys for idempotent requests can only be used with the same parameters they were first used with.",
-            ),
+            Some(_) => other_parameters(),
             None => {
                 let answer = run();
                 // A refused request may be retried with the same key.
@@ -49,4 +46,13 @@ impl Replays {
             }
         }
     }
+}
+
+/// Refuses a request whose key belongs to another one.
+pub(super) fn other_parameters() -> Answer {
+    refused("Keys for idempotent requests can only be used with the same parameters they were first used with.")
+}
+
+fn refused(message: &str) -> Answer {
+    error(StatusCode::BAD_REQUEST, "idempotency_error", None, message, None)
 }

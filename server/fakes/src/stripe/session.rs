@@ -101,6 +101,11 @@ impl Session {
         })
     }
 
+    /// Whether the merchant gave it this reference.
+    pub(super) fn is_of(&self, reference: &str) -> bool {
+        self.reference.as_deref() == Some(reference)
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.status == "open"
     }

@@ -13,6 +13,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::gateway::answer::Names;
+
 #[derive(Debug, Deserialize)]
 pub(super) struct StripeRefund {
     pub(super) id: String,
@@ -56,13 +58,8 @@ impl StripeRefund {
         }
     }
 
-    /// Whether this server requested it under this id.
-    pub(super) fn is(&self, id: &str) -> bool {
-        self.metadata["refund_id"].as_str() == Some(id)
-    }
-
     /// The fault of a refund that failed.
-    pub(super) fn fault(self) -> Option<RefundFault> {
+    pub(super) fn fault(&self) -> Option<RefundFault> {
         if self.state() != RefundState::Failed {
             return None;
         }
@@ -72,6 +69,13 @@ impl StripeRefund {
 
     pub(super) fn status(&self) -> &str {
         self.status.as_deref().unwrap_or("without a status")
+    }
+}
+
+impl Names for StripeRefund {
+    /// Stripe's id, or the one under which this server requested it.
+    fn names(&self, id: &str) -> bool {
+        self.id == id || self.metadata["refund_id"].as_str() == Some(id)
     }
 }
 

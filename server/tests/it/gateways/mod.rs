@@ -1,6 +1,7 @@
 //! Live payments through strict fakes of both gateways.
 
 mod calls;
+mod other_answers;
 mod partial_refunds;
 mod payments;
 mod refunds;

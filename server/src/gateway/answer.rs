@@ -1,0 +1,79 @@
+//! What ends a request that moves money: only a response about it.
+//!
+//! Such a request may have reached the gateway although the response does not say so: a key was rolled, a proxy stood in
+//! between, a gateway forgot. So a refusal, and the state of an attempt or of a refund, come only out of a response that
+//! [names](Names) its subject. Everything else is a [`GatewayError`](super::GatewayError), which ends nothing.
+
+use std::ops::Deref;
+
+use crate::domain::GatewayName;
+
+/// A response that may name the refund, charge or attempt that a request was about.
+pub(super) trait Names {
+    /// Whether it is about this one.
+    fn names(&self, subject: &str) -> bool;
+}
+
+/// A response about the refund, charge or attempt that a request was about.
+#[derive(Debug)]
+pub(super) struct About<R>(R);
+
+impl<R: Names> About<R> {
+    /// `None` if the response is about something else, or does not say what it is about.
+    pub(super) fn new(response: R, subject: &str) -> Option<Self> {
+        response.names(subject).then_some(Self(response))
+    }
+
+    /// The refusal that the response is.
+    pub(super) fn refusal(&self, rejection: Rejection) -> Refusal {
+        Refusal(rejection)
+    }
+}
+
+impl<R> Deref for About<R> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.0
+    }
+}
+
+/// A gateway's no to one request that moves money: it has not moved it, and will not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal(Rejection);
+
+impl From<Refusal> for Rejection {
+    fn from(Refusal(rejection): Refusal) -> Self {
+        rejection
+    }
+}
+
+/// A gateway's words for why it does not do what it was asked for. They say nothing about money.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
+pub(crate) struct Rejection {
+    pub(crate) gateway: GatewayName,
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Refund(&'static str);
+
+    impl Names for Refund {
+        fn names(&self, subject: &str) -> bool {
+            self.0 == subject
+        }
+    }
+
+    #[test]
+    fn a_response_refuses_only_the_request_that_it_is_about() {
+        let rejection = Rejection { gateway: GatewayName::Stripe, code: "failed".into(), message: "no".into() };
+        assert!(About::new(Refund("ref_1"), "ref_2").is_none());
+        let refusal = About::new(Refund("ref_1"), "ref_1").unwrap().refusal(rejection.clone());
+        assert_eq!(Rejection::from(refusal), rejection);
+    }
+}
