@@ -210,6 +210,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::BackedUp(made) => {
             writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
         }
+        AdminReply::GatewayToken { gateway_token_until } => writeln!(out, "{gateway_token_until}")?,
         AdminReply::Keys { keys } => {
             for row in keys {
                 let KeyRow { id, workspace, environment, last4, created_at, .. } = &row;

@@ -70,7 +70,7 @@ pub(crate) enum Command {
     /// stopped. Both stores are checked and compared record by record.
     Migrate(MigrateArgs),
     /// Check what `serve` needs with these flags: settings, permissions, descriptors, clock, disk, gateways. Prints what to do,
-    /// changes nothing, and exits with 1 if the server cannot work.
+    /// changes nothing, and exits with 1 if the server cannot work. A token of bKash is requested only where servers find it.
     Doctor(ServeArgs),
     /// Print a script that completes commands and flags in a shell.
     Completions {

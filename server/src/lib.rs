@@ -99,7 +99,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), Failure>
         Command::Export(args) => operations::export(args).await,
         Command::Restore(args) => operations::restore(args).await,
         Command::Migrate(args) => operations::migrate(args).await,
-        Command::Doctor(args) => operations::doctor(&args, &credentials).await,
+        Command::Doctor(args) => operations::doctor(&args, credentials).await,
         Command::Completions { shell } => command_docs::completions(shell),
         Command::Man { directory } => command_docs::man(directory.as_deref()),
     }

@@ -128,8 +128,9 @@ fn service(
     let gateway_timeout = Duration::from_secs(args.gateway_timeout.into());
     let proxy = args.gateway_proxy.clone();
     let targets = TargetPolicy { allow_local: args.allow_local_targets || front.reach == Reach::Local };
+    let (calls, tracker) = (&metrics.gateways, &tasks.tracker);
     Ok(Service {
-        gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, &metrics.gateways)?,
+        gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?,
         store,
         sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
         key_uses: KeyUses::default(),
@@ -137,7 +138,7 @@ fn service(
         claims: Claims::new(metrics.outside_effects.clone()),
         fan_out: Arc::default(),
         server: ServerId(ambient.random()),
-        tasks: tasks.tracker.clone(),
+        tasks: tracker.clone(),
         ambient,
         settings: Settings {
             base_url: front.base_url.clone(),

@@ -93,6 +93,16 @@ impl Bkash {
         lock(&self.0).tokens.calls.len()
     }
 
+    /// Refuses the tokens that it has granted so far.
+    pub fn revoke_tokens(&self) {
+        lock(&self.0).tokens.revoke();
+    }
+
+    /// Refuses the refresh tokens that it has granted so far, as bKash does after a month.
+    pub fn expire_refresh_tokens(&self) {
+        lock(&self.0).tokens.refresh_tokens.clear();
+    }
+
     fn create(&self, body: &Value, base_url: &str) -> Result<Value, Answer> {
         let payments = &mut lock(&self.0).payments;
         let payment = Payment::new(body, payments.len() as u64)?;

@@ -11,10 +11,13 @@ pub(crate) struct StoredToken {
     /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
+    /// Which account at the gateway the token is for. Earlier versions did not write it: then it is the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) account: Option<String>,
     pub(crate) token: Option<Vec<u8>>,
     pub(crate) refresh: Option<Vec<u8>>,
     pub(crate) expires_at: Option<Timestamp>,
-    /// When servers requested tokens, within the last hour.
+    /// When servers sent requests for tokens, within the last hour.
     #[serde(rename = "asked_at")]
     pub(crate) requested_at: Vec<Timestamp>,
     /// The end of the lease of the server that requests a token. No other server may request one before.

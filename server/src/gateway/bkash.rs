@@ -9,11 +9,12 @@ mod token;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentMethod};
+use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
 use reqwest::StatusCode;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use super::{
     answer::{About, Names, Rejection},
@@ -30,9 +31,9 @@ use crate::{
 use token::Tokens;
 
 pub(super) struct Bkash {
-    client: GatewayClient,
-    credentials: BkashCredentials,
-    tokens: Tokens,
+    client: Arc<GatewayClient>,
+    credentials: Arc<BkashCredentials>,
+    tokens: Arc<Tokens>,
 }
 
 /// Codes of an `execute` that took no money and never will: the customer's wallet, OTP or PIN, a balance that is too small,
@@ -99,8 +100,16 @@ impl Bkash {
         client: GatewayClient,
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
+        tasks: TaskTracker,
     ) -> Self {
-        Self { client, credentials, tokens: Tokens::new(store, ambient) }
+        let (client, credentials) = (Arc::new(client), Arc::new(credentials));
+        let tokens = Tokens::new(Arc::clone(&client), Arc::clone(&credentials), store, ambient, tasks);
+        Self { client, credentials, tokens: Arc::new(tokens) }
+    }
+
+    /// Until when the token is valid, which every call needs. Requests one if necessary.
+    pub(super) async fn token_valid_until(&self) -> Result<Timestamp, GatewayError> {
+        self.tokens.valid_until().await
     }
 
     /// Calls bKash. The inner error is bKash's own.
@@ -110,12 +119,12 @@ impl Bkash {
         path: &str,
         body: &Value,
     ) -> Result<Result<Reply, Rejection>, GatewayError> {
-        let token = self.token().await?;
+        let token = self.tokens.get().await?;
         // The token alone: bKash has no authorization scheme.
         let headers = [("authorization", &token), ("x-app-key", &self.credentials.app_key)];
-        let response = self.post(what, path, headers, body).await?;
+        let response = post(&self.client, &self.credentials.base_url, what, path, headers, body).await?;
         if response.status == StatusCode::UNAUTHORIZED {
-            self.drop_token(&token).await?;
+            self.tokens.refuse(&token);
         }
         read(&self.client, &response.body)
     }
@@ -126,21 +135,22 @@ impl Bkash {
         let reply = reply.ok_or_else(|| self.client.unanswered("the response is about another payment"))?;
         Ok(state(&reply, payment, attempt))
     }
+}
 
-    async fn post(
-        &self,
-        what: &'static str,
-        path: &str,
-        headers: [(&str, &SecretString); 2],
-        body: &Value,
-    ) -> Result<Response, GatewayError> {
-        let url = format!("{}/tokenized/checkout{path}", self.credentials.base_url);
-        let mut request = self.client.http.post(url).header("accept", "application/json");
-        for (name, value) in headers {
-            request = request.header(name, sensitive(value));
-        }
-        self.client.call(what, request.json(body)).await
+async fn post(
+    client: &GatewayClient,
+    base_url: &str,
+    what: &'static str,
+    path: &str,
+    headers: [(&str, &SecretString); 2],
+    body: &Value,
+) -> Result<Response, GatewayError> {
+    let mut request =
+        client.http.post(format!("{base_url}/tokenized/checkout{path}")).header("accept", "application/json");
+    for (name, value) in headers {
+        request = request.header(name, sensitive(value));
     }
+    client.call(what, request.json(body)).await
 }
 
 #[async_trait]
@@ -259,11 +269,6 @@ fn decimal(text: &str) -> Option<Amount> {
 
 fn with_two_decimals(amount: Amount) -> String {
     format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
-}
-
-/// The reply if it is a success.
-fn parse(client: &GatewayClient, body: &[u8]) -> Result<Reply, GatewayError> {
-    read(client, body)?.map_err(|rejection| client.unanswered(&rejection.to_string()))
 }
 
 /// The reply if it is a success, or bKash's error.

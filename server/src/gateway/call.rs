@@ -29,7 +29,33 @@ pub(crate) trait Transport: Send + Sync {
 }
 
 /// Why a request got no complete response.
-pub(crate) type NoResponse = Box<dyn Error + Send + Sync>;
+#[derive(Debug)]
+pub(crate) struct NoResponse {
+    pub(crate) what: String,
+    /// False only if there was no connection to send the request on.
+    pub(crate) was_sent: bool,
+}
+
+impl NoResponse {
+    /// The gateway may have the request.
+    fn after_sending(error: &(dyn Error + 'static)) -> Self {
+        Self { what: innermost(error), was_sent: true }
+    }
+
+    /// The name was not found, nobody listens, or the connection was not secure.
+    fn before_sending(error: &(dyn Error + 'static)) -> Self {
+        Self { what: innermost(error), was_sent: false }
+    }
+}
+
+/// The cause that says most: of a failed connection, what the system said.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
 
 /// The network.
 struct Network(Client);
@@ -37,9 +63,13 @@ struct Network(Client);
 #[async_trait]
 impl Transport for Network {
     async fn send(&self, request: Request) -> Result<Response, NoResponse> {
-        let response = self.0.execute(request).await.map_err(reqwest::Error::without_url)?;
+        let response = self.0.execute(request).await.map_err(|error| match error.is_connect() {
+            true => NoResponse::before_sending(&error.without_url()),
+            false => NoResponse::after_sending(&error.without_url()),
+        })?;
         let status = response.status();
-        let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await?.to_bytes();
+        let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await;
+        let body = body.map_err(|error| NoResponse::after_sending(&*error))?.to_bytes();
         Ok(Response { status, body })
     }
 }
@@ -71,7 +101,8 @@ impl GatewayClient {
         let http = Client::builder()
             .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT)
+            // Shorter than a call, so that the error says that nothing was sent.
+            .connect_timeout(CONNECT.min(timeout * 3 / 4))
             .timeout(timeout);
         let http = proxy::by(http, proxy)?.build()?;
         let transport = Box::new(Network(http.clone()));
@@ -110,25 +141,25 @@ impl GatewayClient {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
-        let request = request.build().map_err(|error| self.no_response(&error.without_url()))?;
-        let response = self.transport.send(request).await.map_err(|error| self.no_response(&*error))?;
+        let request = request.build().map_err(|error| NoResponse::before_sending(&error.without_url()));
+        let response = match request {
+            Ok(request) => self.transport.send(request).await,
+            Err(invalid) => Err(invalid),
+        };
+        let response = response.map_err(|NoResponse { what, was_sent }| GatewayError::Unanswered {
+            gateway: self.gateway,
+            what,
+            was_sent,
+        })?;
         if response.status.is_server_error() {
             return Err(self.unanswered(&format!("status {}", response.status.as_u16())));
         }
         Ok(response)
     }
 
-    fn no_response(&self, error: &(dyn Error + 'static)) -> GatewayError {
-        let mut cause = error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        self.unanswered(&cause.to_string())
-    }
-
     /// The error for a response that leaves the effect unknown.
     pub(super) fn unanswered(&self, what: &str) -> GatewayError {
-        GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned() }
+        GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned(), was_sent: true }
     }
 
     /// The gateway's words for why it does not do what it was asked for.

@@ -122,7 +122,7 @@ pub(crate) trait Gateway: Send + Sync {
         _refund: &RefundRequest<'_>,
     ) -> Result<RefundOutcome, GatewayError> {
         let what = "a person sends its refunds by hand".to_owned();
-        Err(GatewayError::Unanswered { gateway: self.name(), what })
+        Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent: false })
     }
 }
 

@@ -7,10 +7,25 @@ use crate::domain::GatewayName;
 pub(crate) enum GatewayError {
     /// The effect is unknown: no response, an incomplete one, a server error, or one that is not about the request.
     #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
-    Unanswered { gateway: GatewayName, what: String },
+    Unanswered {
+        gateway: GatewayName,
+        what: String,
+        /// False only if there was no connection to send the request on.
+        was_sent: bool,
+    },
     /// The request was not sent, because recent ones got no response.
     #[error("{gateway} is not responding; retry in a few seconds", gateway = gateway.title())]
     CircuitOpen { gateway: GatewayName },
+}
+
+impl GatewayError {
+    /// Whether the request may have reached the gateway.
+    pub(super) fn was_sent(&self) -> bool {
+        match self {
+            Self::Unanswered { was_sent, .. } => *was_sent,
+            Self::CircuitOpen { .. } => false,
+        }
+    }
 }
 
 /// The gateways cannot be set up.

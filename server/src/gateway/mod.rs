@@ -19,8 +19,9 @@ mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Currency, Environment};
+use payments_core::{Currency, Environment, Timestamp};
 use secrecy::SecretString;
+use tokio_util::task::TaskTracker;
 
 use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
@@ -51,11 +52,15 @@ impl Gateways {
         timeout: Duration,
         proxy: Option<SecretString>,
         calls: &GatewayCalls,
+        tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;
         let client = |name| GatewayClient::new(name, timeout, proxy.as_ref(), calls.clone());
         let bkash = match credentials.bkash {
-            Some(bkash) => Some(Bkash::new(bkash, client(GatewayName::Bkash)?, Arc::clone(store), Arc::clone(ambient))),
+            Some(bkash) => {
+                let (store, ambient) = (Arc::clone(store), Arc::clone(ambient));
+                Some(Bkash::new(bkash, client(GatewayName::Bkash)?, store, ambient, tasks.clone()))
+            }
             None => None,
         };
         let stripe = match credentials.stripe {
@@ -74,9 +79,13 @@ impl Gateways {
         http: &reqwest::Client,
         transport: impl Fn(GatewayName) -> Box<dyn Transport>,
         calls: &GatewayCalls,
+        tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
         let client = |name| GatewayClient::by(name, http.clone(), transport(name), calls.clone());
-        let bkash = |bkash| Bkash::new(bkash, client(GatewayName::Bkash), Arc::clone(store), Arc::clone(ambient));
+        let bkash = |bkash| {
+            let (store, ambient) = (Arc::clone(store), Arc::clone(ambient));
+            Bkash::new(bkash, client(GatewayName::Bkash), store, ambient, tasks.clone())
+        };
         let stripe = |stripe| Stripe::new(stripe, client(GatewayName::Stripe));
         Ok(Self { bkash: credentials.bkash.map(bkash), stripe: credentials.stripe.map(stripe).transpose()? })
     }
@@ -102,6 +111,11 @@ impl Gateways {
             GatewayName::Bkash => self.bkash.as_ref().map(|bkash| bkash as &dyn Gateway),
             GatewayName::Stripe => self.stripe.as_ref().map(|stripe| stripe as &dyn Gateway),
         }
+    }
+
+    /// Until when the mobile-money gateway's token is valid; requests one if necessary. `None` without that gateway.
+    pub(crate) async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
+        Some(self.bkash.as_ref()?.token_valid_until().await)
     }
 
     /// The card processor, which verifies its own events.

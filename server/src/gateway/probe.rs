@@ -1,15 +1,13 @@
 //! Whether the gateways can be reached: one request to each, without credentials.
 
-use std::{
-    error::Error,
-    time::{Duration, Instant, SystemTime},
-};
+use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::{Client, redirect};
 use secrecy::SecretString;
 
 use super::{
     Credentials,
+    call::innermost,
     error::GatewaySetupError,
     proxy::{self, GatewayProxy},
 };
@@ -54,13 +52,4 @@ async fn ask(client: &Client, url: &str) -> Result<Answer, String> {
     let response = client.get(url).send().await.map_err(|error| innermost(&error.without_url()))?;
     let date = response.headers().get("date").and_then(|date| date.to_str().ok());
     Ok(Answer { took: begun.elapsed(), date: date.and_then(|date| httpdate::parse_http_date(date).ok()) })
-}
-
-/// The cause that says most: of a failed connection, what the system said.
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

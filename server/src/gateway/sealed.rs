@@ -1,6 +1,9 @@
 //! Encryption of a gateway's token on disk, under the gateway's secret.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
+    hmac,
+};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
@@ -18,6 +21,13 @@ pub(super) fn open(secret: &SecretString, sealed: &[u8]) -> Option<SecretString>
     let mut bytes = bytes.to_vec();
     let text = key(secret)?.open_in_place(nonce, Aad::empty(), &mut bytes).ok()?;
     std::str::from_utf8(text).ok().map(SecretString::from)
+}
+
+/// Names an account without telling anything about it. Its parts have no newline.
+pub(super) fn name(secret: &SecretString, parts: &[&str]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
+    let text = format!("gateway account\n{}", parts.join("\n"));
+    hex::encode(&hmac::sign(&key, text.as_bytes()).as_ref()[..16])
 }
 
 /// Never `None` with a digest of this length; the library's type allows it.

@@ -1,8 +1,10 @@
-//! `payments-server doctor`: checks what `serve` needs of this machine and its surroundings, and changes nothing.
+//! `payments-server doctor`: checks what `serve` needs of this machine and its surroundings. It changes nothing but for a token
+//! of bKash that a server or a database has then.
 
 mod host;
 mod settings;
 mod store;
+mod token;
 
 use std::{
     fmt,
@@ -58,10 +60,10 @@ impl Finding {
 }
 
 /// Checks everything and prints a line for each finding. Returns an error if the server cannot work like this.
-pub(crate) async fn doctor(args: &ServeArgs, credentials: &Credentials) -> Result<(), Failure> {
+pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let location = args.data.location()?;
-    let probes = probe(credentials, args.gateway_proxy.clone()).await?;
-    let mut findings = settings::check(args, credentials);
+    let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
+    let mut findings = settings::check(args, &credentials);
     findings.push(store::check(&location).await);
     findings.push(store::check_listen(args, &location));
     if let Location::Directory(directory) = &location {
@@ -73,6 +75,7 @@ pub(crate) async fn doctor(args: &ServeArgs, credentials: &Credentials) -> Resul
     let gateways_time = probes.iter().find_map(|probe| probe.answer.as_ref().ok()?.date);
     findings.push(host::check_clock(&location, SystemTime::now(), gateways_time));
     findings.extend(probes.iter().map(reachable));
+    findings.extend(token::check(args, credentials, location).await);
 
     let mut out = io::stdout().lock();
     for Finding { verdict, about, text } in &findings {

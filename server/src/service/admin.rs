@@ -82,6 +82,8 @@ pub(crate) enum AdminRequest {
         #[serde(default)]
         brand: Brand,
     },
+    /// Asks the mobile-money gateway for its token, unless there is one.
+    GatewayToken,
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
@@ -116,6 +118,8 @@ pub(crate) enum AdminReply {
     Resolved { resolved: String, raw_status: RawStatus },
     /// The backup.
     BackedUp(BackedUp),
+    /// Until when the mobile-money gateway's token is valid.
+    GatewayToken { gateway_token_until: Timestamp },
     /// The created or changed app.
     App {
         app_id: String,
@@ -195,6 +199,11 @@ impl Service {
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
+            }
+            AdminRequest::GatewayToken => {
+                let until = self.gateways.token_valid_until().await;
+                let until = until.ok_or("the running server has no credentials of bKash; restart it with them")??;
+                AdminReply::GatewayToken { gateway_token_until: until }
             }
             AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,
         })

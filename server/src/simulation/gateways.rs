@@ -14,6 +14,9 @@ use crate::gateway::{NoResponse, Response, Transport};
 /// How long a server waits for a gateway.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Why a request was not sent.
+const NOT_SENT: &str = "connection refused";
+
 /// The way from one server to one gateway.
 pub(super) struct ToGateway<P> {
     pub(super) fate: Arc<Fate>,
@@ -28,12 +31,11 @@ impl<P: Program> Transport for ToGateway<P> {
         let call = call(&request);
         self.fate.wait(5..=120).await;
         let operation = self.program.operation(&call).unwrap_or_default();
-        // bKash grants two tokens an hour, and blocks whoever asks for a third.
-        let is_struck = operation != "token" && self.fate.strikes(Trouble::GatewayLink, 10);
+        let is_struck = self.fate.strikes(Trouble::GatewayLink, 10);
         let fault = if is_struck { self.fate.choose(&Fault::ALL).map(|(_, fault)| *fault) } else { None };
         let outcome = match fault {
             Some(Fault::HangBefore) => Err("it does not answer"),
-            Some(Fault::DropBefore) => Err("the connection closed"),
+            Some(Fault::DropBefore) => Err(NOT_SENT),
             Some(Fault::ErrorBefore) => Ok(Response { status: http_status(502), body: Bytes::new() }),
             Some(Fault::Before(instead)) => {
                 self.fate.note(format_args!("gateway {operation} is not reached: {instead:?}"));
@@ -56,9 +58,9 @@ impl<P: Program> Transport for ToGateway<P> {
         match outcome {
             Err("it does not answer") => {
                 sleep(TIMEOUT).await;
-                Err("the operation timed out".into())
+                Err(NoResponse { what: "the operation timed out".into(), was_sent: true })
             }
-            Err(what) => Err(what.into()),
+            Err(what) => Err(NoResponse { what: what.into(), was_sent: what != NOT_SENT }),
             Ok(response) => Ok(response),
         }
     }

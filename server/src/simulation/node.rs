@@ -173,9 +173,8 @@ impl Node {
                 _ => Box::new(ToGateway { fate, life, program: Arc::clone(bkash) }),
             }
         };
-        let calls = &metrics.gateways;
-        let gateways = Gateways::by(credentials()?, &store, &ambient, http, transport, calls)?;
-        let tracker = TaskTracker::new();
+        let (calls, tracker) = (&metrics.gateways, TaskTracker::new());
+        let gateways = Gateways::by(credentials()?, &store, &ambient, http, transport, calls, &tracker)?;
         let service = Arc::new(Service {
             gateways,
             store: Arc::clone(&store),

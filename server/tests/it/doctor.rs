@@ -10,11 +10,13 @@ use std::{
 
 use gateway_fakes::{
     Running,
+    bkash::{self, Bkash},
     stripe::{self, Stripe},
 };
 
 use crate::{
     cluster::Cluster,
+    engine::Engine,
     server::{BINARY, Server, text_of},
 };
 
@@ -132,4 +134,47 @@ fn the_doctor_makes_no_store() {
     }
     let away = text_of(&doctor(directory.path(), &["--database-url", "postgres://nobody@127.0.0.1:1/none"]));
     assert!(line(&away, "store").contains("the database cannot be reached"), "{away}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_has_the_server_ask_bkash_for_its_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("payments.toml");
+    for password in [bkash::PASSWORD, "hush"] {
+        let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+        fs::write(&config, fake.settings().replace(bkash::PASSWORD, password)).unwrap();
+        for engine in [Engine::Directory, Engine::Postgres] {
+            let mut server = Server::start_on(engine, &["--config", config.to_str().unwrap()]);
+            let data = server.data();
+            let place = match server.database() {
+                Some(url) => ["--database-url", url].map(str::to_owned),
+                None => ["--data-dir", data.to_str().unwrap()].map(str::to_owned),
+            };
+            let examine = || {
+                let arguments = ["--config", "payments.toml", &place[0], &place[1]];
+                tokio::task::block_in_place(|| text_of(&doctor(directory.path(), &arguments)))
+            };
+            for _ in 0..2 {
+                let said = examine();
+                let line = line(&said, "token");
+                match password {
+                    "hush" => assert!(line.starts_with("FAILED") && line.contains("check the credentials"), "{line}"),
+                    _ => assert!(
+                        line.starts_with("ok ") && line.contains("bKash granted a token, valid until"),
+                        "{line}"
+                    ),
+                }
+                assert!(!said.contains("hush") && !said.contains(bkash::APP_SECRET), "{said}");
+            }
+            if engine == Engine::Directory {
+                server.kill();
+                let said = examine();
+                let line = line(&said, "token");
+                assert!(line.starts_with("warning") && line.contains("was not asked for a token"), "{line}");
+                assert!(line.contains("no server runs on the store"), "{line}");
+            }
+        }
+        // A token for each of the two stores, however often the doctor looks. The fake refuses a third within the hour.
+        assert_eq!(fake.faults().calls_of("token"), 2);
+    }
 }

@@ -17,7 +17,7 @@ const CALLS_AN_HOUR: usize = 2;
 pub(super) struct Tokens {
     /// When each token expires, in seconds since 1970.
     tokens: HashMap<String, u64>,
-    refresh_tokens: HashSet<String>,
+    pub(super) refresh_tokens: HashSet<String>,
     /// The token calls of the last hour.
     pub(super) calls: Vec<u64>,
     blocked_until: Option<u64>,
@@ -50,6 +50,11 @@ impl Tokens {
         self.refresh_tokens.insert(refresh.clone());
         Answer::ok(&json!({"statusCode": "0000", "statusMessage": "Successful", "id_token": id,
             "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh}))
+    }
+
+    /// Ends all tokens.
+    pub(super) fn revoke(&mut self) {
+        self.tokens.values_mut().for_each(|until| *until = 0);
     }
 
     /// Checks the app key and token of a call.

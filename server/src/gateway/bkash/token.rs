@@ -1,126 +1,224 @@
 //! The bKash token, which every call needs. bKash grants two an hour and blocks a credential that requests more. So all calls
 //! share one token, renewed before it expires and stored across restarts with the times of its requests.
+//!
+//! A token belongs to an account: a base URL, a user and an app key. Another account has a record of its own.
 
-use std::{sync::Arc, time::Duration};
+#[cfg(test)]
+mod tests;
+mod times;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use payments_core::Timestamp;
+use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use tokio::{sync::Mutex, time::sleep};
+use tokio::time::{Instant, sleep};
+use tokio_util::task::TaskTracker;
 
-use super::{Bkash, Reply, parse};
+use self::times::{LEASE_SECONDS, LIFETIME_SECONDS, bring_to, forget_old, hour_is_over_at, next_request};
+use super::{Reply, post, read};
 use crate::{
     ambient::Ambient,
     domain::StoredToken,
-    gateway::{error::GatewayError, sealed},
+    gateway::{call::GatewayClient, credentials::BkashCredentials, error::GatewayError, sealed},
     store::{Change, CommitError, Conflict, Store, Write},
 };
 
-/// The token's name in the store.
+/// The record's name in the store. An account that is not the first has its own name at the end.
 const NAME: &str = "bkash";
-/// bKash tokens live for an hour; they are renewed at minute 50.
+/// A token is renewed at minute 50.
 const RENEW_BEFORE_SECONDS: u32 = 600;
-/// How many tokens may be requested in an hour.
-const MAX_REQUESTS_PER_HOUR: usize = 2;
-const HOUR_MILLIS: i64 = 60 * 60 * 1000;
-/// How long a server may take to get a token before another server may request one.
-const REQUEST_LEASE_SECONDS: u32 = 30;
 /// How often, and at which interval, to check whether another server has got its token.
 const MAX_POLLS: usize = 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How long callers get the error of a request that was not sent, before the next try.
+const NOT_SENT_FOR: Duration = Duration::from_secs(2);
+/// How often to store a token that bKash has granted, if other changes interfere.
+const MAX_SAVES: usize = 8;
 
-/// Where the token is stored, and who may request one.
+/// The token of an account, and who may request one.
 pub(super) struct Tokens {
+    client: Arc<GatewayClient>,
+    credentials: Arc<BkashCredentials>,
     store: Arc<dyn Store>,
     ambient: Arc<dyn Ambient>,
-    /// Locked during a request, so that this process sends only one.
-    requesting: Mutex<()>,
+    /// A renewal is a task of its own: a customer who hangs up must not lose a token that bKash has granted.
+    tasks: TaskTracker,
+    /// Locked during a renewal, so that this process sends one request at a time.
+    renewal: tokio::sync::Mutex<Renewal>,
+    /// A token that bKash refused. It is used further only while no other can be requested.
+    refused: Mutex<Option<SecretString>>,
+    account: String,
     /// Tells this process from others.
     process: String,
 }
 
-impl Tokens {
-    pub(super) fn new(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>) -> Self {
-        let process = hex::encode(ambient.random::<8>());
-        Self { store, ambient, requesting: Mutex::default(), process }
-    }
+/// What this process remembers of its renewals.
+#[derive(Default)]
+struct Renewal {
+    /// A token that is not stored yet.
+    unsaved: Option<Granted>,
+    /// The last request, if it was not sent.
+    not_sent: Option<(Instant, GatewayError)>,
 }
 
-impl Bkash {
-    /// A valid token, renewed if necessary.
-    pub(super) async fn token(&self) -> Result<SecretString, GatewayError> {
-        let _requesting = self.tokens.requesting.lock().await;
-        for _ in 0..MAX_POLLS {
-            let now = self.tokens.ambient.now();
-            let record = self.token_record().await?;
-            let (token, expires_at) = (self.open(record.token.as_deref()), record.expires_at);
-            let valid_at = |time| token.clone().filter(|_| expires_at.is_some_and(|end| time < end));
-            if let Some(token) = valid_at(now.plus_seconds(RENEW_BEFORE_SECONDS)) {
-                return Ok(token);
+#[derive(Clone)]
+struct Granted {
+    token: SecretString,
+    refresh: Option<SecretString>,
+    expires_at: Timestamp,
+}
+
+/// Why a request brought no token.
+struct NoToken {
+    error: GatewayError,
+    /// bKash itself said no. Otherwise something went wrong on the way.
+    is_refusal: bool,
+}
+
+impl Tokens {
+    pub(super) fn new(
+        client: Arc<GatewayClient>,
+        credentials: Arc<BkashCredentials>,
+        store: Arc<dyn Store>,
+        ambient: Arc<dyn Ambient>,
+        tasks: TaskTracker,
+    ) -> Self {
+        let process = hex::encode(ambient.random::<8>());
+        let BkashCredentials { base_url, app_key, app_secret, username, .. } = &*credentials;
+        let account = sealed::name(app_secret, &[base_url, username.expose_secret(), app_key.expose_secret()]);
+        let (renewal, refused) = Default::default();
+        Self { client, credentials, store, ambient, tasks, renewal, refused, account, process }
+    }
+
+    /// A token, renewed if necessary. Nobody waits for a renewal while the old token is valid.
+    pub(super) async fn get(self: &Arc<Self>) -> Result<SecretString, GatewayError> {
+        let now = self.ambient.now();
+        let (_, record) = self.record(now).await?;
+        if let Some(fresh) = self.usable(&record, now.plus_seconds(RENEW_BEFORE_SECONDS)) {
+            return Ok(fresh);
+        }
+        let this = Arc::clone(self);
+        let renewal = self.tasks.spawn(async move { this.renew().await });
+        match self.usable(&record, now) {
+            Some(old) => Ok(old),
+            None => {
+                renewal.await.unwrap_or_else(|_| Err(self.client.unanswered("the renewal of its token ended early")))
             }
-            match self.renew_token(record, now).await {
-                Ok(Some(fresh)) => return Ok(fresh),
+        }
+    }
+
+    /// Until when the token is valid, renewed if necessary.
+    pub(super) async fn valid_until(self: &Arc<Self>) -> Result<Timestamp, GatewayError> {
+        self.get().await?;
+        let (_, record) = self.record(self.ambient.now()).await?;
+        record.expires_at.ok_or_else(|| self.client.unanswered("its token is not stored yet"))
+    }
+
+    /// Notes that bKash refused a token, so that another one is requested as soon as that may be.
+    pub(super) fn refuse(&self, token: &SecretString) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+    }
+
+    /// The stored token, if it is valid at this time and bKash has not refused it.
+    fn usable(&self, record: &StoredToken, at: Timestamp) -> Option<SecretString> {
+        valid(record, at).then(|| self.open(record.token.as_deref())).flatten().filter(|token| !self.is_refused(token))
+    }
+
+    fn is_refused(&self, token: &SecretString) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.as_ref().is_some_and(|refused| refused.expose_secret() == token.expose_secret())
+    }
+
+    async fn renew(&self) -> Result<SecretString, GatewayError> {
+        let mut renewal = self.renewal.lock().await;
+        if let Some(granted) = renewal.unsaved.take() {
+            self.keep(granted, &mut renewal).await;
+        }
+        for _ in 0..MAX_POLLS {
+            let now = self.ambient.now();
+            let (name, record) = self.record(now).await?;
+            if let Some(fresh) = self.usable(&record, now.plus_seconds(RENEW_BEFORE_SECONDS)) {
+                return Ok(fresh);
+            }
+            let old = valid(&record, now).then(|| self.open(record.token.as_deref())).flatten();
+            match self.request(name, record, now, &mut renewal).await {
+                Ok(Some(granted)) => return Ok(granted),
                 // Another server is requesting one now.
                 Ok(None) => sleep(POLL_INTERVAL).await,
-                // The old token may still be valid.
-                Err(error) => return valid_at(now).ok_or(error),
+                // The old token may still be valid, even if bKash refused it once.
+                Err(error) => return old.ok_or(error),
             }
         }
         Err(self.client.unanswered("another server is requesting a token"))
     }
 
-    /// Drops a token that bKash refused, unless another server is replacing it now.
-    pub(super) async fn drop_token(&self, refused: &SecretString) -> Result<(), GatewayError> {
-        let _requesting = self.tokens.requesting.lock().await;
-        let record = self.token_record().await?;
-        let stored = self.open(record.token.as_deref());
-        if self.is_leased_to_another(&record, self.tokens.ambient.now()) {
-            return Ok(());
+    /// Requests a token; `None` if another server is already doing so. A refresh token is sent once: if it brings no token,
+    /// the credentials will.
+    async fn request(
+        &self,
+        name: Cow<'static, str>,
+        mut record: StoredToken,
+        mut now: Timestamp,
+        renewal: &mut Renewal,
+    ) -> Result<Option<SecretString>, GatewayError> {
+        if let Some((_, error)) = renewal.not_sent.as_ref().filter(|(at, _)| at.elapsed() < NOT_SENT_FOR) {
+            return Err(error.clone());
         }
-        if stored.is_some_and(|stored| stored.expose_secret() == refused.expose_secret()) {
-            self.save_token(StoredToken { token: None, refresh: None, expires_at: None, ..record }).await?;
-        }
-        Ok(())
-    }
-
-    /// Requests a token; `None` if another server is already doing so.
-    async fn renew_token(&self, mut record: StoredToken, now: Timestamp) -> Result<Option<SecretString>, GatewayError> {
-        record.requested_at.retain(|at| now.as_millis() - at.as_millis() < HOUR_MILLIS);
-        if record.requested_at.len() >= MAX_REQUESTS_PER_HOUR {
-            let why = "two tokens were requested within the hour, and bKash blocks a credential that requests more";
-            return Err(self.client.unanswered(why));
-        }
-        if self.is_leased_to_another(&record, now) {
+        // This process requests one at a time, so a lease of its own is left from a request whose end was not stored.
+        let is_leased = record.requesting.as_ref() != Some(&self.process);
+        if is_leased && record.requesting_until.is_some_and(|until| now < until) {
             return Ok(None);
         }
-        // Store the request before it is sent: it counts even after a crash, and only one server may send it.
-        record.requested_at.push(now);
-        record.requesting = Some(self.tokens.process.clone());
-        record.requesting_until = Some(now.plus_seconds(REQUEST_LEASE_SECONDS));
-        if !self.save_token(record.clone()).await? {
-            return Ok(None);
+        forget_old(&mut record, now);
+        if let Some(at) = next_request(&record, now) {
+            let why =
+                format!("bKash grants two tokens an hour and blocks a credential that requests more; next at {at}");
+            return Err(self.client.unanswered(&why));
         }
-        let granted = self.request_token(self.open(record.refresh.as_deref())).await;
-        record.version += 1;
-        (record.requesting, record.requesting_until) = (None, None);
-        if let Ok(granted) = &granted {
-            let seal = |token: &Option<SecretString>| sealed::seal(&self.credentials.app_secret, token.as_ref()?);
-            (record.token, record.refresh) = (seal(&granted.id_token), seal(&granted.refresh_token));
-            record.expires_at = Some(now.plus_seconds(granted.expires_in.unwrap_or(3600)));
+        loop {
+            let sealed = record.refresh.take();
+            let is_refused = self.open(record.token.as_deref()).is_some_and(|token| self.is_refused(&token));
+            let refresh = self.open(sealed.as_deref()).filter(|_| !is_refused);
+            // Store the request before it is sent: it counts even after a crash, and only one server may send it.
+            record.requested_at.push(now);
+            record.requesting = Some(self.process.clone());
+            record.requesting_until = Some(now.plus_seconds(LEASE_SECONDS));
+            if !self.save(name.clone(), record.clone()).await? {
+                return Ok(None);
+            }
+            record.version += 1;
+            let NoToken { error, is_refusal } = match self.ask(refresh.as_ref(), now).await {
+                Ok(granted) => {
+                    let token = granted.token.clone();
+                    self.keep(granted, renewal).await;
+                    return Ok(Some(token));
+                }
+                Err(no_token) => no_token,
+            };
+            if is_refusal && refresh.is_some() && hour_is_over_at(&record).is_none() {
+                now = self.ambient.now();
+                continue;
+            }
+            if !error.was_sent() {
+                record.requested_at.pop();
+                record.refresh = sealed;
+                renewal.not_sent = Some((Instant::now(), error.clone()));
+            }
+            (record.requesting, record.requesting_until) = (None, None);
+            // If the store does not take it, the lease ends by itself.
+            let _ = self.save(name, record).await;
+            return Err(error);
         }
-        self.save_token(record).await?;
-        granted.map(|granted| granted.id_token)
-    }
-
-    /// Whether another server requests a token now. This process requests one at a time, so a lease of its own is left from a
-    /// request that was cancelled.
-    fn is_leased_to_another(&self, record: &StoredToken, now: Timestamp) -> bool {
-        record.requesting.as_ref() != Some(&self.tokens.process)
-            && record.requesting_until.is_some_and(|until| now < until)
     }
 
     /// Requests a token from bKash, with the old refresh token if there is one.
-    async fn request_token(&self, refresh: Option<SecretString>) -> Result<Reply, GatewayError> {
+    async fn ask(&self, refresh: Option<&SecretString>, now: Timestamp) -> Result<Granted, NoToken> {
         let credentials = &self.credentials;
         let app_secret = credentials.app_secret.expose_secret();
         let mut body = json!({"app_key": credentials.app_key.expose_secret(), "app_secret": app_secret});
@@ -130,28 +228,70 @@ impl Bkash {
             path = "/token/refresh";
         }
         let headers = [("username", &credentials.username), ("password", &credentials.password)];
-        let response = self.post("token", path, headers, &body).await?;
-        let granted = parse(&self.client, &response.body).and_then(|reply| match &reply.id_token {
-            Some(_) => Ok(reply),
-            None => Err(self.client.unanswered("the response has no token")),
-        });
-        // Never `Refused`: that is an answer about a payment.
-        granted.map_err(|error| {
-            tracing::error!(%error, "bKash granted no token; check its credentials");
-            self.client.unanswered("no token was granted")
-        })
+        let response = post(&self.client, &credentials.base_url, "token", path, headers, &body).await;
+        let response = response.map_err(|error| NoToken { error, is_refusal: false })?;
+        let is_refusal = response.status.is_client_error() && response.status != StatusCode::TOO_MANY_REQUESTS;
+        let (why, is_refusal) = match read(&self.client, &response.body) {
+            Ok(Ok(Reply { id_token: Some(token), expires_in, refresh_token, .. })) => {
+                let lifetime = expires_in.unwrap_or(LIFETIME_SECONDS).min(LIFETIME_SECONDS);
+                return Ok(Granted { token, refresh: refresh_token, expires_at: now.plus_seconds(lifetime) });
+            }
+            Ok(Ok(_)) => ("the response has no token".to_owned(), is_refusal),
+            Ok(Err(rejection)) => (rejection.to_string(), true),
+            Err(error) => (error.to_string(), is_refusal),
+        };
+        tracing::error!(error = %why, path, "bKash granted no token; check its credentials");
+        let error = self.client.unanswered(&format!("no token was granted: {why}"));
+        Err(NoToken { error, is_refusal })
     }
 
-    /// The token's record as its next version; an empty one before the first.
-    async fn token_record(&self) -> Result<StoredToken, GatewayError> {
-        let stored = self.tokens.store.gateway_token(NAME).await;
-        let stored = stored.map_err(|error| self.client.unanswered(&error.to_string()))?;
-        Ok(stored.map_or_else(StoredToken::default, |stored| StoredToken { version: stored.version + 1, ..stored }))
+    /// Stores a token, or remembers it until the store takes it.
+    async fn keep(&self, granted: Granted, renewal: &mut Renewal) {
+        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, token);
+        for _ in 0..MAX_SAVES {
+            let Ok((name, mut record)) = self.record(self.ambient.now()).await else { break };
+            if record.expires_at.is_some_and(|end| end > granted.expires_at) {
+                return;
+            }
+            record.token = seal(&granted.token);
+            record.refresh = granted.refresh.as_ref().and_then(seal);
+            record.expires_at = Some(granted.expires_at);
+            (record.requesting, record.requesting_until) = (None, None);
+            match self.save(name, record).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_) => break,
+            }
+        }
+        tracing::error!("a token of bKash could not be stored; this server remembers it");
+        renewal.unsaved = Some(granted);
     }
 
-    /// Stores the token's record; false if another server has changed it.
-    async fn save_token(&self, record: StoredToken) -> Result<bool, GatewayError> {
-        match self.tokens.store.commit(Change::of(Write::GatewayToken(NAME.into(), record))).await {
+    /// The account's record as its next version, with its name; an empty one before the first.
+    async fn record(&self, now: Timestamp) -> Result<(Cow<'static, str>, StoredToken), GatewayError> {
+        let mut name = Cow::Borrowed(NAME);
+        let mut stored = self.stored(&name).await?;
+        if stored.as_ref().and_then(|it| it.account.as_ref()).is_some_and(|account| *account != self.account) {
+            name = Cow::Owned(format!("{NAME}-{}", self.account));
+            stored = self.stored(&name).await?;
+        }
+        let next = |stored: StoredToken| StoredToken { version: stored.version + 1, ..stored };
+        let mut record = stored.map_or_else(StoredToken::default, next);
+        record.account = Some(self.account.clone());
+        if bring_to(&mut record, now) && self.save(name.clone(), record.clone()).await? {
+            record.version += 1;
+        }
+        Ok((name, record))
+    }
+
+    async fn stored(&self, name: &str) -> Result<Option<StoredToken>, GatewayError> {
+        let stored = self.store.gateway_token(name).await;
+        stored.map_err(|error| self.client.unanswered(&error.to_string()))
+    }
+
+    /// Stores the account's record; false if another server has changed it.
+    async fn save(&self, name: Cow<'static, str>, record: StoredToken) -> Result<bool, GatewayError> {
+        match self.store.commit(Change::of(Write::GatewayToken(name, record))).await {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(Conflict::Stale)) => Ok(false),
             Err(error) => Err(self.client.unanswered(&error.to_string())),
@@ -161,4 +301,8 @@ impl Bkash {
     fn open(&self, stored: Option<&[u8]>) -> Option<SecretString> {
         sealed::open(&self.credentials.app_secret, stored?)
     }
+}
+
+fn valid(record: &StoredToken, at: Timestamp) -> bool {
+    record.expires_at.is_some_and(|end| at < end)
 }

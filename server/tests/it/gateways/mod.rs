@@ -6,6 +6,7 @@ mod partial_refunds;
 mod payments;
 mod refunds;
 mod second_try;
+mod tokens;
 
 use crate::{engine::Engine, live::Live};
 
