@@ -82,7 +82,8 @@ error_codes! {
         FieldRepeated = "field_repeated",
         /// Two names of one field have different values, such as `customerName` and `customer.name`. Send one of them.
         FieldsDisagree = "fields_disagree",
-        /// An amount is not a positive JSON number with at most two decimals, or is too large. Round it before you send it.
+        /// An amount is not a positive JSON number with at most two decimals, or the gateway of its currency does not take it.
+        /// Round it before you send it; the message has the limits.
         AmountInvalid = "amount_invalid",
         /// The currency is not one of the API's. Use `BDT` or `USD`.
         CurrencyInvalid = "currency_invalid",

@@ -41,6 +41,7 @@ struct State {
     sessions: HashMap<String, Session>,
     refunds: HashMap<String, Refund>,
     next_refund: Option<&'static str>,
+    refuses_session: bool,
     events: Events,
 }
 
@@ -107,6 +108,11 @@ impl Stripe {
         lock(&self.state).next_refund = Some(status);
     }
 
+    /// Refuses the next session, for a reason of the merchant's account.
+    pub fn refuse_next_session(&self) {
+        lock(&self.state).refuses_session = true;
+    }
+
     /// Fails a refund later, as when the customer's bank rejects it.
     pub fn fail_refund(&self, refund: &str) {
         let State { refunds, events, .. } = &mut *lock(&self.state);
@@ -156,7 +162,11 @@ impl Stripe {
     }
 
     fn create_session(&self, form: &Form, base_url: &str) -> Result<Value, Answer> {
-        let sessions = &mut lock(&self.state).sessions;
+        let State { sessions, refuses_session, .. } = &mut *lock(&self.state);
+        if std::mem::take(refuses_session) {
+            let message = "Your account cannot currently make live charges.";
+            return Err(refused(Some("account_invalid"), message, None));
+        }
         let session = Session::new(form, sessions.len() as u64)?;
         let json = session.json(base_url);
         sessions.insert(session.id.clone(), session);
@@ -173,7 +183,7 @@ impl Stripe {
     }
 
     fn create_refund(&self, form: &Form) -> Result<Value, Answer> {
-        let State { sessions, refunds, next_refund, events } = &mut *lock(&self.state);
+        let State { sessions, refunds, next_refund, events, .. } = &mut *lock(&self.state);
         let refund = Refund::new(form, refunds.len() as u64, next_refund.unwrap_or("succeeded"), sessions)?;
         *next_refund = None;
         let json = refund.json();

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response, sensitive},
-    contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
+    contract::{AmountLimits, AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
     credentials::BkashCredentials,
     error::GatewayError,
 };
@@ -35,6 +35,10 @@ pub(super) struct Bkash {
     credentials: Arc<BkashCredentials>,
     tokens: Arc<Tokens>,
 }
+
+/// What bKash takes is not known for certain, so its own answer decides. One of its documents asks for at least one taka. What
+/// a wallet may pay at most depends on its owner and on the merchant's contract.
+pub(super) const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor(1), most: Amount::MAX };
 
 /// Codes of an `execute` that took no money and never will: the customer's wallet, OTP or PIN, a balance that is too small,
 /// an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.

@@ -9,6 +9,13 @@ use super::{
 };
 use crate::domain::{GatewayAttempt, GatewayName};
 
+/// The amounts that a gateway takes in its currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AmountLimits {
+    pub(crate) least: Amount,
+    pub(crate) most: Amount,
+}
+
 /// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
 pub(crate) enum BeginOutcome {

@@ -19,11 +19,11 @@ mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Currency, Environment, Timestamp};
+use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp};
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
-use self::{bkash::Bkash, call::GatewayClient, proxy::GatewayProxy, sandbox::Sandbox};
+use self::{bkash::Bkash, call::GatewayClient, contract::AmountLimits, proxy::GatewayProxy, sandbox::Sandbox};
 use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
 
 pub(crate) use answer::Rejection;
@@ -36,6 +36,25 @@ pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use probe::{Probe, probe};
 pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
+
+/// The gateway of live payments in a currency, and the amounts that it takes.
+const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
+    match currency {
+        Currency::Bdt => (GatewayName::Bkash, bkash::LIMITS),
+        Currency::Usd => (GatewayName::Stripe, stripe::LIMITS),
+    }
+}
+
+/// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that what works
+/// in the sandbox works live.
+pub(crate) fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
+    let (gateway, AmountLimits { least, most }) = live_gateway(currency);
+    if (least..=most).contains(&amount) {
+        return Ok(());
+    }
+    let fault = format!("must be from {least} to {most} in {currency}, the limits of {}", gateway.title());
+    Err(Invalid::field("amount", ErrorCode::AmountInvalid, fault))
+}
 
 /// The gateways of this server.
 pub(crate) struct Gateways {
@@ -97,10 +116,9 @@ impl Gateways {
 
     /// The gateway for payments of this environment and currency.
     pub(crate) fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
-        self.named(match (environment, currency) {
-            (Environment::Test, _) => GatewayName::Sandbox,
-            (Environment::Live, Currency::Bdt) => GatewayName::Bkash,
-            (Environment::Live, Currency::Usd) => GatewayName::Stripe,
+        self.named(match environment {
+            Environment::Test => GatewayName::Sandbox,
+            Environment::Live => live_gateway(currency).0,
         })
     }
 

@@ -26,13 +26,17 @@ use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay, is_amount,
+        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
+        is_amount,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
 use crate::domain::{GatewayAttempt, GatewayName};
 
+/// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
+pub(super) const LIMITS: AmountLimits =
+    AmountLimits { least: Amount::from_minor(50), most: Amount::from_minor(99_999_999) };
 /// The API version of these types.
 const VERSION: &str = "2025-03-31.basil";
 /// A Stripe session expires between half an hour and a day after its creation.

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     domain::{Brand, Session, owner_of},
+    gateway::check_amount,
     store::StoreError,
 };
 
@@ -110,6 +111,7 @@ impl Service {
 
     /// Creates a test session in the sandbox workspace. Needs no API key.
     pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
+        check_amount(demo.params.amount, demo.params.currency)?;
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
         let id = PaymentId::new(now, self.ambient.id_bytes());

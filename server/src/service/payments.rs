@@ -8,6 +8,7 @@ use payments_core::{
 
 use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
 use crate::domain::Session;
+use crate::gateway::check_amount;
 use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
 impl Service {
@@ -19,6 +20,7 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         // Refuse now, not when the customer wants to pay.
+        check_amount(params.amount, params.currency)?;
         if self.gateways.of(caller.scope.environment, params.currency).is_none() {
             return Err(Refused::NoGateway(params.currency));
         }

@@ -310,7 +310,8 @@ async fn gateways(table: &mut Table, live: &Live) {
     }
     live.bkash.faults().next("create", Fault::ErrorBefore);
     table.row(pay(&id), 503, "gateway_unavailable", &[]).await;
-    table.row(pay(&live.create(0.1, "USD").await), 422, "gateway_refused", &[]).await;
+    live.stripe.program().refuse_next_session();
+    table.row(pay(&live.create(5.0, "USD").await), 422, "gateway_refused", &[]).await;
     let event = live.server.keyless(Method::POST, "/gateways/stripe/webhook").header("stripe-signature", "t=1,v1=00");
     table.row(event.body("{}"), 400, "signature_invalid", &[]).await;
 }

@@ -224,8 +224,9 @@ async fn the_page_shows_fixable_errors_in_the_customers_language() {
     );
     assert!(forwarded_to(&live.server, post(&live.server, &path, "action=pay").await).await.contains("/customer/"));
 
-    let small = live.create(0.1, "USD").await;
-    let answer = post(&live.server, &format!("/checkout/{small}"), "action=pay").await;
+    live.stripe.program().refuse_next_session();
+    let refused = live.create(5.0, "USD").await;
+    let answer = post(&live.server, &format!("/checkout/{refused}"), "action=pay").await;
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
 }
 

@@ -17,9 +17,11 @@ schemathesis.openapi.format("bd-mobile", st.from_regex(r"\A01[3-9][0-9]{8}\Z"))
 
 @schemathesis.hook
 def map_body(context, body):
-    """Rounds amounts to two decimals: in binary, 0.07 is not a multiple of 0.01."""
+    """Rounds amounts to two decimals: in binary, 0.07 is not a multiple of 0.01. Fits those in dollars to Stripe's limits."""
     if isinstance(body, dict) and isinstance(body.get("amount"), float):
         body["amount"] = max(round(body["amount"], 2), 0.01) if body["amount"] > 0 else body["amount"]
+    if isinstance(body, dict) and body.get("currency") == "USD" and isinstance(body.get("amount"), int | float):
+        body["amount"] = min(max(body["amount"], 0.5), 999_999.99) if body["amount"] > 0 else body["amount"]
     return body
 
 

@@ -93,10 +93,11 @@ async fn a_failing_gateway_returns_503_and_a_retry_works() {
     assert_eq!(live.payment(&id).await["rawStatus"], "created");
     assert_eq!(pay().await.unwrap().status(), 200);
 
-    let small = live.create(0.1, "USD").await;
-    let refused = live.server.keyless(Method::POST, &format!("/api/v1/checkout/{small}/pay")).send().await.unwrap();
+    live.stripe.program().refuse_next_session();
+    let id = live.create(5.0, "USD").await;
+    let refused = live.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay")).send().await.unwrap();
     assert_eq!(refused.status(), 422);
-    assert!(refused.text().await.unwrap().contains("at least $0.50"));
+    assert!(refused.text().await.unwrap().contains("cannot currently make live charges"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! Live payments through strict fakes of both gateways.
 
+mod amounts;
 mod calls;
 mod other_answers;
 mod partial_refunds;

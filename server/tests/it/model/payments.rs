@@ -28,6 +28,9 @@ impl World {
         if minor == 0 {
             return answer.assert_refused(400, "amount must be a positive number");
         }
+        if currency == "USD" && !(50..=99_999_999).contains(&minor) {
+            return answer.assert_refused(400, "amount must be from 0.5 to 999999.99 in USD, the limits of Stripe");
+        }
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
         let payment = Payment {
             id: answer.json()["id"].as_str().unwrap().to_owned(),
