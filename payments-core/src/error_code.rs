@@ -172,7 +172,7 @@ error_codes! {
         ConcurrentChange = "concurrent_change",
     }
     413 {
-        /// The body is larger than 64 KiB. Send less.
+        /// The body is larger than 64 KiB. Send less. A card processor's events may have 1 MiB.
         BodyTooLarge = "body_too_large",
     }
     414 {

@@ -219,6 +219,14 @@ impl Stripe {
         Ok(refund.fault())
     }
 
+    /// Refuses a signature header that fits no body: it is malformed, or its time is not now.
+    pub(crate) fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventFault> {
+        match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
+            Ok(_) | Err(Failure::SignatureMismatch) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
     /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
     /// is a duplicate.
     pub(crate) fn event(

@@ -1,12 +1,15 @@
 //! The request that handlers receive: what the listener handed over, and the server's state.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use payments_core::{ErrorCode, Invalid, PageRequest};
-use tokio::time::timeout;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use warp::{
     Filter, Rejection,
     http::{HeaderMap, header},
@@ -19,6 +22,25 @@ use crate::service::Service;
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How many bodies that are longer than `MAX_BODY_BYTES` are in memory at once. The next one is not read further meanwhile.
+const LARGE_BODIES: usize = 16;
+static PLACES: Semaphore = Semaphore::const_new(LARGE_BODIES);
+
+/// A body, and its place if it is large.
+#[derive(Default)]
+pub(super) struct LargeBody {
+    bytes: Bytes,
+    _place: Option<SemaphorePermit<'static>>,
+}
+
+impl Deref for LargeBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// A request, its body not yet read.
 pub(super) struct Request {
@@ -51,25 +73,37 @@ impl Request {
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
     pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
-        let Some(mut body) = self.head.take_body() else { return Ok(Bytes::new()) };
+        Ok(self.read_large_body(MAX_BODY_BYTES).await?.bytes)
+    }
+
+    /// Reads a body of at most `at_most` bytes, within `BODY_DEADLINE`. If it is longer than `MAX_BODY_BYTES`, it waits for one
+    /// of `LARGE_BODIES` places.
+    pub(super) async fn read_large_body(&mut self, at_most: usize) -> Result<LargeBody, Problem> {
+        let Some(mut body) = self.head.take_body() else { return Ok(LargeBody::default()) };
         let all = async {
             let mut bytes = BytesMut::new();
+            let mut place = None;
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|_| {
                     Invalid::new(ErrorCode::BodyIncomplete, "the body is incomplete; send the request again")
                 })?;
                 // Trailers say nothing to this server.
                 let Ok(chunk) = frame.into_data() else { continue };
-                if bytes.len() + chunk.len() > MAX_BODY_BYTES {
-                    let message = format!("the body must be at most {MAX_BODY_BYTES} bytes");
+                let length = bytes.len() + chunk.len();
+                if length > at_most {
+                    let message = format!("the body must be at most {at_most} bytes");
                     return Err(Problem::new(ErrorCode::BodyTooLarge, message));
                 }
+                if length > MAX_BODY_BYTES && place.is_none() {
+                    // The semaphore is never closed.
+                    place = PLACES.acquire().await.ok();
+                }
                 if bytes.is_empty() && body.is_end_stream() {
-                    return Ok(chunk);
+                    return Ok(LargeBody { bytes: chunk, _place: place });
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            Ok(bytes.freeze())
+            Ok(LargeBody { bytes: bytes.freeze(), _place: place })
         };
         let late =
             |_| Problem::new(ErrorCode::RequestTimeout, "the body did not arrive in time; send the request again");

@@ -117,12 +117,20 @@ impl Service {
         after.is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at))
     }
 
+    /// Refuses a signature header that fits no event of the card processor.
+    pub(crate) fn check_signature(&self, signature: &[u8]) -> Result<(), Refused> {
+        Ok(self.gateways.card_processor()?.check_signature(signature, self.ambient.now())?)
+    }
+
+    /// Reads an event of the card processor, if its signature fits. `None` if nothing follows.
+    pub(crate) fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>, Refused> {
+        Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
+    }
+
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
-    pub(crate) async fn handle_event(&self, signature: &[u8], body: &[u8]) -> Result<(), Refused> {
+    pub(crate) async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<(), Refused> {
+        let Some(StripeEvent { about, claimed }) = event else { return Ok(()) };
         let stripe = self.gateways.card_processor()?;
-        let Some(StripeEvent { about, claimed }) = stripe.event(signature, body, self.ambient.now())? else {
-            return Ok(());
-        };
         match &about.refund {
             None => self.query_soon(&about.payment).await?,
             Some(refund) => {

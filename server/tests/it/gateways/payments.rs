@@ -239,6 +239,39 @@ async fn the_stripe_webhook_accepts_repeated_signed_events_and_refuses_forged_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_signed_stripe_event_may_be_a_mebibyte_long() {
+    let live = live().await;
+    let post = async |signature: &str, body: String| {
+        let request = live.server.keyless(Method::POST, "/gateways/stripe/webhook");
+        request.header("stripe-signature", signature).body(body).send().await.unwrap().status().as_u16()
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let signer = webhook_verify::Signer::new(webhook_verify::Secret::new(stripe::WEBHOOK_SECRET).unwrap());
+    let id = live.create(9.0, "USD").await;
+    let event = |bytes: usize| {
+        let object = json!({"object": {"id": "cs_1", "metadata": {"payment_id": id, "note": "x".repeat(bytes - 200)}}});
+        json!({"id": format!("evt_{bytes}"), "type": "checkout.session.completed", "data": object}).to_string()
+    };
+    for (bytes, status) in [(65_000, 200), (70_000, 200), (1_000_000, 200), (1_100_000, 413)] {
+        let body = event(bytes);
+        assert_eq!(post(&signer.sign_at(body.as_bytes(), now).to_string(), body).await, status, "{bytes}");
+    }
+    let body = event(1_000_000);
+    let forged = signer.sign_at(b"another body", now).to_string();
+    let late = signer.sign_at(body.as_bytes(), now - 3600).to_string();
+    for signature in [&*forged, &late, "", "t=1"] {
+        assert_eq!(post(signature, body.clone()).await, 400, "{signature}");
+    }
+    // More of them at once than there are places.
+    let signature = signer.sign_at(body.as_bytes(), now).to_string();
+    let at_once = futures_util::future::join_all((0..40).map(|_| post(&signature, body.clone()))).await;
+    assert!(at_once.iter().all(|status| *status == 200), "{at_once:?}");
+    // Other routes keep their limit.
+    let create = live.request(Method::POST, "/payments").header("content-type", "application/json");
+    assert_eq!(create.body(body).send().await.unwrap().status(), 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_discrepancy_waits_for_manual_review() {
     let live = live().await;
     let bdt = live.create(100.0, "BDT").await;
