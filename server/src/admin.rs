@@ -29,7 +29,7 @@ use crate::{
     no_store::no_store_in,
     service::{
         AdminReply, AdminRequest, AppRow, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings,
-        WorkspaceRow,
+        Turns, WorkspaceRow,
     },
     store::{
         ServerId, Store,
@@ -154,6 +154,7 @@ async fn execute(
         key_uses: KeyUses::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(Metrics::new().outside_effects),
+        turns: Turns::default(),
         fan_out: Arc::default(),
         tasks: TaskTracker::new(),
         settings: Settings {

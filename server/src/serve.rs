@@ -27,7 +27,7 @@ use crate::{
     metrics::Metrics,
     operations,
     reach::Reach,
-    service::{Claims, KeyUses, RequestLog, Service, Settings},
+    service::{Claims, KeyUses, RequestLog, Service, Settings, Turns},
     store::ServerId,
     trace,
 };
@@ -136,6 +136,7 @@ fn service(
         key_uses: KeyUses::default(),
         request_log: RequestLog::new(metrics.requests.not_logged.clone()),
         claims: Claims::new(metrics.outside_effects.clone()),
+        turns: Turns::default(),
         fan_out: Arc::default(),
         server: ServerId(ambient.random()),
         tasks: tracker.clone(),

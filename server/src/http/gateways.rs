@@ -17,6 +17,8 @@ use crate::service::{Hint, Return};
 
 /// How long a returning customer waits for the gateway before the checkout page shows that the payment is processing.
 const WAIT: Duration = Duration::from_secs(8);
+/// Maximum length of an attempt's name at a gateway; a longer one names none.
+const MAX_NAME_BYTES: usize = 255;
 /// Maximum length of an event. The processor's longest ones have hundreds of lines.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
@@ -29,15 +31,15 @@ pub(super) async fn customer_returned(request: Request, word: &str, attempt: &st
         Some("cancel") => Hint::Cancelled,
         _ => Hint::None,
     };
-    let back = Return { hint, attempt: request.query(attempt) };
+    let back = Return { hint, attempt: request.query(attempt).filter(|name| name.len() <= MAX_NAME_BYTES) };
     let id = request.id();
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
-    // A separate task, so that the query completes even if the customer disconnects.
-    let service = Arc::clone(request.service());
-    let confirming = service.tasks.clone().spawn(async move { service.confirm_return(&payment, &back).await });
-    match timeout(WAIT, confirming).await {
-        Ok(Ok(Ok(Some(shop)))) => Ok(see_other(&shop)),
+    if request.is_ahead_of_its_user() {
+        return Ok(see_other(&page));
+    }
+    match timeout(WAIT, request.service().confirm_return(payment, back)).await {
+        Ok(Ok(Some(shop))) => Ok(see_other(&shop)),
         // The page explains every other outcome, including an unknown payment.
         _ => Ok(see_other(&page)),
     }

@@ -104,7 +104,8 @@ fn json_text(status: StatusCode, body: impl Into<Bytes>, extra: Option<StaticHea
 
 /// Redirects a browser, which then sends `GET`.
 pub(super) fn see_other(target: &str) -> Response {
-    let mut response = response(StatusCode::SEE_OTHER, "", None);
+    // Where it leads depends on the payment's state.
+    let mut response = response(StatusCode::SEE_OTHER, "", Some((header::CACHE_CONTROL, "no-store")));
     response.headers_mut().extend(HeaderValue::from_str(target).ok().map(|target| (header::LOCATION, target)));
     response
 }

@@ -12,7 +12,7 @@ use tokio::{
 };
 use warp::{
     Filter, Rejection,
-    http::{HeaderMap, header},
+    http::{HeaderMap, Method, header},
 };
 
 use super::{head::Head, reply::Problem, server::Server};
@@ -26,6 +26,8 @@ const BODY_DEADLINE: Duration = Duration::from_secs(10);
 /// How many bodies that are longer than `MAX_BODY_BYTES` are in memory at once. The next one is not read further meanwhile.
 const LARGE_BODIES: usize = 16;
 static PLACES: Semaphore = Semaphore::const_new(LARGE_BODIES);
+/// The headers by which browsers say that nobody looks yet.
+const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 /// A body, and its place if it is large.
 #[derive(Default)]
@@ -69,6 +71,17 @@ impl Request {
     /// The path parameter `{id}`, not decoded; empty if the route has none.
     pub(super) fn id(&self) -> &str {
         self.head.found.as_ref().map_or("", |found| &found.id)
+    }
+
+    /// Whether the request acts on nothing: it asks only for the head, or a browser sends it before its user follows the
+    /// link, if ever.
+    pub(super) fn is_ahead_of_its_user(&self) -> bool {
+        let says = |name: &str| {
+            let values = self.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
+            let mut words = values.flat_map(|value| value.split([';', ',', ' ']));
+            words.any(|word| ["prefetch", "prerender", "preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        self.head.parts.method == Method::HEAD || PURPOSES.into_iter().any(says)
     }
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A customer's return from the gateway. Only the gateway's own answer changes the payment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Return {
     pub(crate) hint: Hint,
     /// The attempt from which the customer returns, if the return names one.

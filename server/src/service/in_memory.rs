@@ -6,7 +6,7 @@ use payments_core::FeeRate;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::task::TaskTracker;
 
-use super::{Claims, KeyUses, RequestLog, Service, Settings};
+use super::{Claims, KeyUses, RequestLog, Service, Settings, Turns};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
@@ -29,6 +29,7 @@ pub(super) fn service() -> Arc<Service> {
         key_uses: KeyUses::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(Gauge::default()),
+        turns: Turns::default(),
         fan_out: Arc::default(),
         server: ServerId([0; 16]),
         tasks: TaskTracker::new(),

@@ -38,6 +38,7 @@ mod sandbox_time;
 mod test_event;
 mod timeline;
 mod transactions;
+mod turns;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};
@@ -66,6 +67,7 @@ pub(crate) use pay::Paying;
 use refused::Record;
 pub(crate) use request_log::RequestLog;
 use retry::retry_on_conflict;
+pub(crate) use turns::Turns;
 pub(crate) use webhooks::verify_signature;
 
 /// The operator's settings.
@@ -98,6 +100,8 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
+    /// The payments about which requests without a key ask a gateway.
+    pub(crate) turns: Turns,
     /// The keys used since their last uses were stored.
     pub(crate) key_uses: KeyUses,
     /// The requests since they were last logged.

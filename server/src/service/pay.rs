@@ -1,16 +1,20 @@
 //! Paying: a test payment goes to the simulator, a live one to its gateway.
 
+use std::sync::Arc;
+
 use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
+use tokio::time::timeout;
 
 use super::{
     Refused, Service,
-    confirm::Return,
+    confirm::{Return, awaits_gateway},
     next_check::{WaitsFor, next_check},
     retry_on_conflict,
+    turns::{For, Turn},
 };
 use crate::{
     domain::{GatewayAttempt, Session, owner_of},
-    gateway::{AttemptRequest, BeginOutcome, Gateway},
+    gateway::{AttemptRequest, BeginOutcome, Gateway, GatewayError},
 };
 
 /// Where the customer goes to pay.
@@ -26,6 +30,7 @@ impl Service {
     /// Begins an attempt at the payment's gateway, or returns to the one that can be paid. There is only one, so nobody pays
     /// twice in two tabs.
     pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
+        let _turn = self.turn_to_begin(id).await?;
         // If a concurrent request commits its attempt first, the retry returns that attempt.
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
@@ -59,13 +64,52 @@ impl Service {
         .await
     }
 
-    /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
-    pub(crate) async fn confirm_return(&self, id: &PaymentId, back: &Return) -> Result<Option<String>, Refused> {
-        let payment = self.confirm(id, back).await?;
-        if payment.is_simulated || payment.raw_status != RawStatus::Paid {
+    /// Waits for the payment's turn, if this request would begin an attempt at a gateway.
+    async fn turn_to_begin(&self, id: &str) -> Result<Option<Turn>, Refused> {
+        let begins = |session: &Session| {
+            let payment = &session.payment;
+            !payment.is_simulated && matches!(payment.raw_status, RawStatus::Created | RawStatus::Pending)
+        };
+        let session = self.session(id).await?;
+        let Some(gateway) = self.gateways.of(session.payment.environment, session.payment.currency) else {
+            return Ok(None);
+        };
+        if !begins(&session) {
             return Ok(None);
         }
-        Ok(Some(self.session(id.as_str()).await?.return_url()))
+        let turn = timeout(self.settings.gateway_timeout, self.turns.take(&session.payment.id, For::Attempt)).await;
+        // Another request waits for the gateway for so long.
+        let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: gateway.name() })?;
+        if let Some(turn) = &mut turn
+            && begins(&self.session(id).await?)
+        {
+            turn.begin(&Return::default()).await;
+        }
+        Ok(turn)
+    }
+
+    /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
+    pub(crate) async fn confirm_return(
+        self: &Arc<Self>,
+        id: PaymentId,
+        back: Return,
+    ) -> Result<Option<String>, Refused> {
+        let session = self.session(id.as_str()).await?;
+        if awaits_gateway(&session)
+            && let Some(mut turn) = self.turns.take(&id, For::Return).await
+            && !turn.was_answered(&back)
+        {
+            let (service, id) = (Arc::clone(self), id.clone());
+            // A separate task, so that the query completes even if the customer disconnects. The log has its failure.
+            let asked = self.tasks.spawn(async move {
+                turn.begin(&back).await;
+                service.confirm(&id, &back).await
+            });
+            let _ = asked.await;
+        }
+        let session = self.session(id.as_str()).await?;
+        let is_paid = !session.payment.is_simulated && session.payment.raw_status == RawStatus::Paid;
+        Ok(is_paid.then(|| session.return_url()))
     }
 
     async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {

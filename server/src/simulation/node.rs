@@ -32,7 +32,7 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
-    service::{Claims, KeyUses, RequestLog, Service, Settings},
+    service::{Claims, KeyUses, RequestLog, Service, Settings, Turns},
     store::{ServerId, Store},
 };
 
@@ -182,6 +182,7 @@ impl Node {
             key_uses: KeyUses::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             claims: Claims::new(metrics.outside_effects.clone()),
+            turns: Turns::default(),
             fan_out: Arc::default(),
             server: ServerId(ambient.random()),
             tasks: tracker.clone(),

@@ -6,6 +6,7 @@ mod other_answers;
 mod partial_refunds;
 mod payments;
 mod refunds;
+mod returns;
 mod second_try;
 mod tokens;
 
