@@ -131,9 +131,10 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (request, args)
         }
         AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
-        AdminCommand::Reconcile(Admin { command: ReconcileCommand::Resolve { payment, note, outcome }, args }) => {
-            (AdminRequest::ResolveReview { payment, note, outcome }, args)
-        }
+        AdminCommand::Reconcile(Admin {
+            command: ReconcileCommand::Resolve { payment, note, outcome, transaction },
+            args,
+        }) => (AdminRequest::ResolveReview { payment, note, outcome, transaction }, args),
         AdminCommand::Backup { directory, args } => (AdminRequest::BackUp { directory: absolute(directory)? }, args),
     })
 }

@@ -309,9 +309,14 @@ pub(crate) enum ReconcileCommand {
         /// The reason; stored with the payment.
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
-        /// How the payment ended: paid if the money arrived, else failed. Required while it is still open.
-        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING", value_parser = one_of::<ManualOutcome, 2>(["paid", "failed"]))]
+        /// How the payment ended: paid if the money arrived, else failed. Required while it is still open. Of a pending refund:
+        /// refunded if the gateway made it, else not-refunded.
+        #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING",
+            value_parser = one_of::<ManualOutcome, 4>(["paid", "failed", "refunded", "not-refunded"]))]
         outcome: Option<ManualOutcome>,
+        /// The gateway's id of the transaction that paid it, by which it can be refunded. Without it the server asks the gateway.
+        #[arg(long, env = "PAYMENTS_TRANSACTION", value_name = "T")]
+        transaction: Option<String>,
     },
 }
 

@@ -88,6 +88,11 @@ impl Bkash {
         }
     }
 
+    /// The ids of all transactions.
+    pub fn transactions(&self) -> Vec<String> {
+        lock(&self.0).payments.values().filter_map(|payment| payment.transaction.clone()).collect()
+    }
+
     /// The number of token calls within the last hour.
     pub fn token_calls(&self) -> usize {
         lock(&self.0).tokens.calls.len()

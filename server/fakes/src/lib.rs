@@ -39,6 +39,8 @@ pub struct Entry {
     pub reference: String,
     /// The amount in minor units.
     pub amount_minor: u64,
+    /// Whether the gateway said that it does not take the money.
+    pub is_refused: bool,
     /// How often the money was taken. More than once fails a test.
     pub taken: u32,
     /// How many refunds sent money back.

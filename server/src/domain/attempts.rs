@@ -1,7 +1,8 @@
 //! The attempts of a live payment at its gateway.
 //!
 //! A payment has at most one attempt that can be paid. If it fails while the session lives, it ends, and the customer may
-//! begin another. The money of an ended attempt may still arrive, so the server asks the gateway about it for a day.
+//! begin another. The money of an ended attempt may still arrive, so the server asks the gateway about it for a day, and until
+//! a question has been answered after that day. A gateway that answers nothing for a week is for a person to ask.
 
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,11 @@ pub(crate) const MAX_ATTEMPTS: usize = 10;
 const FIRST_INTERVAL_MILLIS: i64 = 3_000;
 /// How long after an attempt ended its money may still arrive.
 pub(crate) const LATE_MONEY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// For how long a gateway may leave all questions about an attempt unanswered before a person asks it.
+const SILENCE_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// The longest interval between two questions that get no answer.
+pub(crate) const LONGEST_SILENT_BACKOFF_MILLIS: i64 = 60 * 60 * 1000;
 
 /// A gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,6 +71,9 @@ pub(crate) struct GatewayAttempt {
     /// Where the customer goes after paying, instead of the payment's success URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) paid_url: Option<String>,
+    /// Since when the gateway has answered no question about it; `None` if it answered the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) silent_since: Option<Timestamp>,
 }
 
 /// An attempt that another one followed, or may follow.
@@ -78,15 +87,39 @@ pub(crate) struct EndedAttempt {
 }
 
 impl EndedAttempt {
-    /// Plans the next question. The interval is a third of the time since the attempt ended.
-    pub(crate) fn plan(&mut self, now: Timestamp) {
+    /// Plans the next question. The interval is a third of the time since the attempt ended. The last question must have been
+    /// answered.
+    pub(crate) fn plan(&mut self, is_answered: bool, now: Timestamp) {
+        self.attempt.heard(is_answered, now);
         let elapsed = now.as_millis() - self.ended_at.as_millis();
-        let next = now.as_millis() + (elapsed / 3).max(FIRST_INTERVAL_MILLIS);
-        self.check_at = Timestamp::from_millis(next).ok().filter(|_| elapsed <= LATE_MONEY_MILLIS);
+        let longest = if is_answered { i64::MAX } else { LONGEST_SILENT_BACKOFF_MILLIS };
+        let next = now.as_millis() + (elapsed / 3).min(longest).max(FIRST_INTERVAL_MILLIS);
+        let is_over = elapsed > LATE_MONEY_MILLIS && (is_answered || planted!(AnyQuestionCounts));
+        self.check_at = Timestamp::from_millis(next).ok().filter(|_| !is_over);
     }
 }
 
 impl GatewayAttempt {
+    /// Notes whether the gateway answered a question about it.
+    pub(crate) fn heard(&mut self, is_answered: bool, now: Timestamp) {
+        self.silent_since = (!is_answered).then(|| self.silent_since.unwrap_or(now));
+    }
+
+    /// Whether the gateway has been silent about it for so long that a person must ask.
+    pub(crate) fn is_for_a_person(&self, now: Timestamp) -> bool {
+        self.silent_since.is_some_and(|since| now.as_millis() - since.as_millis() >= SILENCE_MILLIS)
+    }
+
+    /// What a person reads then.
+    pub(crate) fn silence(&self) -> String {
+        let Self { gateway, invoice, external_id, .. } = self;
+        format!(
+            "{} has answered no question about attempt {external_id} ({invoice}) for a week: look there whether its money \
+             arrived",
+            gateway.title()
+        )
+    }
+
     /// Whether a customer's return names this attempt: by our reference or by the gateway's id. An old return names none.
     pub(crate) fn is_named(&self, name: Option<&str>) -> bool {
         name.is_none_or(|name| name == self.invoice || name == self.external_id)
@@ -103,7 +136,7 @@ impl Session {
     pub(crate) fn end_attempt(&mut self, now: Timestamp) {
         if let Some(attempt) = self.attempt.take() {
             let mut ended = EndedAttempt { attempt, ended_at: now, check_at: None };
-            ended.plan(now);
+            ended.plan(true, now);
             self.ended_attempts.push(ended);
         }
     }
@@ -129,7 +162,7 @@ impl Session {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use payments_core::{Amount, RANDOM_BYTES, RefundId};
 
     use super::*;
@@ -138,7 +171,7 @@ pub(super) mod tests {
         moves::tests::{at, session},
     };
 
-    pub(in crate::domain) fn attempt(invoice: &str) -> GatewayAttempt {
+    pub(crate) fn attempt(invoice: &str) -> GatewayAttempt {
         GatewayAttempt {
             gateway: GatewayName::Bkash,
             invoice: invoice.to_owned(),
@@ -148,6 +181,7 @@ pub(super) mod tests {
             transaction: None,
             failure: None,
             paid_url: None,
+            silent_since: None,
         }
     }
 
@@ -165,9 +199,28 @@ pub(super) mod tests {
         while let Some(next) = session.next_late_check() {
             assert!(next > now);
             (now, questions) = (next, questions + 1);
-            session.ended_attempts[0].plan(now);
+            session.ended_attempts[0].plan(true, now);
         }
         assert!(now > at(24 * 3600) && now < at(36 * 3600) && questions < 50, "{questions} questions until {now}");
+    }
+
+    #[test]
+    fn a_question_that_was_not_answered_is_asked_again_until_it_is_or_a_person_asks() {
+        let mut session = session();
+        session.attempt = Some(attempt("a"));
+        session.end_attempt(at(10));
+        let ended = &mut session.ended_attempts[0];
+        let (mut now, mut questions) = (at(10), 0);
+        while !ended.attempt.is_for_a_person(now) {
+            let next = ended.check_at.unwrap();
+            assert!(next > now && next.as_millis() - now.as_millis() <= LONGEST_SILENT_BACKOFF_MILLIS);
+            (now, questions) = (next, questions + 1);
+            ended.plan(false, now);
+        }
+        assert!(now > at(7 * 24 * 3600) && now < at(8 * 24 * 3600) && questions < 250, "{questions} until {now}");
+        ended.plan(true, now);
+        assert!(ended.check_at.is_none() && !ended.attempt.is_for_a_person(now));
+        assert!(ended.attempt.silence().contains("TR-a"));
     }
 
     #[test]

@@ -22,7 +22,11 @@ mod session;
 
 pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
-pub(crate) use attempts::{EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, MAX_ATTEMPTS};
+#[cfg(test)]
+pub(crate) use attempts::tests::attempt as new_attempt;
+pub(crate) use attempts::{
+    EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS, MAX_ATTEMPTS,
+};
 pub(crate) use brand::{Brand, Colour, Edit, LogoUrl};
 pub(crate) use delivery::Outgoing;
 pub(crate) use effects::{Effects, Transition, effects, volume_of};

@@ -96,6 +96,18 @@ impl Session {
         self.unsettled_refunds().next().is_some()
     }
 
+    /// A copy with the next version, in which the pending refund is finished: nobody has to look for it any more.
+    pub(crate) fn after_refund(&self, now: Timestamp) -> Self {
+        let mut next = Self { pending_refund: None, check_at: None, ..self.next() };
+        let silence = self.pending_refund.as_ref().map(PendingRefund::silence);
+        if let Some(review) =
+            next.review.as_mut().filter(|it| it.resolved.is_none() && Some(&it.what) == silence.as_ref())
+        {
+            review.resolved = Some(Resolution { note: "the gateway has answered".to_owned(), resolved_at: now });
+        }
+        next
+    }
+
     /// Whether a person must resolve a discrepancy.
     pub(crate) fn needs_manual_review(&self) -> bool {
         self.attempt.is_some() && self.review.as_ref().is_some_and(|review| review.resolved.is_none())
@@ -116,6 +128,27 @@ pub(crate) struct PendingRefund {
     pub(crate) request: Option<(IdempotencyKey, String)>,
     /// Requests to the gateway that got no answer, for the backoff.
     pub(crate) tries: u32,
+}
+
+/// For how long, and how many times, the server asks for a pending refund before a person does too.
+const SILENCE_MILLIS: i64 = 24 * 60 * 60 * 1000;
+const SILENCE_TRIES: u32 = 12;
+
+impl PendingRefund {
+    /// Whether the gateway has not said for so long what became of it that a person must ask.
+    pub(crate) fn is_for_a_person(&self, now: Timestamp) -> bool {
+        let age = self.id.created_at().map_or(0, |at| now.as_millis() - at.as_millis());
+        self.tries >= SILENCE_TRIES && age >= SILENCE_MILLIS
+    }
+
+    /// What a person reads then.
+    pub(crate) fn silence(&self) -> String {
+        format!(
+            "the gateway has not said for a day whether it made refund {}: look for it there, and resolve this as refunded or \
+             as not-refunded",
+            self.id
+        )
+    }
 }
 
 /// A refund that a person sent by hand.

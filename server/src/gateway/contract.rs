@@ -64,7 +64,7 @@ pub(crate) enum AttemptState {
     /// The customer or this server cancelled it unpaid.
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
-    Discrepancy { what: String },
+    Discrepancy { what: String, transaction: Option<String> },
 }
 
 /// The outcome of a capture.

@@ -24,7 +24,12 @@ use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
 use self::{bkash::Bkash, call::GatewayClient, contract::AmountLimits, proxy::GatewayProxy, sandbox::Sandbox};
-use crate::{ambient::Ambient, domain::GatewayName, metrics::GatewayCalls, store::Store};
+use crate::{
+    ambient::Ambient,
+    domain::{GatewayAttempt, GatewayName},
+    metrics::GatewayCalls,
+    store::Store,
+};
 
 pub(crate) use answer::Rejection;
 #[cfg(feature = "simulation")]
@@ -134,6 +139,15 @@ impl Gateways {
     /// Until when the mobile-money gateway's token is valid; requests one if necessary. `None` without that gateway.
     pub(crate) async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
         Some(self.bkash.as_ref()?.token_valid_until().await)
+    }
+
+    /// The gateway of an attempt. Without credentials nobody answers for it.
+    pub(crate) fn of_attempt(&self, attempt: &GatewayAttempt) -> Result<&dyn Gateway, GatewayError> {
+        let gateway = attempt.gateway;
+        self.named(gateway).ok_or_else(|| {
+            let what = "this server has no credentials for it".to_owned();
+            GatewayError::Unanswered { gateway, what, was_sent: false }
+        })
     }
 
     /// The card processor, which verifies its own events.

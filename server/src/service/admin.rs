@@ -68,6 +68,9 @@ pub(crate) enum AdminRequest {
         note: String,
         #[serde(rename = "ending")]
         outcome: Option<ManualOutcome>,
+        /// The gateway's id of the transaction that paid it.
+        #[serde(default)]
+        transaction: Option<String>,
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
     BackUp { directory: PathBuf },
@@ -186,9 +189,11 @@ impl Service {
                 AdminReply::Recovered { recovered: self.recover_any_webhook(&webhook, since, until).await? }
             }
             AdminRequest::ListReviews => AdminReply::Reviews { reviews: self.list_reviews().await? },
-            AdminRequest::ResolveReview { payment, note, outcome } => {
+            AdminRequest::ResolveReview { payment, note, outcome, transaction } => {
                 let note = checked("note", &note, MAX_TEXT_BYTES)?;
-                let raw_status = self.resolve_review(&payment, note, outcome).await?;
+                let transaction =
+                    transaction.as_deref().map(|it| checked("transaction", it, MAX_NAME_BYTES)).transpose()?;
+                let raw_status = self.resolve_review(&payment, note, outcome, transaction).await?;
                 AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {

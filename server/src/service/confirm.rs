@@ -37,8 +37,10 @@ pub(crate) enum Hint {
     Cancelled,
 }
 
-/// Minimum time between two captures.
+/// Minimum time between two captures: this, or as long as the gateway may work on one.
 const CAPTURE_INTERVAL_MILLIS: i64 = 5_000;
+/// How long after the session's end the server goes on to capture money that the customer had approved.
+const CAPTURE_GRACE_MILLIS: i64 = 600_000;
 /// Minimum time from a capture to a cancel: the gateway may still be working on the capture.
 const CANCEL_DELAY_MILLIS: i64 = 60_000;
 
@@ -70,7 +72,7 @@ impl Service {
             match self.confirm_once(session, hint).await {
                 Ok(payment) => Ok(payment),
                 Err(Refused::Conflict) => Err(Refused::Conflict),
-                Err(refused) => self.postpone(id, WaitsFor::Gateway, Some(&refused)).await.and(Err(refused)),
+                Err(refused) => self.postpone(id, WaitsFor::Answer, Some(&refused)).await.and(Err(refused)),
             }
         })
         .await
@@ -82,14 +84,16 @@ impl Service {
         if planted!(ExpiryWithoutAsking) && session.expires_at <= self.ambient.now() {
             return self.apply_answer(&session, &AttemptState::Cancelled, Cause::SessionEnded).await;
         }
-        let gateway = self.gateways.named(attempt.gateway).ok_or(Refused::NoGateway(payment.currency))?;
+        let gateway = self.gateways.of_attempt(attempt)?;
         let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.capture_sent_at.is_none();
         let mut state = match capture_at_once && payment.raw_status == RawStatus::Processing {
             true => AttemptState::Approved,
             false => twice(|| gateway.query(payment, attempt)).await?,
         };
+        let capture_interval = i64::try_from(self.settings.gateway_timeout.as_millis()).unwrap_or(i64::MAX);
+        let capture_interval = capture_interval.max(CAPTURE_INTERVAL_MILLIS);
         loop {
-            match step(&session, &state, hint, self.ambient.now()) {
+            match step(&session, &state, hint, capture_interval, self.ambient.now()) {
                 Step::Capture => {
                     session = self.record_capture(session, attempt).await?;
                     state = self.capture(gateway, &session, attempt).await?;
@@ -158,6 +162,13 @@ impl Service {
         if let Some(Refused::Gateway(error)) = refused {
             next.record(now, TimelineKind::GatewayError, error.to_string());
         }
+        if let Some(attempt) = &mut next.attempt {
+            attempt.heard(waits_for != WaitsFor::Answer, now);
+        }
+        if let Some(silent) = next.attempt.as_ref().filter(|attempt| attempt.is_for_a_person(now)) {
+            let what = silent.silence();
+            return self.request_review(&session, next, &what).await;
+        }
         match self.commit_without_event(&session, next).await {
             Ok(()) | Err(Refused::Conflict) => Ok(session.payment),
             Err(refused) => Err(refused),
@@ -170,6 +181,7 @@ impl Service {
         let mut next = session.next();
         next.check_at = None;
         if let Some(attempt) = &mut next.attempt {
+            attempt.heard(true, now);
             if let AttemptState::Failed { why } = state {
                 attempt.failure.clone_from(why);
             }
@@ -188,8 +200,8 @@ impl Service {
         Ok(payment)
     }
 
-    /// Requests a manual review of a discrepancy. Until a person resolves it, the server does not query the gateway. `next`
-    /// is the session afterwards, except for the review.
+    /// Requests a manual review of a discrepancy. Until a person resolves it, the server asks the gateway only for a pending
+    /// refund. `next` is the session afterwards, except for the review.
     pub(super) async fn request_review(
         &self,
         session: &Session,
@@ -198,7 +210,7 @@ impl Service {
     ) -> Result<Payment, Refused> {
         tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
         let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
-        next.check_at = None;
+        next.check_at = next.check_at.filter(|_| next.pending_refund.is_some());
         if let Some(ManualReview { what, found_at, resolved }) = next.review.replace(review) {
             next.record(found_at, TimelineKind::ReviewRequested, what);
             let resolved = resolved.map(|it| it.resolved_at);
@@ -225,17 +237,22 @@ pub(super) fn awaits_gateway(session: &Session) -> bool {
 }
 
 /// Decides what follows from a query's answer. Money that arrived always counts. Nothing else changes an ended payment.
-fn step(session: &Session, state: &AttemptState, hint: Hint, now: Timestamp) -> Step {
+fn step(session: &Session, state: &AttemptState, hint: Hint, capture_interval_millis: i64, now: Timestamp) -> Step {
     let capture_sent_at = session.attempt.as_ref().and_then(|attempt| attempt.capture_sent_at);
     let since_capture = capture_sent_at.map_or(i64::MAX, |at| now.as_millis() - at.as_millis());
     let is_expired = session.expires_at <= now;
+    let since_end = now.as_millis() - session.expires_at.as_millis();
+    // The money that the customer approved was asked for in vain.
+    let is_in_vain = capture_sent_at.is_some() && since_capture >= CANCEL_DELAY_MILLIS;
     let failed = if session.may_try_again(now) { Cause::AttemptFailed } else { Cause::GatewayFailed };
     let is_given_up = matches!(hint, Hint::Cancelled | Hint::CouldNotPay);
     match state {
         AttemptState::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
-        AttemptState::Discrepancy { what } => Step::Review(what.clone()),
+        AttemptState::Discrepancy { what, .. } => Step::Review(what.clone()),
+        AttemptState::Pending if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Answer),
         _ if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Gateway),
-        AttemptState::Approved if since_capture >= CAPTURE_INTERVAL_MILLIS => Step::Capture,
+        AttemptState::Approved if since_end >= CAPTURE_GRACE_MILLIS && is_in_vain => Step::Change(Cause::SessionEnded),
+        AttemptState::Approved if since_capture >= capture_interval_millis => Step::Capture,
         AttemptState::Approved => Step::Wait(WaitsFor::Gateway),
         AttemptState::Open if (is_expired || is_given_up) && since_capture >= CANCEL_DELAY_MILLIS => Step::Cancel,
         AttemptState::Open | AttemptState::Pending => Step::Wait(WaitsFor::Customer),
@@ -243,5 +260,44 @@ fn step(session: &Session, state: &AttemptState, hint: Hint, now: Timestamp) -> 
         AttemptState::Cancelled if hint == Hint::CouldNotPay => Step::Change(failed),
         AttemptState::Cancelled => Step::Change(Cause::GatewayCancelled),
         AttemptState::Failed { .. } => Step::Change(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{new_attempt, new_session};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000).unwrap()
+    }
+
+    #[test]
+    fn approved_money_is_asked_for_until_the_session_has_ended_for_ten_minutes() {
+        let mut session = new_session();
+        session.payment.raw_status = RawStatus::Processing;
+        let mut next = |captured: Option<i64>, now: i64| {
+            session.attempt = Some(GatewayAttempt { capture_sent_at: captured.map(at), ..new_attempt("a") });
+            match step(&session, &AttemptState::Approved, Hint::None, 30_000, at(now)) {
+                Step::Capture => "capture",
+                Step::Wait(WaitsFor::Gateway) => "wait",
+                Step::Change(Cause::SessionEnded) => "end",
+                _ => "something else",
+            }
+        };
+        // The session ends at second 60.
+        for (captured, now, expected) in [
+            (None, 1, "capture"),
+            (Some(1), 20, "wait"),
+            (Some(1), 31, "capture"),
+            (Some(50), 100, "capture"),
+            (None, 10_000, "capture"),
+            (Some(9_990), 10_000, "wait"),
+            (Some(9_930), 10_000, "end"),
+            (Some(590), 659, "capture"),
+            (Some(590), 660, "end"),
+        ] {
+            assert_eq!(next(captured, now), expected, "captured at {captured:?}, now {now}");
+        }
     }
 }

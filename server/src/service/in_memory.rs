@@ -6,11 +6,12 @@ use payments_core::FeeRate;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::task::TaskTracker;
 
-use super::{Claims, KeyUses, RequestLog, Service, Settings, Turns};
+use super::{Caller, Claims, KeyUses, RequestLog, Service, Settings, Turns};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
     descriptors::Shares,
+    domain::{ApiKey, Scope},
     gateway::Gateways,
     store::{ServerId, memory::MemoryStore},
 };
@@ -45,4 +46,14 @@ pub(super) fn service() -> Arc<Service> {
             max_webhook_endpoints: 100,
         },
     })
+}
+
+/// Who uses a key of this scope.
+pub(super) fn caller(scope: Scope) -> Caller {
+    let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
+        "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",
+        "created_at": "2026-03-01T03:30:00.000Z", "revoked_at": null}))
+    .unwrap();
+    key.scope = scope;
+    Arc::new(key)
 }

@@ -25,20 +25,26 @@ impl Service {
             if ended.check_at.is_none_or(|at| at > now) {
                 continue;
             }
-            next.ended_attempts[nth].plan(now);
-            let Some(gateway) = self.gateways.named(ended.attempt.gateway) else { continue };
             // To cancel it also makes sure that nobody can pay it any more.
-            match gateway.cancel(&session.payment, &ended.attempt).await {
+            let asked = match self.gateways.of_attempt(&ended.attempt) {
+                Ok(gateway) => gateway.cancel(&session.payment, &ended.attempt).await,
+                Err(error) => Err(error),
+            };
+            let ended = &mut next.ended_attempts[nth];
+            match asked {
                 Ok(AttemptState::Paid { transaction }) => return self.take_late_money(session, nth, transaction).await,
-                Ok(AttemptState::Discrepancy { what }) => {
-                    next.ended_attempts[nth].check_at = None;
-                    if payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).is_ok() {
-                        next.return_to(nth, now);
-                    }
-                    return self.request_review(session, next, &what).await.map(drop);
+                Ok(AttemptState::Discrepancy { what, .. }) => {
+                    return self.review_ended(session, next, nth, &what).await;
                 }
+                // It may still be paid.
+                Ok(AttemptState::Pending) => ended.plan(false, now),
+                Ok(_) => ended.plan(true, now),
                 // A failed call is in the log.
-                Ok(_) | Err(_) => {}
+                Err(_) => ended.plan(false, now),
+            }
+            if ended.attempt.is_for_a_person(now) {
+                let what = ended.attempt.silence();
+                return self.review_ended(session, next, nth, &what).await;
             }
         }
         if next.ended_attempts == session.ended_attempts {
@@ -48,6 +54,16 @@ impl Service {
             next.check_at = None;
         }
         self.commit_without_event(session, next).await
+    }
+
+    /// Requests a manual review of an ended attempt, which becomes the present one if its money would count.
+    async fn review_ended(&self, session: &Session, mut next: Session, nth: usize, what: &str) -> Result<(), Refused> {
+        next.ended_attempts[nth].check_at = None;
+        let now = self.ambient.now();
+        if payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).is_ok() {
+            next.return_to(nth, now);
+        }
+        self.request_review(session, next, what).await.map(drop)
     }
 
     /// The money counts if the payment has none yet. Otherwise the customer paid twice, and a person sends it back.
@@ -69,5 +85,44 @@ impl Service {
         let payment = self.commit_decision(session, next, decision).await?;
         tracing::info!(payment = %payment.id, "the money of an earlier attempt arrived");
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{RawJson, RawStatus, Timestamp};
+
+    use crate::{
+        domain::{GatewayName, Session, new_attempt, new_session},
+        service::in_memory::service,
+        store::{Change, PaymentWrite, Write},
+    };
+
+    #[tokio::test]
+    async fn money_of_a_failed_attempt_is_asked_for_after_its_day_until_the_gateway_answers_or_a_person_does() {
+        let service = service();
+        let ago = |hours: i64| Timestamp::from_millis(service.ambient.now().as_millis() - hours * 3_600_000).unwrap();
+        // Nobody answers: the service has no gateway.
+        let mut session = new_session();
+        session.attempt = Some(new_attempt("a"));
+        session.end_attempt(ago(30));
+        (session.payment.raw_status, session.payment.status) = (RawStatus::Failed, RawStatus::Failed.public());
+        let mut failed = Session { check_at: session.next_late_check(), ..session.next() };
+        let created = PaymentWrite::new(None, new_session(), RawJson::of(&session.payment).unwrap(), Vec::new(), None);
+        service.commit(Change::of(Write::Payment(Box::new(created)))).await.unwrap();
+        service.commit_without_event(&new_session(), failed.clone()).await.unwrap();
+        service.find_late_money(&failed.payment.id).await.unwrap();
+        let asked = service.session(failed.payment.id.as_str()).await.unwrap();
+        let ended = &asked.ended_attempts[0];
+        assert!(ended.check_at.is_some() && asked.check_at == ended.check_at && !asked.needs_manual_review());
+
+        failed = asked.next();
+        failed.ended_attempts[0].check_at = Some(ago(1));
+        failed.ended_attempts[0].attempt.silent_since = Some(ago(7 * 24));
+        service.commit_without_event(&asked, failed.clone()).await.unwrap();
+        service.find_late_money(&failed.payment.id).await.unwrap();
+        let told = service.session(failed.payment.id.as_str()).await.unwrap();
+        assert!(told.needs_manual_review() && told.ended_attempts.is_empty());
+        assert_eq!(told.attempt.map(|attempt| attempt.gateway), Some(GatewayName::Bkash));
     }
 }

@@ -1,10 +1,15 @@
 //! Manual settlement of refunds, and manual review of discrepancies.
 
-use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, Timestamp};
+use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Refused, Service, admin::invalid, retry_on_conflict};
-use crate::domain::{ManualSettlement, Resolution, Session};
+use crate::{
+    domain::{ManualSettlement, Resolution, Session},
+    gateway::AttemptState,
+};
+
+const CONFIRMED: Cause = Cause::GatewayConfirmed;
 
 /// A refund that needs manual settlement.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,14 +39,18 @@ pub(crate) struct ReviewRow {
     pub(crate) found_at: Timestamp,
 }
 
-/// A payment's outcome as a person decided it.
+/// The outcome of a payment, or of its pending refund, as a person decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum ManualOutcome {
     /// The money arrived.
     Paid,
     /// No money arrived.
     Failed,
+    /// The gateway made the pending refund.
+    Refunded,
+    /// It did not, and will not.
+    NotRefunded,
 }
 
 impl Service {
@@ -138,7 +147,11 @@ impl Service {
         id: &str,
         note: &str,
         outcome: Option<ManualOutcome>,
+        transaction: Option<&str>,
     ) -> Result<RawStatus, Refused> {
+        if transaction.is_some() && outcome != Some(ManualOutcome::Paid) {
+            return Err(invalid("a transaction is what paid the payment: give it with --as paid").into());
+        }
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
@@ -148,7 +161,18 @@ impl Service {
             };
             review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
             let cause = match outcome {
-                Some(ManualOutcome::Paid) => Cause::GatewayConfirmed,
+                Some(made @ (ManualOutcome::Refunded | ManualOutcome::NotRefunded)) => {
+                    return self.resolve_refund(&session, next, made == ManualOutcome::Refunded).await;
+                }
+                Some(ManualOutcome::Paid) => {
+                    // Refuse before asking the gateway.
+                    payments_core::transition(&session.payment.raw_status, session.payment.environment, &CONFIRMED)?;
+                    let paid_by = self.transaction_of(&session, transaction).await?;
+                    if let Some(attempt) = &mut next.attempt {
+                        attempt.transaction = Some(paid_by);
+                    }
+                    CONFIRMED
+                }
                 Some(ManualOutcome::Failed) => Cause::GatewayFailed,
                 None if session.payment.raw_status.is_open() => {
                     let message = "this payment is still open: say how it ended with --as paid or --as failed";
@@ -163,5 +187,42 @@ impl Service {
             Ok(self.commit_decision(&session, next, decision).await?.raw_status)
         })
         .await
+    }
+
+    /// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
+    async fn transaction_of(&self, session: &Session, given: Option<&str>) -> Result<String, Refused> {
+        let asked = match (given, &session.attempt) {
+            (Some(given), _) => return Ok(given.to_owned()),
+            (None, Some(attempt)) => match self.gateways.of_attempt(attempt) {
+                Ok(gateway) => gateway.query(&session.payment, attempt).await,
+                Err(error) => Err(error),
+            },
+            (None, None) => return Err(invalid("this payment has no attempt at a gateway").into()),
+        };
+        let why = match asked {
+            Ok(
+                AttemptState::Paid { transaction } | AttemptState::Discrepancy { transaction: Some(transaction), .. },
+            ) => {
+                return Ok(transaction);
+            }
+            Ok(_) => "the gateway does not say that it has the money".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(invalid(format!("{why}; name the transaction that paid it with --transaction, so that it can be refunded"))
+            .into())
+    }
+
+    /// Ends a pending refund as a person found it at the gateway. `next` is the session afterwards, except for the refund.
+    async fn resolve_refund(&self, session: &Session, mut next: Session, is_made: bool) -> Result<RawStatus, Refused> {
+        let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
+        next.check_at = None;
+        if is_made {
+            self.record_refund(session, next, &pending).await?;
+            return Ok(self.session(session.payment.id.as_str()).await?.payment.raw_status);
+        }
+        let words = "The operator found that the gateway did not make the refund.";
+        next.record(self.ambient.now(), TimelineKind::RefundRefused, words);
+        self.commit_without_event(session, next).await?;
+        Ok(session.payment.raw_status.clone())
     }
 }

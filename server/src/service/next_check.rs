@@ -2,7 +2,7 @@
 
 use payments_core::{RawStatus, Timestamp};
 
-use crate::domain::LATE_MONEY_MILLIS;
+use crate::domain::{LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS};
 
 /// The first backoff interval.
 pub(super) const FIRST_BACKOFF_MILLIS: i64 = 3_000;
@@ -16,11 +16,13 @@ const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
 pub(super) enum WaitsFor {
     /// The customer.
     Customer,
-    /// The gateway, which did not answer or has not captured the approved money yet.
+    /// The gateway, which has not captured the approved money yet.
     Gateway,
+    /// An answer of the gateway: it did not say whether the attempt has its money.
+    Answer,
 }
 
-/// When to query the gateway next, or `None` for never again.
+/// When to query the gateway next, or `None` for never again: the last query must have been answered.
 ///
 /// The backoff interval is a third of the time since the payment last changed, or a twelfth while it waits for the
 /// gateway. The server always queries when the session expires. From then on, the interval counts from the expiry.
@@ -35,13 +37,15 @@ pub(super) fn next_check(
     let is_expired = expires_at <= now;
     let since = if is_processing && is_expired { expires_at.max(changed_at) } else { changed_at };
     let elapsed = now.as_millis() - since.as_millis();
-    if !is_processing && elapsed > LATE_MONEY_MILLIS {
+    let counts = waits_for != WaitsFor::Answer || planted!(AnyQuestionCounts);
+    if !is_processing && elapsed > LATE_MONEY_MILLIS && counts {
         return None;
     }
     let (interval, longest) = match waits_for {
+        WaitsFor::Answer if !is_processing => (elapsed / 3, LONGEST_SILENT_BACKOFF_MILLIS),
         _ if !is_processing => (elapsed / 3, LATE_MONEY_MILLIS),
         WaitsFor::Customer => (elapsed / 3, LONGEST_CUSTOMER_BACKOFF_MILLIS),
-        WaitsFor::Gateway => (elapsed / 12, LONGEST_GATEWAY_BACKOFF_MILLIS),
+        WaitsFor::Gateway | WaitsFor::Answer => (elapsed / 12, LONGEST_GATEWAY_BACKOFF_MILLIS),
     };
     let next = plus_millis(now, interval.clamp(FIRST_BACKOFF_MILLIS, longest));
     Some(if is_processing && !is_expired { next.min(expires_at) } else { next })
@@ -104,5 +108,10 @@ mod tests {
             queries += 1;
         }
         assert!(now > at(24 * 3600) && queries < 60, "{queries} queries until {now}");
+        // Nobody knows yet whether the money has arrived.
+        for day in [1, 2, 30] {
+            let next = next_check(ended, WaitsFor::Answer, at(0), at(0), at(day * 24 * 3600 + 1));
+            assert_eq!(next, Some(at(day * 24 * 3600 + 3601)), "after {day} days");
+        }
     }
 }

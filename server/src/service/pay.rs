@@ -150,6 +150,7 @@ impl Service {
                     transaction: None,
                     failure: None,
                     paid_url: pay.redirect_url.clone(),
+                    silent_since: None,
                 };
                 let next = Session { check_at, attempt: Some(attempt), ..session.next() };
                 match self.commit_decision(session, next, decision).await {

@@ -154,10 +154,11 @@ impl Service {
             let mut next = session.next();
             if awaits_gateway(&session) {
                 next.check_at = Some(now);
-            } else if session.next_late_check().is_none() || session.needs_manual_review() {
+            } else if session.ended_attempts.is_empty() || session.needs_manual_review() {
                 return Ok(());
             }
-            next.ended_attempts.iter_mut().filter_map(|ended| ended.check_at.as_mut()).for_each(|at| *at = now);
+            // Those too about which the server no longer asks by itself.
+            next.ended_attempts.iter_mut().for_each(|ended| ended.check_at = Some(now));
             self.commit_without_event(&session, next).await
         })
         .await

@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
-use payments_core::{Amount, Cause, CreateRefund, ErrorCode, Invalid, PaymentId, RawJson, RefundId, TimelineKind};
+use payments_core::{
+    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, PaymentId, RawJson, RefundId, TimelineKind,
+};
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
@@ -41,9 +43,14 @@ impl Service {
             // Refuse before claiming the key.
             let pending = self.pending_refund(&session, &params, request)?;
             let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
-            let is_manual = gateway.is_none_or(|gateway| gateway.refund_way() == RefundWay::Manual);
+            let is_manual = match gateway {
+                Some(gateway) => gateway.refund_way() == RefundWay::Manual,
+                None if session.payment.currency == Currency::Bdt => true,
+                None => return Err(Refused::NoGateway(session.payment.currency)),
+            };
             if session.pending_refund.is_none() && is_manual {
-                return self.commit_refund(&session, pending, request).await;
+                let next = session.after_refund(self.ambient.now());
+                return self.commit_refund(&session, next, pending, request).await;
             }
             let (id, params) = (id.to_owned(), params.clone());
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
@@ -142,8 +149,6 @@ impl Service {
                     stored => Ok(stored),
                 };
             };
-            let gateway = self.gateways.named(attempt.gateway);
-            let gateway = gateway.ok_or(Refused::NoGateway(session.payment.currency))?;
             let another = format!("{}-{}", pending.id, pending.tries);
             let order = RefundRequest {
                 id: if planted!(RefundUnderNewId) { &another } else { pending.id.as_str() },
@@ -151,11 +156,17 @@ impl Service {
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),
             };
+            let outcome = match self.gateways.of_attempt(attempt) {
+                Ok(gateway) => gateway.refund(&session.payment, attempt, &order).await,
+                Err(error) => Err(error),
+            };
             let now = self.ambient.now();
-            let (mut next, kind, refused) = match gateway.refund(&session.payment, attempt, &order).await {
-                Ok(RefundOutcome::Made) => return self.record_refund(&session, pending).await.map(Some),
+            let (mut next, kind, refused) = match outcome {
+                Ok(RefundOutcome::Made) => {
+                    return self.record_refund(&session, session.after_refund(now), pending).await.map(Some);
+                }
                 Ok(RefundOutcome::Refused(refusal)) => {
-                    let next = Session { pending_refund: None, check_at: None, ..session.next() };
+                    let next = session.after_refund(now);
                     (next, TimelineKind::RefundRefused, Refused::from(Rejection::from(refusal)))
                 }
                 Err(error) => {
@@ -167,19 +178,28 @@ impl Service {
                 }
             };
             next.record(now, kind, refused.to_string());
+            let silent = next.pending_refund.as_ref().filter(|it| it.is_for_a_person(now));
+            if let Some(silence) = silent.filter(|_| !session.needs_manual_review()).map(PendingRefund::silence) {
+                return self.request_review(&session, next, &silence).await.and(Err(refused));
+            }
             self.commit_without_event(&session, next).await.and(Err(refused))
         });
         outcome.await?.ok_or(Refused::Conflict)
     }
 
     /// Commits a refund that the gateway has made.
-    async fn record_refund(&self, session: &Session, refund: &PendingRefund) -> Result<Answer, Refused> {
+    pub(super) async fn record_refund(
+        &self,
+        session: &Session,
+        next: Session,
+        refund: &PendingRefund,
+    ) -> Result<Answer, Refused> {
         let request = refund.request.clone().map(IdempotentRequest::of_parts);
-        let answer = self.commit_refund(session, refund.clone(), request.as_ref()).await?;
+        let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
         if answer.replayed {
             // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has made
             // this one too, so it counts. If another worker recorded this very refund, the session's version tells.
-            return self.commit_refund(session, refund.clone(), None).await;
+            return self.commit_refund(session, next, refund.clone(), None).await;
         }
         Ok(answer)
     }
@@ -187,6 +207,7 @@ impl Service {
     async fn commit_refund(
         &self,
         session: &Session,
+        next: Session,
         refund: PendingRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
@@ -194,7 +215,6 @@ impl Service {
         let params = CreateRefund { amount: refund.amount, reason: refund.reason };
         let cause = params.cause(&session.payment, refund.id)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
-        let next = Session { pending_refund: None, check_at: None, ..session.next() };
         let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request)?;
         self.commit_once(change, body, request).await
     }
@@ -237,16 +257,18 @@ const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key head
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES};
+    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES, Timestamp};
 
     use super::*;
-    use crate::service::in_memory::service;
+    use crate::{
+        domain::{GatewayAttempt, GatewayName, new_attempt},
+        service::in_memory::{caller, service},
+    };
 
-    /// A live payment of 100.00 that is paid.
-    async fn paid(service: &Service) -> Session {
+    /// A live payment that is paid.
+    async fn paid(service: &Service, money: Money) -> Session {
         let now = service.ambient.now();
-        let params =
-            CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
+        let params = CreatePayment::of(money).success_url("https://a.example/").cancel_url("https://a.example/");
         let new = NewPayment {
             id: PaymentId::new(now, [1; RANDOM_BYTES]),
             developer_id: "dev_1".parse().unwrap(),
@@ -274,11 +296,44 @@ mod tests {
 
     /// A paid payment and the request that got 10.00 of it back, with its answer.
     async fn refunded(service: &Service) -> (Session, CreateRefund, IdempotentRequest, Answer) {
-        let session = paid(service).await;
+        let session = paid(service, Money::taka(100)).await;
         let (params, request) = ten(&session);
         let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
-        let made = service.record_refund(&session, &pending).await.unwrap();
+        let made =
+            service.record_refund(&session, session.after_refund(service.ambient.now()), &pending).await.unwrap();
         (service.session(session.payment.id.as_str()).await.unwrap(), params, request, made)
+    }
+
+    #[tokio::test]
+    async fn a_card_refund_without_the_processors_credentials_does_not_count_as_made() {
+        let service = service();
+        let session = paid(&service, Money::dollars(100)).await;
+        let caller = caller(session.scope());
+        let outcome = service.refund_payment(&caller, session.payment.id.as_str(), CreateRefund::default(), None).await;
+        assert!(matches!(outcome, Err(Refused::NoGateway(Currency::Usd))), "{outcome:?}");
+    }
+
+    #[tokio::test]
+    async fn a_person_is_told_of_a_refund_that_has_had_no_answer_for_a_day_and_the_server_asks_on() {
+        let service = service();
+        let mut session = paid(&service, Money::dollars(100)).await;
+        let (params, request) = ten(&session);
+        let day_ago = Timestamp::from_millis(service.ambient.now().as_millis() - 86_400_000).unwrap();
+        for (tries, is_told) in [(0, false), (11, true), (12, true)] {
+            let mut pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
+            (pending.id, pending.tries) = (RefundId::new(day_ago, [tries; RANDOM_BYTES]), tries.into());
+            let attempt = Some(GatewayAttempt { gateway: GatewayName::Stripe, ..new_attempt("a") });
+            let next = Session { pending_refund: Some(pending.clone()), attempt, review: None, ..session.next() };
+            service.commit_without_event(&session, next.clone()).await.unwrap();
+            assert!(service.finish_pending_refund(&next).await.is_err());
+            let after = service.session(session.payment.id.as_str()).await.unwrap();
+            assert_eq!(after.needs_manual_review(), is_told, "after {tries} tries");
+            assert!(after.check_at.is_some() && after.pending_refund.as_ref().unwrap().tries == pending.tries + 1);
+            let finished = after.after_refund(service.ambient.now());
+            assert!(!finished.needs_manual_review() && finished.pending_refund.is_none());
+            session = Session { pending_refund: None, ..after.next() };
+            service.commit_without_event(&after, session.clone()).await.unwrap();
+        }
     }
 
     #[tokio::test]
@@ -297,10 +352,11 @@ mod tests {
         let service = service();
         let (session, params, request, _) = refunded(&service).await;
         let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
-        service.record_refund(&session, &second).await.unwrap();
+        let next = session.after_refund(service.ambient.now());
+        service.record_refund(&session, next.clone(), &second).await.unwrap();
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
         assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
         // Once each.
-        assert!(matches!(service.record_refund(&session, &second).await, Err(Refused::Conflict)));
+        assert!(matches!(service.record_refund(&session, next, &second).await, Err(Refused::Conflict)));
     }
 }

@@ -181,7 +181,7 @@ mod tests {
     use payments_core::{Environment, UnknownFields};
 
     use super::*;
-    use crate::{domain::ApiKey, service::in_memory::service};
+    use crate::service::in_memory::{caller, service};
 
     fn request(nth: u64, status: u16) -> LoggedRequest {
         LoggedRequest {
@@ -203,15 +203,6 @@ mod tests {
 
     fn scope(developer: &str) -> Scope {
         Scope { developer_id: developer.parse().unwrap(), environment: Environment::Test }
-    }
-
-    fn caller(scope: Scope) -> Caller {
-        let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
-            "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",
-            "created_at": "2026-03-01T03:30:00.000Z", "revoked_at": null}))
-        .unwrap();
-        key.scope = scope;
-        Arc::new(key)
     }
 
     fn query(before: Option<String>, failed: bool) -> RequestQuery {

@@ -21,7 +21,7 @@ use super::{
     world::{Ask, Key, World},
 };
 use crate::{
-    domain::{Outgoing, Session},
+    domain::{GatewayName, Outgoing, Session},
     store::{EventWrite, Snapshot as _, Store as _, embedded::EmbeddedStore},
 };
 
@@ -84,12 +84,22 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         }
         books.insert(entry.id.clone(), entry);
     }
+    let all = books.clone();
     for session in sessions.iter().filter(|session| session.payment.environment == Environment::Live) {
         let payment = &session.payment;
         let was_paid = matches!(payment.raw_status, RawStatus::Paid | RawStatus::Refunded);
         let attempts = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
         let taken: Vec<Entry> =
             attempts.filter_map(|attempt| books.remove(&attempt.external_id)).filter(|entry| entry.taken > 0).collect();
+        let failed = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
+        for attempt in failed.filter(|it| it.gateway == GatewayName::Bkash && it.failure.is_some()) {
+            if all.get(&attempt.external_id).is_none_or(|entry| !entry.is_refused) {
+                found.push(format!(
+                    "{} failed, and its gateway never said so: {:?}",
+                    attempt.external_id, attempt.failure
+                ));
+            }
+        }
         // Money that came twice waits for a person.
         let is_reviewed = session.review.is_some();
         if taken.len() != usize::from(was_paid) && !is_reviewed {

@@ -1,10 +1,16 @@
 //! The way to the gateways. The gateways are the strict fakes of the tests, without sockets.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use gateway_fakes::{Answer, Call, Fault, Program};
+use gateway_fakes::{Answer, Call, Fault, Instead, Program};
 use reqwest::Request;
 use tokio::time::sleep;
 
@@ -21,6 +27,7 @@ const NOT_SENT: &str = "connection refused";
 pub(super) struct ToGateway<P> {
     pub(super) fate: Arc<Fate>,
     pub(super) life: Arc<Life>,
+    pub(super) is_closed: Arc<AtomicBool>,
     pub(super) program: Arc<P>,
 }
 
@@ -32,7 +39,12 @@ impl<P: Program> Transport for ToGateway<P> {
         self.fate.wait(5..=120).await;
         let operation = self.program.operation(&call).unwrap_or_default();
         let is_struck = self.fate.strikes(Trouble::GatewayLink, 10);
-        let fault = if is_struck { self.fate.choose(&Fault::ALL).map(|(_, fault)| *fault) } else { None };
+        let is_closed = operation != "token" && self.is_closed.load(Ordering::Relaxed);
+        let fault = match is_struck {
+            _ if is_closed => Some(Fault::Before(Instead::Forbidden)),
+            true => self.fate.choose(&Fault::ALL).map(|(_, fault)| *fault),
+            false => None,
+        };
         let outcome = match fault {
             Some(Fault::HangBefore) => Err("it does not answer"),
             Some(Fault::DropBefore) => Err(NOT_SENT),

@@ -80,11 +80,13 @@ pub enum Trouble {
     GatewayLink,
     /// A gateway takes the money of an attempt after it had failed.
     LateMoney,
+    /// All servers are down for more than a day. When they start, the gateways refuse their keys for a while.
+    LongNight,
 }
 
 impl Trouble {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Kill,
         Self::Stop,
         Self::Partition,
@@ -96,6 +98,7 @@ impl Trouble {
         Self::EndpointLink,
         Self::GatewayLink,
         Self::LateMoney,
+        Self::LongNight,
     ];
 
     /// Its name on the command line.
@@ -113,6 +116,7 @@ impl Trouble {
             Self::EndpointLink => "endpoint-link",
             Self::GatewayLink => "gateway-link",
             Self::LateMoney => "late-money",
+            Self::LongNight => "long-night",
         }
     }
 }
@@ -197,8 +201,12 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
                 world.violation(format!("a merchant ended early: {error}"));
             }
         }
+        let is_night = world.fate.strikes(Trouble::LongNight, 3);
         // Peace.
         world.fate.trouble(&[]);
+        if is_night {
+            troubles::long_night(&world).await;
+        }
         troubles::mend(&world);
         if timeout(ENDS_WITHIN, check::until_quiet(&world)).await.is_err() {
             world.violation(format!("not everything ended within {} s of peace", ENDS_WITHIN.as_secs()));

@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -56,6 +56,8 @@ pub(super) struct Surroundings {
     pub(super) hosts: Hosts,
     pub(super) bkash: Arc<bkash::Bkash>,
     pub(super) stripe: Arc<stripe::Stripe>,
+    /// Whether the gateways refuse the servers' keys.
+    pub(super) is_closed: Arc<AtomicBool>,
     /// Builds requests to gateways. It reads the machine's certificates, so there is one.
     pub(super) http: reqwest::Client,
     /// The page that nobody here reads.
@@ -156,7 +158,8 @@ impl Node {
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
-        let Surroundings { fate, database, hosts, bkash, stripe, http, reference, skew_millis } = &*self.around;
+        let Surroundings { fate, database, hosts, bkash, stripe, is_closed, http, reference, skew_millis } =
+            &*self.around;
         let (life, metrics) = (Arc::<Life>::default(), Metrics::new());
         let ambient: Arc<dyn Ambient> =
             Arc::new(ServerAmbient { fate: Arc::clone(fate), skew_millis: Arc::clone(skew_millis) });
@@ -167,10 +170,10 @@ impl Node {
         let endpoints = ToEndpoints { fate: Arc::clone(fate), life: of_endpoints, hosts: Arc::clone(hosts) };
         let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets, "Service", 8);
         let transport = |name| -> Box<dyn crate::gateway::Transport> {
-            let (fate, life) = (Arc::clone(fate), Arc::clone(&life));
+            let (fate, life, is_closed) = (Arc::clone(fate), Arc::clone(&life), Arc::clone(is_closed));
             match name {
-                GatewayName::Stripe => Box::new(ToGateway { fate, life, program: Arc::clone(stripe) }),
-                _ => Box::new(ToGateway { fate, life, program: Arc::clone(bkash) }),
+                GatewayName::Stripe => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(stripe) }),
+                _ => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(bkash) }),
             }
         };
         let (calls, tracker) = (&metrics.gateways, TaskTracker::new());

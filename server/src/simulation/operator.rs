@@ -58,8 +58,8 @@ async fn decide_review(world: &World) {
         let outcome = if is_taken { ManualOutcome::Paid } else { ManualOutcome::Failed };
         let outcome = row.raw_status.is_open().then_some(outcome);
         world.fate.note(format_args!("the operator decides {}: {outcome:?}", row.payment));
-        let (payment, note) = (row.payment.to_string(), "looked into the books".to_owned());
-        let _ = administer(world, AdminRequest::ResolveReview { payment, note, outcome }).await;
+        let (payment, note, transaction) = (row.payment.to_string(), "looked into the books".to_owned(), None);
+        let _ = administer(world, AdminRequest::ResolveReview { payment, note, outcome, transaction }).await;
     }
 }
 

@@ -56,6 +56,12 @@ faults! {
     EventLost,
     /// An effect outside the store begins before its key is claimed.
     EffectBeforeClaim,
+    /// Any error of the card processor ends a refund.
+    AnyErrorRefuses,
+    /// Any code of an execute fails its attempt.
+    AnyCodeFails,
+    /// A question about late money counts although it was not answered.
+    AnyQuestionCounts,
 }
 
 thread_local! {

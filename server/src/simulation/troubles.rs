@@ -1,6 +1,9 @@
 //! What befalls servers and their database.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::sleep;
 
@@ -60,6 +63,23 @@ pub(super) async fn strike(world: Arc<World>) {
         }
         sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// All servers are down for more than a day, in which money arrives late. Then the gateways refuse their keys for a while.
+pub(super) async fn long_night(world: &World) {
+    // Those that are about to start have started.
+    sleep(Duration::from_secs(60)).await;
+    world.nodes.iter().for_each(|node| node.kill());
+    world.fate.wait(90_000_000..=110_000_000).await;
+    world.around.stripe.forget_keys();
+    for attempt in world.around.bkash.books().into_iter().filter(|it| it.is_refused && it.taken == 0) {
+        world.fate.note(format_args!("the money of {} arrives in the night", attempt.id));
+        gateway_fakes::at(world.fate.now_seconds(), || world.around.bkash.take_late(&attempt.id));
+    }
+    world.around.is_closed.store(true, Ordering::Relaxed);
+    mend(world);
+    world.fate.wait(60_000..=1_200_000).await;
+    world.around.is_closed.store(false, Ordering::Relaxed);
 }
 
 /// Everything works again, from now on.

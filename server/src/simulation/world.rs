@@ -139,6 +139,7 @@ impl World {
             hosts: Hosts::default(),
             bkash: Arc::new(Bkash::new()),
             stripe: Arc::new(Stripe::new()),
+            is_closed: Arc::default(),
             http,
             reference,
         });

@@ -21,6 +21,8 @@ pub(super) struct Payment {
     pub(super) transaction: Option<String>,
     /// Whether the merchant has asked for the money.
     pub(super) is_asked_for: bool,
+    /// Whether it answered that it does not take the money.
+    is_refused: bool,
     /// How often the money was taken.
     taken: u32,
 }
@@ -57,6 +59,7 @@ impl Payment {
             is_cancelled: false,
             transaction: None,
             is_asked_for: false,
+            is_refused: false,
             taken: 0,
         })
     }
@@ -78,11 +81,15 @@ impl Payment {
             return Err(failure("2062", "The payment has already been completed"));
         }
         if self.is_cancelled {
+            self.is_refused = true;
             return Err(failure("2069", "The payment was cancelled"));
         }
         match self.wallet.as_deref() {
             None => Err(failure("2060", "The payment is not verified yet")),
-            Some(POOR_WALLET) => Err(failure("2023", "Insufficient Balance")),
+            Some(POOR_WALLET) => {
+                self.is_refused = true;
+                Err(failure("2023", "Insufficient Balance"))
+            }
             Some(_) => {
                 self.take();
                 Ok(())
@@ -114,6 +121,7 @@ impl Payment {
             id: self.id.clone(),
             reference: self.invoice.clone(),
             amount_minor: self.amount_minor,
+            is_refused: self.is_refused,
             taken: self.taken,
             refunded: 0,
             refunded_minor: 0,

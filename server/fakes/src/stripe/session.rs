@@ -180,6 +180,7 @@ impl Session {
             id: self.id.clone(),
             reference: self.reference.clone().unwrap_or_default(),
             amount_minor: self.amount,
+            is_refused: self.status == "complete" && self.intent_status == "requires_payment_method",
             taken: self.taken,
             refunded: self.refunds,
             refunded_minor: self.refunded,

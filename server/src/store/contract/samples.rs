@@ -123,6 +123,7 @@ fn attempt() -> GatewayAttempt {
         transaction: None,
         failure: None,
         paid_url: None,
+        silent_since: None,
     }
 }
 

@@ -7,6 +7,7 @@ mod partial_refunds;
 mod payments;
 mod refunds;
 mod returns;
+mod reviews;
 mod second_try;
 mod tokens;
 

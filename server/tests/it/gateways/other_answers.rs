@@ -117,8 +117,8 @@ async fn an_execute_whose_outcome_bkash_does_not_know_leaves_the_attempt_as_the_
             live.bkash.program().books().iter().filter(|it| it.reference.contains(&id)).map(|it| it.taken).collect();
         assert_eq!(taken, [1], "{instead:?}");
         if instead == Instead::Unauthorized {
-            // It cost a token, and bKash grants two an hour.
-            assert_eq!(live.bkash.program().token_calls(), 2);
+            // It may come from a proxy, so no token is requested at once: bKash grants two an hour.
+            assert_eq!(live.bkash.program().token_calls(), 1);
         }
     }
 }
