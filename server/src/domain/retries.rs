@@ -32,7 +32,8 @@ impl Endpoint {
 
     /// The endpoint after a failed attempt, which may be the last one of its delivery.
     fn failed(self, response_status: Option<u16>, is_last: bool, now: Timestamp) -> Self {
-        let since = self.failing_since.unwrap_or(now);
+        // The clock may have gone back since.
+        let since = self.failing_since.map_or(now, |since| since.min(now));
         if response_status == Some(GONE) {
             return self.disabled(DisabledReason::Gone, now);
         }
@@ -70,6 +71,11 @@ pub(crate) fn after_attempt(
     let is_changed = next.failing_since != endpoint.failing_since || !next.endpoint.is_active;
     let changed = is_changed.then(|| Endpoint { version: endpoint.version + 1, ..next });
     (outgoing, changed)
+}
+
+/// How long the next attempt waits at most after this many attempts; `None` if no further one follows.
+pub(super) fn longest_delay_millis(attempts: u32) -> Option<i64> {
+    delay_millis(attempts, [0xff; 4]).map(i64::from)
 }
 
 /// How long the next attempt waits after this many attempts, all failed; `None` if no further one follows.

@@ -15,7 +15,7 @@ pub(crate) fn of(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
-) -> [BoxFuture<'static, ()>; 8] {
+) -> [BoxFuture<'static, ()>; 9] {
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     let fan_out = FanOut {
         store: Arc::clone(&store),
@@ -32,6 +32,7 @@ pub(crate) fn of(
         Box::pin(Arc::clone(service).store_key_uses()),
         Box::pin(Arc::clone(service).store_request_log()),
         Box::pin(Arc::clone(service).reconcile()),
+        Box::pin(Arc::clone(service).plan_held_up_work()),
         Box::pin(Arc::clone(dispatcher).run()),
         Box::pin(fan_out.run()),
         Box::pin(retries.run()),

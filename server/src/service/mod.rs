@@ -11,6 +11,7 @@ mod claims;
 mod confirm;
 mod events;
 mod expiry;
+mod held_up;
 mod idempotency;
 #[cfg(test)]
 mod in_memory;

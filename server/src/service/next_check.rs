@@ -2,14 +2,15 @@
 
 use payments_core::{RawStatus, Timestamp};
 
-use crate::domain::{LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS};
+use crate::domain::{LATE_MONEY_MILLIS, LONGEST_CUSTOMER_BACKOFF_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS};
 
 /// The first backoff interval.
 pub(super) const FIRST_BACKOFF_MILLIS: i64 = 3_000;
-/// The longest backoff interval while the payment waits for the customer.
-const LONGEST_CUSTOMER_BACKOFF_MILLIS: i64 = 300_000;
 /// The longest backoff interval while the payment waits for the gateway.
 const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
+/// How long ago a change counts that lies in the future: the clock went back since, and nobody knows by how much. Not as now, since
+/// the server would then query every three seconds until the clock is there again.
+const UNKNOWN_AGE_MILLIS: i64 = 60 * 60 * 1000;
 
 /// What a processing payment waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub(super) fn next_check(
     let is_expired = expires_at <= now;
     let since = if is_processing && is_expired { expires_at.max(changed_at) } else { changed_at };
     let elapsed = now.as_millis() - since.as_millis();
+    let elapsed = if elapsed < 0 { UNKNOWN_AGE_MILLIS } else { elapsed };
     let counts = waits_for != WaitsFor::Answer || planted!(AnyQuestionCounts);
     if !is_processing && elapsed > LATE_MONEY_MILLIS && counts {
         return None;
@@ -96,6 +98,14 @@ mod tests {
         }
         assert_eq!((intervals[0], intervals.last()), (FIRST_BACKOFF_MILLIS, Some(&LONGEST_GATEWAY_BACKOFF_MILLIS)));
         assert!(intervals.len() < 100, "{} queries in an hour", intervals.len());
+    }
+
+    #[test]
+    fn a_payment_that_changed_before_the_clock_went_back_is_not_queried_every_three_seconds() {
+        let next = |status, waits_for| next_check(&status, waits_for, at(36_000), at(39_600), at(0)).unwrap();
+        assert_eq!(next(RawStatus::Processing, WaitsFor::Customer), at(300));
+        assert_eq!(next(RawStatus::Processing, WaitsFor::Gateway), at(60));
+        assert_eq!(next(RawStatus::Failed, WaitsFor::Gateway), at(1_200));
     }
 
     #[test]

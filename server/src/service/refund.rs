@@ -19,15 +19,14 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{PendingRefund, Session},
+    domain::{LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
     gateway::{RefundFault, RefundOutcome, RefundRequest, RefundWay, Rejection},
 };
 
 /// How long the reconciler leaves a refund to its request.
 const REQUEST_HEAD_START_SECONDS: u32 = 45;
-/// The first backoff interval. It doubles up to an hour.
+/// The first backoff interval. It doubles up to the longest one.
 const FIRST_BACKOFF_SECONDS: u32 = 5;
-const LONGEST_BACKOFF_SECONDS: u32 = 3600;
 
 impl Service {
     /// Refunds a paid payment, or a part of it, and commits its event.
@@ -171,7 +170,7 @@ impl Service {
                 }
                 Err(error) => {
                     let backoff = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pending.tries.min(16));
-                    let check_at = Some(now.plus_seconds(backoff.min(LONGEST_BACKOFF_SECONDS)));
+                    let check_at = Some(now.plus_seconds(backoff.min(LONGEST_REFUND_BACKOFF_SECONDS)));
                     let pending = PendingRefund { tries: pending.tries + 1, ..pending.clone() };
                     let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                     (next, TimelineKind::GatewayError, Refused::from(error))

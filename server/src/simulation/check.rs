@@ -66,9 +66,12 @@ fn unfinished(world: &World, at_most: usize) -> Vec<String> {
         )),
         None => None,
     });
-    let is_overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < world.fate.now_millis();
+    let now = world.around.clock_millis();
+    let is_overdue = |until: Timestamp| until.as_millis() + OVERDUE_MILLIS < now;
+    let is_held_up = |it: &Outgoing| Timestamp::from_millis(now).is_ok_and(|now| it.clone().unheld(now).is_some());
     let deliveries = store.each_delivery().filter_map(Result::ok);
-    let unsent = deliveries.filter(|it| it.is_in_outbox() || it.waits_until().is_some_and(is_overdue));
+    let unsent =
+        deliveries.filter(|it| it.is_in_outbox() || it.waits_until().is_some_and(is_overdue) || is_held_up(it));
     let unsent = unsent.map(|it| format!("{} still has to be sent", it.delivery.id));
     let money = once_with(|| money(world, &sessions(&store).collect::<Vec<_>>())).flatten();
     open.chain(unsent).chain(money).take(at_most).collect()

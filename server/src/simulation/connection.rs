@@ -19,8 +19,8 @@ use crate::{
     },
     store::{
         Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
-        PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, StoreError, TransactionEntry,
-        TransactionsFrom, embedded::EmbeddedStore,
+        PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store, StoreError,
+        TransactionEntry, TransactionsFrom, embedded::EmbeddedStore,
     },
 };
 
@@ -108,6 +108,9 @@ impl Store for Connection {
     }
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         read!(self.claim(queue, lease, at_most))
+    }
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        read!(self.planned(queue, after, at_most))
     }
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         read!(self.claim_lane(endpoint, lease))

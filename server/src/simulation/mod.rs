@@ -182,6 +182,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
 async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) -> Result<Outcome, String> {
     let world = World::new(setup, http, reference)?;
+    troubles::set_clock_ahead(&world);
     let mut database = tokio::spawn(Arc::clone(&world.around.database).run());
     let story = async {
         for number in 0..world.setup.merchants {

@@ -2,7 +2,10 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,6 +56,8 @@ pub(super) struct Surroundings {
     pub(super) database: Arc<Database>,
     /// How far the clock of all servers is ahead. They go by the database's clock, as those on PostgreSQL do.
     pub(super) skew_millis: Arc<Mutex<i64>>,
+    /// The part of it that only becomes less. The rest is less than a minute.
+    pub(super) ahead: AtomicU64,
     pub(super) hosts: Hosts,
     pub(super) bkash: Arc<bkash::Bkash>,
     pub(super) stripe: Arc<stripe::Stripe>,
@@ -65,9 +70,24 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Sets the servers' clock so many milliseconds ahead.
-    pub(super) fn set_clock(&self, skew_millis: i64) {
-        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner) = skew_millis;
+    /// Sets the servers' clock so many milliseconds ahead, and off by a little.
+    pub(super) fn set_clock(&self, ahead: u64, off: i64) {
+        self.fate.note(format_args!("the clock is {ahead} ms ahead and {off} ms off"));
+        self.ahead.store(ahead, Ordering::Relaxed);
+        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner) = ahead.cast_signed() + off;
+    }
+
+    pub(super) fn ahead(&self) -> u64 {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// The servers' time, in milliseconds since 1970.
+    pub(super) fn clock_millis(&self) -> i64 {
+        self.fate.now_millis() + self.skew()
+    }
+
+    fn skew(&self) -> i64 {
+        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +178,7 @@ impl Node {
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
-        let Surroundings { fate, database, hosts, bkash, stripe, is_closed, http, reference, skew_millis } =
+        let Surroundings { fate, database, hosts, bkash, stripe, is_closed, http, reference, skew_millis, .. } =
             &*self.around;
         let (life, metrics) = (Arc::<Life>::default(), Metrics::new());
         let ambient: Arc<dyn Ambient> =

@@ -62,6 +62,8 @@ faults! {
     AnyCodeFails,
     /// A question about late money counts although it was not answered.
     AnyQuestionCounts,
+    /// Nobody looks for what a clock that went back holds up.
+    HeldUp,
 }
 
 thread_local! {

@@ -12,6 +12,17 @@ use super::{Trouble, world::World};
 /// The mean time between two troubles, in milliseconds. Requests have troubles of their own.
 const MEAN_MILLIS: u64 = 20_000;
 
+/// By how much the clock is ahead at most when a world begins.
+const TEN_HOURS_MILLIS: u64 = 36_000_000;
+
+/// In some worlds the clock is ahead at the beginning, by seconds or by hours. It goes back when troubles strike, and at last.
+pub(super) fn set_clock_ahead(world: &World) {
+    if world.setup.troubles.contains(&Trouble::Clock) && world.fate.one_in(2) {
+        let at_most = TEN_HOURS_MILLIS >> (4 * world.fate.number(0..=3));
+        world.around.set_clock(world.fate.number(0..=at_most), 0);
+    }
+}
+
 /// Troubles servers and database until it is cancelled.
 pub(super) async fn strike(world: Arc<World>) {
     loop {
@@ -47,9 +58,13 @@ pub(super) async fn strike(world: Arc<World>) {
                 });
             }
             6 if fate.strikes(Trouble::Clock, 1) => {
-                let skew = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
-                fate.note(format_args!("the clock is {skew} ms ahead"));
-                world.around.set_clock(skew);
+                let ahead = world.around.ahead();
+                if fate.one_in(2) {
+                    world.around.set_clock(fate.number(0..=ahead), 0);
+                } else {
+                    let off = i64::try_from(fate.number(0..=60_000)).unwrap_or_default() - 30_000;
+                    world.around.set_clock(ahead, off);
+                }
             }
             7 | 8 if fate.strikes(Trouble::Database, 1) => world.around.database.crash_soon(),
             9 if fate.strikes(Trouble::Disk, 1) => {
@@ -84,7 +99,8 @@ pub(super) async fn long_night(world: &World) {
 
 /// Everything works again, from now on.
 pub(super) fn mend(world: &World) {
-    world.around.set_clock(0);
+    world.fate.shake();
+    world.around.set_clock(0, 0);
     world.around.database.mend_disk();
     for node in &world.nodes {
         node.go_on();

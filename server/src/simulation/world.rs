@@ -136,6 +136,7 @@ impl World {
             fate: Arc::clone(&fate),
             database,
             skew_millis: Arc::default(),
+            ahead: AtomicU64::new(0),
             hosts: Hosts::default(),
             bkash: Arc::new(Bkash::new()),
             stripe: Arc::new(Stripe::new()),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
 use tokio::time::{Instant, interval_at};
 
-use super::Store;
+use super::{Result, Store};
+use crate::domain::lease_runs;
 
 /// How long the claims of a crashed server last.
 pub(crate) const LEASE_SECONDS: u32 = 10;
@@ -64,6 +65,30 @@ impl Lease {
     pub(crate) fn new(server: ServerId, now: Timestamp, seconds: u32) -> Self {
         Self { server, now, until: now.plus_seconds(seconds) }
     }
+
+    /// Whether a claim until a time counts when this lease begins. All leases have one length.
+    pub(crate) fn finds_running(&self, until: Timestamp) -> bool {
+        lease_runs(until, self.until.as_millis() - self.now.as_millis(), self.now)
+    }
+}
+
+/// A piece of work of a queue by time, and the time for which it is planned.
+pub(crate) type Planned = (Timestamp, Work);
+
+/// The first pieces of work, at least `at_most` if there are as many: all of one time come together.
+pub(super) fn first_planned(
+    planned: impl IntoIterator<Item = Result<Planned>>,
+    at_most: usize,
+) -> Result<Vec<Planned>> {
+    let mut first: Vec<Planned> = Vec::new();
+    for next in planned {
+        let next = next?;
+        if first.len() >= at_most && first.last().is_some_and(|(time, _)| *time != next.0) {
+            break;
+        }
+        first.push(next);
+    }
+    Ok(first)
 }
 
 /// Renews a claim until it no longer counts.

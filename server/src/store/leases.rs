@@ -32,7 +32,7 @@ impl Leases {
     /// Claims a piece of work; `None` while another claim counts.
     pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
         let mut table = self.lock();
-        let counts = |held: &&Held| held.until > lease.now || planted!(LeaseNeverEnds);
+        let counts = |held: &&Held| lease.finds_running(held.until) || planted!(LeaseNeverEnds);
         if table.held.get(&work).filter(counts).is_some() {
             return None;
         }
@@ -49,7 +49,7 @@ impl Leases {
         lease: &Lease,
         at_most: usize,
     ) -> Result<Vec<Claim>> {
-        self.lock().held.retain(|_, held| held.until > lease.now || planted!(LeaseNeverEnds));
+        self.lock().held.retain(|_, held| lease.finds_running(held.until) || planted!(LeaseNeverEnds));
         let (mut claims, mut waiting) = (Vec::new(), Vec::new());
         for due in due {
             if claims.len() == at_most {

@@ -22,8 +22,8 @@ use payments_core::{
 
 use super::{
     Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, Leases,
-    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Result, Store, StoreError, TransactionEntry,
-    TransactionsFrom, Work,
+    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store, StoreError,
+    TransactionEntry, TransactionsFrom, Work, first_planned,
 };
 use crate::domain::{
     ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
@@ -157,6 +157,10 @@ impl Store for MemoryStore {
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         let due = self.tables().due(queue, lease.now);
         self.leases.claim_first(due.into_iter().map(Ok), lease, at_most)
+    }
+
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        first_planned(self.tables().planned(queue, after).into_iter().map(Ok), at_most)
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {

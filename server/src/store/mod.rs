@@ -68,9 +68,10 @@
 //! 16. A piece of work has one holder. Its claim ends by release, or when another claim is made after the end of the lease.
 //!     No two claims have the same epoch.
 //! 17. A claim that has ended finishes nothing: its changes fail with [`Conflict::WorkLost`], and it is not renewed. Once its
-//!     lease is over, a claim may end at any moment, even if nobody takes it over.
+//!     lease is over, a claim may end at any moment, even if nobody takes it over. So may a claim whose end lies further ahead
+//!     than twice the length of a lease: it was made before the clock went back.
 //! 18. `claim` returns the oldest events first, and the timed work that is due first. Timed work is never early and may be a
-//!     few milliseconds late. What is due within these milliseconds comes in either order.
+//!     few milliseconds late. What is due within these milliseconds comes in either order. `planned` lists what is not due yet.
 //! 19. Of two events of one payment, `claim` does not return the later one while a claim on the earlier one counts, except with
 //!     it.
 //! 20. An event is pending exactly if its scope has a webhook endpoint when the change commits. Endpoints that earlier
@@ -128,7 +129,8 @@ pub(crate) use backups::{BackUpError, BackedUp, Backups};
 pub(crate) use change::{
     CHANGED, Change, ClaimEnd, Committed, Conflict, EventWrite, Follows, MOVED, NewResponse, PaymentWrite, Write,
 };
-pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Work, renew_until_lost};
+use claim::first_planned;
+pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, ServerId, Work, renew_until_lost};
 pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
@@ -152,6 +154,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>>;
+    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
+    /// the time of the last one. Other queues have none.
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>>;
     /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>>;
     /// Extends a claim to the end of `lease`. Returns whether it still counts.

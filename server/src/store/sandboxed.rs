@@ -12,8 +12,8 @@ use payments_core::{
 
 use super::{
     Backups, Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease,
-    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store,
-    TransactionEntry, TransactionsFrom, Write, disposable::Disposable,
+    OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, RequestCounts, Result, Store,
+    TransactionEntry, TransactionsFrom, Write, disposable::Disposable, first_planned,
 };
 use crate::domain::{
     ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
@@ -112,6 +112,14 @@ impl Store for Sandboxed {
             claims.extend(others.unwrap_or_default());
         }
         Ok(claims)
+    }
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        let mut planned = self.lasting.planned(queue, after, at_most).await?;
+        let others = self.sandbox.store().planned(queue, after, at_most).await;
+        let others = others.inspect_err(|error| tracing::error!(%error, "cannot read the planned work of the sandbox"));
+        planned.extend(others.unwrap_or_default());
+        planned.sort_by_key(|(time, _)| *time);
+        first_planned(planned.into_iter().map(Ok), at_most)
     }
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         of_either!(self.claim_lane(endpoint, lease))

@@ -9,6 +9,7 @@ mod brand;
 mod broken_connections;
 mod check;
 mod checkout;
+mod clock_back;
 mod cluster;
 mod command_docs;
 mod conformance;

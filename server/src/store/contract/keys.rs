@@ -78,3 +78,12 @@ pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease
     // Who outlived the lease may finish as long as nobody has taken over.
     assert_eq!(finish(ClaimEnd::Held(token(6)), 3 + 2 * LEASE + 2 * DAY).await, COMMITTED);
 }
+
+pub(super) async fn a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends(store: Arc<dyn Store>) {
+    const LEASE: i64 = 20 * SECOND;
+    let claim = async |nth, now| outcome(commit(&store, vec![claiming("one", nth, at(now), at(now + LEASE))]).await);
+    assert_eq!(claim(1, 0).await, COMMITTED);
+    assert_eq!(claim(2, -LEASE).await, KEY_CLAIMED, "the clocks of two servers may differ");
+    assert_eq!(claim(2, -LEASE - 1).await, COMMITTED);
+    assert_eq!(outcome(store.commit(keeping("one", 1, at(0), ClaimEnd::Held(token(1)))).await), CLAIM_LOST);
+}

@@ -294,6 +294,7 @@ contract! {
         of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it,
         a_response_that_an_event_holds_too_stays_as_it_was,
         a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends,
+        a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends,
     }
     lists {
         payments_are_listed_newest_first_and_an_order_once_seen_never_changes,
@@ -318,6 +319,8 @@ contract! {
         sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
         a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first,
         a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed,
+        a_claim_that_was_made_before_the_clock_went_back_ends,
+        what_is_planned_is_listed_by_its_time_and_what_has_one_time_together,
     }
     pruning {
         old_responses_are_dropped_the_oldest_first_and_no_more_than_asked,

@@ -21,7 +21,7 @@ async fn a_claim_on_an_event_is_given_back_if_an_earlier_one_of_the_payment_was_
         "INSERT INTO shop.lease (queue, work, epoch, server, until) VALUES ('fan-out', '{later}', 1, 'x', 0); BEGIN; \
          INSERT INTO shop.lease (queue, work, epoch, server, until) VALUES ('fan-out', '{first}', 2, 'x', {until}); \
          SELECT FROM shop.lease WHERE work = '{later}' FOR UPDATE",
-        until = at(DAY).as_millis()
+        until = lease(2, 0).until.as_millis()
     );
     client.batch_execute(&claims).await.unwrap();
     // The first event itself cannot be claimed: its row is there and not to be seen.

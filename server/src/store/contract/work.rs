@@ -262,3 +262,58 @@ pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_
     assert_eq!(store.outbox(&to.endpoint.id, 9).await.unwrap().ids, [read().await.delivery.id]);
     assert_eq!(store.waiting_deliveries().await.unwrap(), 0);
 }
+
+pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store: Arc<dyn Store>) {
+    fill_lane(&store, 1).await;
+    let lane = endpoint(1).endpoint.id;
+    let first = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
+    // The clocks of two servers may differ by the length of a lease.
+    assert_eq!(claim(&store, Queue::Lanes, 2, -10 * SECOND).await, []);
+    assert_eq!(store.claim_lane(&lane, &lease(2, -10 * SECOND)).await.unwrap(), None);
+    let second = claim(&store, Queue::Lanes, 2, -10 * SECOND - 1).await;
+    assert_eq!(works(&second), [first.work.clone()]);
+    assert!(!store.renew(&first, &lease(1, 0)).await.unwrap());
+    assert!(store.claim_lane(&lane, &lease(3, -DAY)).await.unwrap().is_some());
+
+    let new = new_payment(1, at(0));
+    let (paid, of) = (paid(&new.session, at(SECOND)), |write: &PaymentWrite| write.event.as_ref().unwrap().id.clone());
+    let events = [of(&new), of(&paid)].map(Work::FanOut);
+    commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();
+    commit(&store, vec![payment(paid)]).await.unwrap();
+    assert_eq!(works(&store.claim(Queue::FanOut, &lease(1, DAY), 1).await.unwrap()), events[..1]);
+    assert_eq!(works(&claim(&store, Queue::FanOut, 2, DAY).await), []);
+    assert_eq!(works(&claim(&store, Queue::FanOut, 2, 0).await), events, "the first holds up the second no more");
+}
+
+pub(super) async fn what_is_planned_is_listed_by_its_time_and_what_has_one_time_together(store: Arc<dyn Store>) {
+    let planned = async |queue, after, at_most| store.planned(queue, at(after), at_most).await.unwrap();
+    let (mut expiries, mut checks, mut retries) = (Vec::new(), Vec::new(), Vec::new());
+    for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 3 * SECOND)] {
+        let new = new_payment(nth, at(created_at));
+        let asked = changed(&new.session, |session| session.check_at = Some(at(created_at)));
+        let id = new.session.payment.id.clone();
+        let ping = ping(nth, at(0), &endpoint(1));
+        expiries.push((at(created_at + 60 * SECOND), Work::Expiry(id.clone())));
+        checks.push((at(created_at), Work::GatewayCheck(id)));
+        retries.push((at(created_at), Work::Retry(ping.delivery.id.clone())));
+        commit(&store, vec![payment(new), delivery(&ping)]).await.unwrap();
+        commit(&store, vec![payment(asked), wait(&ping, at(created_at))]).await.unwrap();
+    }
+    for (queue, mut all, delay) in
+        [(Queue::Expiry, expiries, 60 * SECOND), (Queue::GatewayChecks, checks, 0), (Queue::Retries, retries, 0)]
+    {
+        all.swap(0, 1);
+        assert_eq!(planned(queue, 0, 1).await, all[..1], "{queue:?}");
+        let mut found = planned(queue, 0, 2).await;
+        assert_eq!((found.len(), &found[0]), (3, &all[0]), "{queue:?}: two have one time");
+        found.sort_by_key(|it| all.iter().position(|other| other == it));
+        assert_eq!(found, all);
+        assert_eq!(planned(queue, delay + SECOND, 9).await.len(), 2, "{queue:?}: not what lies at the time");
+        assert_eq!(planned(queue, delay + 3 * SECOND, 9).await, [], "{queue:?}");
+        claim(&store, queue, 1, delay + 2 * SECOND).await;
+        assert_eq!(planned(queue, 0, 9).await.len(), 3, "{queue:?}: claimed or not");
+    }
+    for queue in [Queue::Lanes, Queue::FanOut] {
+        assert_eq!(planned(queue, 0, 9).await, []);
+    }
+}

@@ -21,7 +21,7 @@ impl View<'_, '_> {
         self.check_unused(&keys::idempotency(key), claim.claimed_at)?;
         let at = keys::claim(key);
         match self.read::<KeyClaim>(&at)? {
-            Some(held) if held.until > claim.claimed_at => Err(Conflict::KeyClaimed(Box::new(held)).into()),
+            Some(held) if held.runs_at(claim.claimed_at) => Err(Conflict::KeyClaimed(Box::new(held)).into()),
             _ => Ok(self.put(at, claim)?),
         }
     }

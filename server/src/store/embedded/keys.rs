@@ -128,7 +128,7 @@ pub(super) const COUNTS: &[u8] = b"count/";
 /// The time index of open sessions by their expiry.
 pub(super) const EXPIRIES: &[u8] = b"ends/";
 /// The time index of gateway checks.
-const CHECKS: &[u8] = b"check/";
+pub(super) const CHECKS: &[u8] = b"check/";
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,7 +175,7 @@ pub(super) fn balance(scope: &Scope, currency: Currency, account: LedgerAccount)
 
 /// One record of a time index holds the entries of 2 ms. So a batch under load writes few of them, and a session expires at
 /// most 2 ms late.
-const BUCKET_MILLIS: u64 = 2;
+pub(super) const BUCKET_MILLIS: u64 = 2;
 
 /// The record of a time index that holds the entries of the same 2 ms.
 pub(super) fn bucket(prefix: &[u8], at: Timestamp) -> Vec<u8> {
@@ -185,6 +185,17 @@ pub(super) fn bucket(prefix: &[u8], at: Timestamp) -> Vec<u8> {
 /// The records of a time index that hold entries before a time.
 pub(super) fn buckets_before(prefix: &[u8], time: Timestamp) -> Range<Vec<u8>> {
     prefix.to_vec()..bucket(prefix, time)
+}
+
+/// The keys of a time index, whose numbers count units of time, after a time.
+pub(super) fn later(index: &[u8], unit_millis: u64, time: Timestamp) -> Range<Vec<u8>> {
+    numbered(index, millis(time) / unit_millis + 1)..numbered(index, u64::MAX)
+}
+
+/// The time of a key of a time index, whose numbers count units of time.
+pub(super) fn time_of(index: &[u8], unit_millis: u64, key: &[u8]) -> Option<Timestamp> {
+    let number = u64::from_be_bytes(key.strip_prefix(index)?.first_chunk().copied()?);
+    Timestamp::from_millis(i64::try_from(number.checked_mul(unit_millis)?).ok()?).ok()
 }
 
 /// The record that says where an event is, with the other events of the same 2 ms.

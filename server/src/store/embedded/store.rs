@@ -25,8 +25,8 @@ use crate::{
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
-        Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, Store, StoreError,
-        TransactionEntry, TransactionsFrom, Work,
+        Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Store, StoreError,
+        TransactionEntry, TransactionsFrom, Work, first_planned,
     },
 };
 
@@ -57,6 +57,16 @@ impl Store for EmbeddedStore {
             Queue::Retries => leases.claim_first(work::retries(records, lease.now), lease, at_most),
             Queue::Expiry => leases.claim_first(work::expired(records, lease.now), lease, at_most),
             Queue::GatewayChecks => leases.claim_first(work::gateway_checks(records, lease.now), lease, at_most),
+        }
+    }
+
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>, StoreError> {
+        let records = &self.database;
+        match queue {
+            Queue::FanOut | Queue::Lanes => Ok(Vec::new()),
+            Queue::Retries => first_planned(work::retries_after(records, after), at_most),
+            Queue::Expiry => first_planned(work::expiring_after(records, after), at_most),
+            Queue::GatewayChecks => first_planned(work::gateway_checks_after(records, after), at_most),
         }
     }
 

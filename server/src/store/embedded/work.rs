@@ -3,7 +3,7 @@
 use payments_core::{DeliveryId, Timestamp, WebhookId};
 
 use super::{codec::Records, keys, packed};
-use crate::store::{Due, StoreError, Work};
+use crate::store::{Due, Planned, StoreError, Work};
 
 /// The endpoints with deliveries in their outboxes, and since when the first of these is due. Takes one step for each endpoint,
 /// not for each delivery.
@@ -51,6 +51,49 @@ pub(super) fn retries(records: &impl Records, now: Timestamp) -> impl Iterator<I
 pub(super) fn gateway_checks(records: &impl Records, now: Timestamp) -> impl Iterator<Item = Result<Due, StoreError>> {
     records.range(keys::checks_before(now)).filter_map(|entry| match entry {
         Ok((key, _)) => keys::payment_to_check(&key).map(|id| Ok((Work::GatewayCheck(id), None))),
+        Err(error) => Some(Err(error.into())),
+    })
+}
+
+/// Open sessions that expire after a time, earliest first, each with the beginning of its bucket.
+pub(super) fn expiring_after(
+    records: &impl Records,
+    after: Timestamp,
+) -> impl Iterator<Item = Result<Planned, StoreError>> {
+    let (index, unit) = (keys::EXPIRIES, keys::BUCKET_MILLIS);
+    records.range(keys::later(index, unit, after)).flat_map(move |entry| match entry {
+        Ok((key, names)) => {
+            let ids = packed::lines(&names).filter_map(|id| id.parse().ok());
+            ids.filter_map(|id| Some(Ok((keys::time_of(index, unit, &key)?, Work::Expiry(id))))).collect()
+        }
+        Err(error) => vec![Err(error.into())],
+    })
+}
+
+/// Deliveries whose next attempt is due after a time, earliest first.
+pub(super) fn retries_after(
+    records: &impl Records,
+    after: Timestamp,
+) -> impl Iterator<Item = Result<Planned, StoreError>> {
+    by_millis_after(records, keys::RETRIES, after, |key| keys::delivery_to_retry(key).map(Work::Retry))
+}
+
+/// Payments whose gateway check is due after a time, earliest first.
+pub(super) fn gateway_checks_after(
+    records: &impl Records,
+    after: Timestamp,
+) -> impl Iterator<Item = Result<Planned, StoreError>> {
+    by_millis_after(records, keys::CHECKS, after, |key| keys::payment_to_check(key).map(Work::GatewayCheck))
+}
+
+fn by_millis_after(
+    records: &impl Records,
+    index: &'static [u8],
+    after: Timestamp,
+    work: impl Fn(&[u8]) -> Option<Work>,
+) -> impl Iterator<Item = Result<Planned, StoreError>> {
+    records.range(keys::later(index, 1, after)).filter_map(move |entry| match entry {
+        Ok((key, _)) => Some(Ok((keys::time_of(index, 1, &key)?, work(&key)?))),
         Err(error) => Some(Err(error.into())),
     })
 }

@@ -8,8 +8,8 @@ use super::Tables;
 use crate::{
     domain::{Effects, Endpoint, IdempotencyKey, MoneyMove, Outgoing, PendingEvent, Scope, StoredResponse},
     store::{
-        ClaimEnd, CommitError, Conflict, Due, EventWrite, NewResponse, PaymentWrite, Queue, Result, StoreError, Work,
-        Write,
+        ClaimEnd, CommitError, Conflict, Due, EventWrite, NewResponse, PaymentWrite, Planned, Queue, Result,
+        StoreError, Work, Write,
     },
 };
 
@@ -67,7 +67,7 @@ impl Tables {
             Write::KeyClaimed(write) => {
                 let (key, claim) = *write;
                 self.check_unused(&key, claim.claimed_at)?;
-                if let Some(held) = self.key_claims.get(&key).filter(|held| held.until > claim.claimed_at) {
+                if let Some(held) = self.key_claims.get(&key).filter(|held| held.runs_at(claim.claimed_at)) {
                     return Err(Conflict::KeyClaimed(Box::new(held.clone())).into());
                 }
                 self.key_claims.insert(key, claim);
@@ -169,6 +169,21 @@ impl Tables {
             }
             Queue::Expiry => by_now(&self.expiry, Work::Expiry),
             Queue::GatewayChecks => by_now(&self.gateway_check, Work::GatewayCheck),
+        }
+    }
+
+    pub(super) fn planned(&self, queue: Queue, after: Timestamp) -> Vec<Planned> {
+        let later = |index: &BTreeSet<(Timestamp, PaymentId)>, work: fn(PaymentId) -> Work| {
+            index.iter().filter(|(time, _)| *time > after).map(|(time, id)| (*time, work(id.clone()))).collect()
+        };
+        match queue {
+            Queue::FanOut | Queue::Lanes => Vec::new(),
+            Queue::Retries => {
+                let later = self.retries.iter().filter(|(time, _)| *time > after);
+                later.map(|(time, id)| (*time, Work::Retry(id.clone()))).collect()
+            }
+            Queue::Expiry => later(&self.expiry, Work::Expiry),
+            Queue::GatewayChecks => later(&self.gateway_check, Work::GatewayCheck),
         }
     }
 

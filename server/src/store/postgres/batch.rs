@@ -323,7 +323,7 @@ impl Batch {
         self.check_unused(key, claim.claimed_at)?;
         let name = names::idempotency(key);
         let row = self.idempotency.get(&name);
-        match row.and_then(|row| row.claim.as_ref()).filter(|held| held.until > claim.claimed_at) {
+        match row.and_then(|row| row.claim.as_ref()).filter(|held| held.runs_at(claim.claimed_at)) {
             Some(held) => Err(Conflict::KeyClaimed(Box::new(held.clone())).into()),
             None => {
                 let response = row.and_then(|row| row.response.clone());

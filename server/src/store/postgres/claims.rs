@@ -1,13 +1,13 @@
 //! Claims on work: rows of `lease`, taken over by compare-and-set when their time has ended.
 
-use payments_core::WebhookId;
+use payments_core::{Timestamp, WebhookId};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, names, read::field};
-use crate::store::{Claim, Lease, Queue, Result, StoreError};
+use crate::store::{Claim, Lease, Planned, Queue, Result, StoreError, Work};
 
 /// Inserts leases for what `due` finds, oldest first. Parameters: now, server, end, epoch, limit. A statement whose answer was
-/// lost is sent again with the same epoch, and claims the same work again.
+/// lost is sent again with the same epoch, and claims the same work again. Which leases run is `Lease::finds_running`.
 macro_rules! claim {
     ($due:literal, $queue:literal, $order:literal) => {
         claim!("", $due, $queue, $order)
@@ -20,7 +20,8 @@ macro_rules! claim {
             $due,
             " AND NOT EXISTS (SELECT FROM lease l WHERE l.queue = '",
             $queue,
-            "' AND l.work = d.work AND l.until > $1 AND NOT l.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5) ORDER BY ",
+            "' AND l.work = d.work AND l.until > $1 AND l.until <= 2 * $3::bigint - $1 \
+             AND NOT l.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5) ORDER BY ",
             $order,
             " LIMIT $5), numbered AS (SELECT work, row_number() OVER (ORDER BY ",
             $order,
@@ -28,7 +29,8 @@ macro_rules! claim {
             $queue,
             "', work, $4::bigint + number, $2::bytea, $3::bigint FROM numbered ORDER BY work \
              ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
-             until = excluded.until WHERE lease.until <= $1 OR lease.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 \
+             until = excluded.until WHERE lease.until <= $1 OR lease.until > 2 * $3::bigint - $1 \
+             OR lease.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 \
              RETURNING work, epoch"
         )
     };
@@ -38,7 +40,8 @@ macro_rules! claim {
 const FAN_OUT: &str = claim!(
     "SELECT work FROM (SELECT id AS work, payment FROM pending_event) d WHERE NOT EXISTS (SELECT FROM pending_event e \
      JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $1 \
-     AND NOT o.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 WHERE e.payment = d.payment AND e.id < d.work)",
+     AND o.until <= 2 * $3::bigint - $1 AND NOT o.epoch BETWEEN $4::bigint + 1 AND $4::bigint + $5 \
+     WHERE e.payment = d.payment AND e.id < d.work)",
     "fan-out",
     "work"
 );
@@ -68,13 +71,20 @@ const GATEWAY_CHECKS: &str = claim!(
 );
 /// Of the events that have just been claimed, those that another claim overtook.
 const OVERTAKEN: &str = "SELECT d.id FROM pending_event d WHERE d.id = ANY($1) AND EXISTS (SELECT FROM pending_event e \
-                         JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $2 AND NOT o.work = ANY($1) \
+                         JOIN lease o ON o.queue = 'fan-out' AND o.work = e.id AND o.until > $2 \
+                         AND o.until <= 2 * $3::bigint - $2 AND NOT o.work = ANY($1) \
                          WHERE e.payment = d.payment AND e.id < d.id)";
 const CLAIM_LANE: &str = "INSERT INTO lease (queue, work, epoch, server, until) SELECT 'lane', $5, $4, $2, $3 \
                           WHERE EXISTS (SELECT FROM delivery WHERE endpoint = $5 AND is_pending) \
                           ON CONFLICT (queue, work) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, \
-                          until = excluded.until WHERE lease.until <= $1 OR lease.epoch = $4 RETURNING work, \
-                          epoch";
+                          until = excluded.until WHERE lease.until <= $1 OR lease.until > 2 * $3::bigint - $1 \
+                          OR lease.epoch = $4 RETURNING work, epoch";
+const RETRIES_AFTER: &str = "SELECT id, retry_at FROM delivery WHERE NOT is_pending AND retry_at > $1 ORDER BY retry_at \
+                             FETCH FIRST $2 ROWS WITH TIES";
+const EXPIRY_AFTER: &str = "SELECT id, expires_at FROM payment WHERE expires_at > $1 ORDER BY expires_at \
+                            FETCH FIRST $2 ROWS WITH TIES";
+const CHECKS_AFTER: &str = "SELECT id, check_at FROM payment WHERE check_at > $1 ORDER BY check_at \
+                            FETCH FIRST $2 ROWS WITH TIES";
 const RENEW: &str = "UPDATE lease SET until = $4 WHERE queue = $1 AND work = $2 AND epoch = $3 RETURNING work";
 const RELEASE: &str = "DELETE FROM lease l USING (SELECT l.queue, l.work FROM lease l JOIN \
                        unnest($1::text[], $2::text[], $3::bigint[]) k (queue, work, epoch) USING (queue, work, epoch) \
@@ -97,7 +107,7 @@ impl PostgresStore {
         claims.sort_by_key(|claim| claim.epoch);
         if queue == Queue::FanOut && !claims.is_empty() {
             let ids: Vec<_> = claims.iter().map(|claim| names::work(&claim.work).1).collect();
-            let rows = self.readers.query(OVERTAKEN, &[&ids, &now]).await?;
+            let rows = self.readers.query(OVERTAKEN, &[&ids, &now, &until]).await?;
             let overtaken = rows.iter().map(|row| field(row, 0)).collect::<Result<Vec<String>>>()?;
             let (given_back, kept): (Vec<_>, Vec<_>) =
                 claims.into_iter().partition(|claim| overtaken.contains(&names::work(&claim.work).1));
@@ -105,6 +115,19 @@ impl PostgresStore {
             claims = kept;
         }
         Ok(claims)
+    }
+
+    pub(super) async fn planned_after(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        let (sql, name) = match queue {
+            Queue::FanOut | Queue::Lanes => return Ok(Vec::new()),
+            Queue::Retries => (RETRIES_AFTER, names::RETRY),
+            Queue::Expiry => (EXPIRY_AFTER, names::EXPIRY),
+            Queue::GatewayChecks => (CHECKS_AFTER, names::GATEWAY_CHECK),
+        };
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let rows = self.readers.query(sql, &[&after.as_millis(), &limit]).await?;
+        let planned = |row: &Row| Ok((time(field(row, 1)?)?, work_of(name, field(row, 0)?)?));
+        rows.iter().map(planned).collect()
     }
 
     pub(super) async fn claim_one_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
@@ -138,6 +161,13 @@ impl PostgresStore {
 
 fn claim_of(row: &Row, queue: &str) -> Result<Claim> {
     let (id, epoch): (&str, i64) = (field(row, 0)?, field(row, 1)?);
-    let work = names::known_work(queue, id).ok_or_else(|| StoreError::corrupt(id.as_bytes(), "it is no id"))?;
-    Ok(Claim { work, epoch: epoch.cast_unsigned() })
+    Ok(Claim { work: work_of(queue, id)?, epoch: epoch.cast_unsigned() })
+}
+
+fn work_of(queue: &str, id: &str) -> Result<Work> {
+    names::known_work(queue, id).ok_or_else(|| StoreError::corrupt(id.as_bytes(), "it is no id"))
+}
+
+fn time(millis: i64) -> Result<Timestamp> {
+    Timestamp::from_millis(millis).map_err(|error| StoreError::corrupt(b"a planned time", error))
 }

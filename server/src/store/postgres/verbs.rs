@@ -17,7 +17,7 @@ use crate::{
     },
     store::{
         Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
-        PaymentJson, PaymentSource, PaymentsFrom, Prunable, Queue, RequestCounts, Result, Store, StoreError,
+        PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, RequestCounts, Result, Store, StoreError,
         TransactionEntry, TransactionsFrom, Write,
     },
 };
@@ -47,6 +47,10 @@ impl Store for PostgresStore {
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         self.claim_due(queue, lease, at_most).await
+    }
+
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        self.planned_after(queue, after, at_most).await
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {

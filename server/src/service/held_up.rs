@@ -1,0 +1,105 @@
+//! Finds what a clock that went back holds up, and plans it anew.
+//!
+//! Queues are in the order of their times, so work that was planned before the clock went back is found late. When the clock goes
+//! back, and at each start, because it may have gone back meanwhile, the server looks once at all that is planned.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::{PaymentId, Timestamp};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::{Refused, Service, retry_on_conflict};
+use crate::store::{Change, Queue, StoreError, Work, Write};
+
+/// How often the worker looks at the clock, and then at a page of each queue.
+const EVERY: Duration = Duration::from_secs(1);
+/// How much of a queue is looked at each time.
+const PAGE: usize = 256;
+/// A clock that goes back by less holds up nothing for long. Clocks that are set gently go back by less, too.
+const TOLERANCE_MILLIS: i64 = 2_000;
+/// The queues in the order of times.
+const QUEUES: [Queue; 3] = [Queue::GatewayChecks, Queue::Retries, Queue::Expiry];
+
+/// Tells whether the clock went back between two looks at it, by a clock that only goes on.
+struct Watch {
+    seen: Timestamp,
+    at: Instant,
+}
+
+impl Watch {
+    fn went_back(&mut self, now: Timestamp) -> bool {
+        let passed = i64::try_from(self.at.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let expected = self.seen.as_millis().saturating_add(passed);
+        *self = Self { seen: now, at: Instant::now() };
+        now.as_millis() + TOLERANCE_MILLIS < expected
+    }
+}
+
+impl Service {
+    /// Plans anew what the clock holds up, for ever.
+    pub(crate) async fn plan_held_up_work(self: Arc<Self>) {
+        let mut watch = Watch { seen: self.ambient.now(), at: Instant::now() };
+        // Up to when each queue was looked at; `None` at its end.
+        let mut looked_at = QUEUES.map(|queue| (queue, Some(watch.seen)));
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = self.ambient.now();
+            if watch.went_back(now) {
+                tracing::warn!("the clock went back; what was planned before is planned anew");
+                looked_at = QUEUES.map(|queue| (queue, Some(now)));
+            }
+            if planted!(HeldUp) {
+                continue;
+            }
+            for (queue, after) in &mut looked_at {
+                let Some(from) = *after else { continue };
+                match self.plan_page(*queue, from).await {
+                    Ok(last) => *after = last,
+                    Err(error) => tracing::error!(%error, ?queue, "could not look for held up work; trying again"),
+                }
+            }
+        }
+    }
+
+    /// Looks at a page of a queue. Returns the time of the last piece of work; `None` at the queue's end.
+    async fn plan_page(&self, queue: Queue, after: Timestamp) -> Result<Option<Timestamp>, Refused> {
+        let page = self.store.planned(queue, after, PAGE).await?;
+        for (_, work) in &page {
+            match self.plan_anew(work).await {
+                // Who handles the work reports it.
+                Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
+                    tracing::debug!(%error, ?work, "cannot read planned work");
+                }
+                outcome => outcome?,
+            }
+        }
+        Ok(page.last().map(|(time, _)| *time))
+    }
+
+    async fn plan_anew(&self, work: &Work) -> Result<(), Refused> {
+        match work {
+            // Most sessions need no look: a session's life is too long only if it was made in the future.
+            Work::Expiry(id) if id.created_at().is_some_and(|at| at <= self.ambient.now()) => Ok(()),
+            Work::Expiry(id) | Work::GatewayCheck(id) => retry_on_conflict(|| self.plan_session_anew(id)).await,
+            Work::Retry(id) => {
+                retry_on_conflict(|| async {
+                    let waiting = self.store.outgoing(id).await?;
+                    let Some(due) = waiting.and_then(|it| it.unheld(self.ambient.now())) else { return Ok(()) };
+                    Ok(self.commit(Change::of(Write::DeliveryChanged(Box::new(due)))).await?)
+                })
+                .await
+            }
+            Work::FanOut(_) | Work::Lane(_) => Ok(()),
+        }
+    }
+
+    async fn plan_session_anew(&self, id: &PaymentId) -> Result<(), Refused> {
+        let Some(session) = self.store.session(id).await? else { return Ok(()) };
+        match session.unheld(self.ambient.now()) {
+            Some(next) => self.commit_without_event(&session, next).await,
+            None => Ok(()),
+        }
+    }
+}
