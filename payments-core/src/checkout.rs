@@ -85,15 +85,16 @@ pub struct Simulate {
 
 impl Simulate {
     /// Parses a request body: `action` (`success`, `fail`, `cancel`) or else `status` (`completed`, `failed`,
-    /// `cancelled`). The default is `completed`, also for an empty body.
+    /// `cancelled`). Without a body, or with an empty one, it is `completed`. Another body must name one of them.
     ///
     /// # Errors
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        if body.is_empty() {
-            return Ok(Self::default());
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
+        if !fields.is_empty() && fields.raw("status").or(fields.raw("action")).is_none() {
+            let fault = "must be given (completed, failed, cancelled), or action (success, fail, cancel)";
+            fields.fault("status", ErrorCode::FieldMissing, fault, ());
         }
-        let mut fields = Fields::of_body(body)?;
         let mut word = |name: &'static str, words: [&str; 3]| {
             let json = fields.raw(name)?;
             let text: Option<String> = serde_json::from_str(json).ok();
@@ -163,10 +164,7 @@ impl Pay {
     /// # Errors
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        if body.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
         let payment_method = method.and_then(|word| match PaymentMethod::known(&word) {
             Some(method) => Some(method),
@@ -313,7 +311,8 @@ mod tests {
         for (body, outcome) in [
             ("", Completed),
             ("{}", Completed),
-            (r#"{"status":null}"#, Completed),
+            (r#"{"status":null,"action":"fail"}"#, Failed),
+            (r#"{"status":"failed","action":null,"note":1}"#, Failed),
             (r#"{"status":"completed"}"#, Completed),
             (r#"{"status":"failed"}"#, Failed),
             (r#"{"status":"cancelled"}"#, Cancelled),

@@ -76,7 +76,7 @@ error_codes! {
         FieldInvalid = "field_invalid",
         /// A text or a list is too long. Shorten it; the message has the limit.
         FieldTooLong = "field_too_long",
-        /// No field has this name, but one has almost this name. Correct the spelling.
+        /// No field has this name. The message has the name that was meant, or the fields that there are. Correct the name.
         FieldUnknown = "field_unknown",
         /// The body has a field twice. Send it once.
         FieldRepeated = "field_repeated",

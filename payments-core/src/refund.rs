@@ -8,7 +8,7 @@ use serde::{
 };
 
 use crate::{
-    Amount, Cause, Currency, Payment, RawStatus, RefundId, Refusal, Timestamp,
+    Amount, Cause, Currency, ErrorCode, Payment, RawStatus, RefundId, Refusal, Timestamp,
     aliased::{Omitted, aliased_resource},
     create_payment,
     open_enum::open_enum,
@@ -113,6 +113,7 @@ impl<'de> Deserialize<'de> for Refunds {
 
 /// How many refunds a payment may have: 99 parts and the rest.
 pub const MAX_REFUNDS: usize = 100;
+const MAX_REASON_CHARS: usize = 500;
 
 /// The parameters of a refund.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -120,7 +121,7 @@ pub struct CreateRefund {
     /// The amount to refund. Default: what is left of the payment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<Amount>,
-    /// The merchant's reason.
+    /// The merchant's reason; at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -145,14 +146,22 @@ impl CreateRefund {
         self
     }
 
-    /// Parses a request body with the optional `amount` and `reason` (at most 2000 bytes). The body may be empty.
+    /// Parses a request body with the optional `amount` and `reason`. The body may be empty. A field that is neither, and an
+    /// amount that is `null`, are refused: they must not give everything back.
     ///
     /// # Errors
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
-        let reason = fields.text("reason", 2000);
-        let amount = fields.raw("amount").map(|_| create_payment::amount(&mut fields));
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_unknown();
+        let amount = match fields.raw("amount") {
+            Some(_) => Some(create_payment::amount(&mut fields)),
+            None if fields.has("amount") => {
+                let fault = "must be a positive number, or be left out to refund what is left";
+                fields.fault("amount", ErrorCode::AmountInvalid, fault, None)
+            }
+            None => None,
+        };
+        let reason = fields.short_text("reason", MAX_REASON_CHARS);
         fields.finish(Self { amount, reason })
     }
 

@@ -5,105 +5,35 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
-use crate::near_miss::is_near_miss;
-use crate::{Amount, ErrorCode, FieldError, json_fault};
+pub use crate::invalid::Invalid;
+use crate::{
+    Amount, ErrorCode, json_fault,
+    name_case::{in_snake_case, is_same_field},
+    near_miss::is_near_miss,
+};
 
-/// The errors of an invalid request: a code and a sentence per fault. A field's sentence begins with its name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Invalid {
-    faults: Vec<Fault>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Fault {
-    /// `None` if the fault is not about one field.
-    field: Option<String>,
-    code: ErrorCode,
-    sentence: String,
-}
-
-impl Invalid {
-    /// Creates errors with one fault that is not about a field.
-    #[must_use]
-    pub fn new(code: ErrorCode, sentence: impl Into<String>) -> Self {
-        Self { faults: vec![Fault { field: None, code, sentence: sentence.into() }] }
-    }
-
-    /// Creates errors with one fault of a field.
-    #[must_use]
-    pub fn field(field: impl fmt::Display, code: ErrorCode, fault: impl fmt::Display) -> Self {
-        let mut invalid = Self::default();
-        invalid.add(field, code, fault, ());
-        invalid
-    }
-
-    /// Adds an error for a field, and returns `instead` so that reading can continue.
-    pub fn add<T>(&mut self, field: impl fmt::Display, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
-        let field = field.to_string();
-        let sentence = format!("{field} {fault}");
-        self.faults.push(Fault { field: Some(field), code, sentence });
-        instead
-    }
-
-    /// Adds the errors of another part of the request.
-    pub fn append(&mut self, mut other: Self) {
-        self.faults.append(&mut other.faults);
-    }
-
-    /// Returns the value if there are no errors.
-    ///
-    /// # Errors
-    /// The collected errors.
-    pub fn or<T>(self, value: T) -> Result<T, Self> {
-        if self.faults.is_empty() { Ok(value) } else { Err(self) }
-    }
-
-    /// The code that all faults have, or [`ErrorCode::ValidationFailed`] if they have several.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self.faults.split_first() {
-            Some((first, rest)) if rest.iter().all(|fault| fault.code == first.code) => first.code.clone(),
-            _ => ErrorCode::ValidationFailed,
-        }
-    }
-
-    /// The faults of fields, in order.
-    #[must_use]
-    pub fn fields(&self) -> Vec<FieldError> {
-        let field = |Fault { field, code, sentence }: &Fault| {
-            Some(FieldError { field: field.clone()?, code: code.clone(), message: sentence.clone() })
-        };
-        self.faults.iter().filter_map(field).collect()
-    }
-
-    /// The sentences.
-    #[must_use]
-    pub fn into_sentences(self) -> Vec<String> {
-        self.faults.into_iter().map(|fault| fault.sentence).collect()
-    }
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults.iter().enumerate() {
-            write!(f, "{}{}", if index == 0 { "" } else { "; " }, fault.sentence)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Invalid {}
+/// How many unknown fields an error names, and how much of each name.
+const MAX_NAMED: usize = 10;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The fields of an untrusted JSON object. Reading an invalid field collects an error and continues. A field that is
-/// `null` counts as missing.
+/// `null` counts as missing. Each name is read in camelCase and in snake_case; if both are there, the given one counts.
 pub struct Fields<'b> {
     /// For example `customer.` for the fields of `customer`.
     prefix: String,
     entries: Vec<(Cow<'b, str>, &'b RawValue)>,
     /// The names read so far.
     known: Vec<&'static str>,
-    refuses_near_misses: bool,
+    unknown: Unknown,
     invalid: Invalid,
+}
+
+/// What becomes of fields that nobody reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Ignored,
+    NearMissesRefused,
+    Refused,
 }
 
 impl<'b> Fields<'b> {
@@ -121,7 +51,7 @@ impl<'b> Fields<'b> {
             prefix: String::new(),
             entries,
             known: Vec::new(),
-            refuses_near_misses: false,
+            unknown: Unknown::Ignored,
             invalid: Invalid::default(),
         };
         match fields.repeated() {
@@ -130,12 +60,26 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// Also collects an error for each unknown field whose name is a misspelling of a known one. Use it for requests
-    /// that move money: a misspelt `currency` must not select the default currency.
+    /// Also collects an error for each unknown field whose name is a misspelling of a known one. Use it where a field's
+    /// absence means something: a misspelt `currency` must not select the default currency.
     #[must_use]
     pub fn refusing_near_misses(mut self) -> Self {
-        self.refuses_near_misses = true;
+        self.unknown = Unknown::NearMissesRefused;
         self
+    }
+
+    /// Also collects an error for each unknown field. Use it where money moves back or out: a refund of a `value` must not
+    /// be one of everything.
+    #[must_use]
+    pub fn refusing_unknown(mut self) -> Self {
+        self.unknown = Unknown::Refused;
+        self
+    }
+
+    /// Whether the object has no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     fn repeated(&self) -> Option<&str> {
@@ -146,9 +90,19 @@ impl<'b> Fields<'b> {
 
     /// The JSON text of a field, or `None` if the field is missing or `null`.
     pub fn raw(&mut self, name: &'static str) -> Option<&'b str> {
+        self.value(name).map(RawValue::get)
+    }
+
+    /// Whether the object has a field, even if it is `null`.
+    pub fn has(&mut self, name: &'static str) -> bool {
         self.known.push(name);
-        let (_, value) = self.entries.iter().find(|(known, _)| known == name)?;
-        (value.get() != "null").then(|| value.get())
+        self.entries.iter().any(|(given, _)| is_same_field(given, name))
+    }
+
+    fn value(&mut self, name: &'static str) -> Option<&'b RawValue> {
+        self.known.push(name);
+        let given = self.entries.iter().filter(|(given, value)| is_same_field(given, name) && value.get() != "null");
+        given.min_by_key(|(given, _)| given != name).map(|(_, value)| *value)
     }
 
     /// Adds an error for a field, and returns `instead` so that reading can continue.
@@ -158,11 +112,20 @@ impl<'b> Fields<'b> {
 
     /// Reads a string of at most `max_bytes` bytes, or `None` if the field is missing.
     pub fn text(&mut self, name: &'static str, max_bytes: usize) -> Option<String> {
+        self.measured(name, str::len, max_bytes, "bytes")
+    }
+
+    /// Reads a string of at most `max_chars` characters, or `None` if the field is missing.
+    pub fn short_text(&mut self, name: &'static str, max_chars: usize) -> Option<String> {
+        self.measured(name, |text| text.chars().count(), max_chars, "characters")
+    }
+
+    fn measured(&mut self, name: &'static str, length: fn(&str) -> usize, most: usize, unit: &str) -> Option<String> {
         let json = self.raw(name)?;
         match serde_json::from_str::<String>(json) {
-            Ok(text) if text.len() <= max_bytes => Some(text),
+            Ok(text) if length(&text) <= most => Some(text),
             Ok(_) => {
-                let fault = format_args!("must be at most {max_bytes} bytes long");
+                let fault = format_args!("must be at most {most} {unit} long");
                 self.fault(name, ErrorCode::FieldTooLong, fault, None)
             }
             Err(_) => self.fault(name, ErrorCode::FieldInvalid, "must be a string", None),
@@ -188,15 +151,10 @@ impl<'b> Fields<'b> {
 
     /// Reads the fields of a nested object, which errors name `outer.field`. A missing object has no fields.
     pub fn nested<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let entries = match self.raw(name) {
+        let entries = match self.value(name).map(parse_object) {
             None => Vec::new(),
-            Some(_) => {
-                let json = self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-                match json.and_then(parse_object) {
-                    Some(entries) => entries,
-                    None => self.fault(name, ErrorCode::FieldInvalid, "must be an object", Vec::new()),
-                }
-            }
+            Some(Some(entries)) => entries,
+            Some(None) => self.fault(name, ErrorCode::FieldInvalid, "must be an object", Vec::new()),
         };
         self.within(format!("{}{name}.", self.prefix), entries, read)
     }
@@ -233,11 +191,11 @@ impl<'b> Fields<'b> {
             prefix,
             entries,
             known: Vec::new(),
-            refuses_near_misses: self.refuses_near_misses,
+            unknown: self.unknown,
             invalid: std::mem::take(&mut self.invalid),
         };
         let value = read(&mut inner);
-        inner.add_near_misses();
+        inner.add_unknown();
         self.invalid = inner.invalid;
         value
     }
@@ -247,21 +205,31 @@ impl<'b> Fields<'b> {
     /// # Errors
     /// The collected errors, in order.
     pub fn finish<T>(mut self, value: T) -> Result<T, Invalid> {
-        self.add_near_misses();
+        self.add_unknown();
         self.invalid.or(value)
     }
 
-    fn add_near_misses(&mut self) {
-        let Self { prefix, entries, known, refuses_near_misses: true, invalid } = self else { return };
-        for (name, _) in entries.iter().filter(|(name, _)| !known.iter().any(|known| known == name)) {
-            if let Some(meant) = known.iter().find(|known| is_near_miss(name, known)) {
-                invalid.add(
-                    format_args!("{prefix}{name}"),
-                    ErrorCode::FieldUnknown,
-                    format_args!("is not a field; did you mean {prefix}{meant}?"),
-                    (),
-                );
+    fn add_unknown(&mut self) {
+        let Self { prefix, entries, known, unknown, invalid } = self;
+        if *unknown == Unknown::Ignored {
+            return;
+        }
+        known.dedup();
+        let faults = entries.iter().filter_map(|(name, _)| {
+            if known.iter().any(|known| is_same_field(name, known)) {
+                return None;
             }
+            let snake = in_snake_case(name);
+            let is_near = |known: &&&str| is_near_miss(name, known) || is_near_miss(&snake, &in_snake_case(known));
+            let fault = match known.iter().find(is_near) {
+                Some(meant) => format!("is not a field; did you mean {prefix}{meant}?"),
+                None if *unknown == Unknown::Refused => format!("is not a field; the fields are {}", known.join(", ")),
+                None => return None,
+            };
+            Some((name.chars().take(MAX_NAME_CHARS).collect::<String>(), fault))
+        });
+        for (name, fault) in faults.take(MAX_NAMED) {
+            invalid.add(format_args!("{prefix}{name}"), ErrorCode::FieldUnknown, fault, ());
         }
     }
 }
@@ -340,17 +308,6 @@ mod tests {
     }
 
     #[test]
-    fn the_code_is_that_of_all_faults_or_says_that_several_failed() {
-        let mut invalid = Invalid::field("a", ErrorCode::FieldMissing, "must be given");
-        assert_eq!((invalid.code(), invalid.fields().len()), (ErrorCode::FieldMissing, 1));
-        invalid.add("b", ErrorCode::FieldMissing, "must be given", ());
-        assert_eq!(invalid.code(), ErrorCode::FieldMissing);
-        invalid.append(Invalid::new(ErrorCode::JsonInvalid, "body must be UTF-8"));
-        assert_eq!((invalid.code(), invalid.fields().len()), (ErrorCode::ValidationFailed, 2));
-        assert_eq!(invalid.to_string(), "a must be given; b must be given; body must be UTF-8");
-    }
-
-    #[test]
     fn an_unknown_name_fails_only_if_it_is_a_misspelling() {
         let body = br#"{"amout":1,"Customer":{},"other":2,"customer":{"emial":"a","free":1,"bag":{"amout":1}}}"#;
         let read = |mut fields: Fields<'_>| {
@@ -368,6 +325,34 @@ mod tests {
                 "Customer is not a field; did you mean customer?",
             ]
         );
+    }
+
+    #[test]
+    fn a_name_is_read_in_either_case_and_the_given_one_counts_unless_it_is_null() {
+        for (body, read) in [
+            (&br#"{"pay_by":1}"#[..], Some("1")),
+            (br#"{"pay_by":1,"payBy":2}"#, Some("2")),
+            (br#"{"payBy":null,"pay_by":1}"#, Some("1")),
+            (br#"{"payBy":null}"#, None),
+            (br#"{"PayBy":1}"#, None),
+        ] {
+            let mut fields = Fields::of_body(body).unwrap();
+            assert_eq!(fields.raw("payBy"), read, "{}", String::from_utf8_lossy(body));
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones_ten_at_most_and_cut_off() {
+        let long = "x".repeat(70);
+        let many: String = (0..20).map(|nth| format!(r#","z{nth}":{nth}"#)).collect();
+        let body = format!(r#"{{"amount":1,"reasn":2,"{long}":3{many}}}"#);
+        let mut fields = Fields::of_body(body.as_bytes()).unwrap().refusing_unknown();
+        assert!(fields.has("amount") && fields.raw("amount").is_some() && !fields.has("reason"));
+        let sentences = fields.finish(()).unwrap_err().into_sentences();
+        assert_eq!(sentences.len(), 10);
+        assert_eq!(sentences[0], "reasn is not a field; did you mean reason?");
+        let cut = &long[..64];
+        assert_eq!(sentences[1], format!("{cut} is not a field; the fields are amount, reason"));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::{
 
 const MAX_URL_BYTES: usize = 2048;
 const MAX_DESCRIPTION_BYTES: usize = 500;
-const MAX_OVERLAP_SECONDS: u32 = 7 * 24 * 60 * 60;
 
 /// The parameters of a new webhook endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,7 +69,7 @@ impl CreateWebhook {
     /// # Errors
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = Fields::of_body(body)?.refusing_near_misses();
         let url = fields.required_text("url", MAX_URL_BYTES, check_url);
         let events = match subscription(&mut fields) {
             Some(events) => events,
@@ -198,6 +197,9 @@ impl Default for RotateSecret {
 }
 
 impl RotateSecret {
+    /// The longest overlap: a week.
+    pub const MAX_OVERLAP_SECONDS: u32 = 7 * 24 * 60 * 60;
+
     /// Sets for how many seconds the present secret also signs: 0 if it is known to a stranger, at most 604,800.
     #[must_use]
     pub const fn overlap_seconds(self, overlap_seconds: u32) -> Self {
@@ -210,14 +212,15 @@ impl RotateSecret {
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
-        let given = fields
-            .raw("overlapSeconds")
-            .map(|json| u32::try_from(whole_number(json)?).ok().filter(|seconds| *seconds <= MAX_OVERLAP_SECONDS));
+        let given = fields.raw("overlapSeconds").map(|json| {
+            u32::try_from(whole_number(json)?).ok().filter(|seconds| *seconds <= Self::MAX_OVERLAP_SECONDS)
+        });
         let params = match given {
             None => Self::default(),
             Some(Some(overlap_seconds)) => Self { overlap_seconds },
             Some(None) => {
-                let fault = format_args!("must be a whole number of seconds, 0 to {MAX_OVERLAP_SECONDS}");
+                let most = Self::MAX_OVERLAP_SECONDS;
+                let fault = format_args!("must be a whole number of seconds, 0 to {most}");
                 fields.fault("overlapSeconds", ErrorCode::FieldInvalid, fault, Self::default())
             }
         };
@@ -245,7 +248,7 @@ impl TestWebhook {
     /// # Errors
     /// One sentence per invalid field.
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?;
+        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let event = match fields.text("event", MAX_DESCRIPTION_BYTES) {
             None => EventKind::TestPing,
             Some(word) => EventKind::known(&word).unwrap_or_else(|| {

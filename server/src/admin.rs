@@ -104,8 +104,8 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         AdminCommand::Keys(Admin { command: KeysCommand::Revoke { id }, args }) => {
             (AdminRequest::RevokeKey { id }, args)
         }
-        AdminCommand::Keys(Admin { command: KeysCommand::Rotate { id }, args }) => {
-            (AdminRequest::RotateKey { id }, args)
+        AdminCommand::Keys(Admin { command: KeysCommand::Rotate { id, overlap }, args }) => {
+            (AdminRequest::RotateKey { id, overlap_seconds: overlap.unwrap_or(0) }, args)
         }
         AdminCommand::Apps(Admin {
             command: AppsCommand::Create { workspace, name, redirect_uris, webhook_url, logo_url, colour },

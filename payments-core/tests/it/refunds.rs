@@ -21,12 +21,15 @@ fn a_body_names_the_amount_and_the_reason_or_refunds_the_rest() {
     assert_eq!((part.amount, part.reason.as_deref()), (Some(Amount::from_minor(450)), Some("broken")));
     assert_eq!(read(r#"{"amount":4.5,"reason":"broken"}"#).unwrap(), part);
     assert_eq!(read(&serde_json::to_string(&part).unwrap()).unwrap(), part);
-    for rest in ["", "{}", r#"{"amount":null}"#] {
+    for rest in ["", "{}", r#"{"reason":null}"#] {
         assert_eq!(read(rest).unwrap(), CreateRefund::rest(), "{rest}");
     }
-    for wrong in [r#"{"amount":0}"#, r#"{"amuont":4.5}"#, r#"{"reason":5}"#, "[]"] {
+    for wrong in [r#"{"amount":0}"#, r#"{"amount":null}"#, r#"{"amuont":4.5}"#, r#"{"sum":5}"#, r#"{"reason":5}"#, "[]"]
+    {
         assert!(read(wrong).is_err(), "{wrong}");
     }
+    let reason = |chars: usize| read(&format!(r#"{{"reason":"{}"}}"#, "ü".repeat(chars)));
+    assert!(reason(500).is_ok() && reason(501).is_err());
 }
 
 #[test]

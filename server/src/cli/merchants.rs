@@ -4,7 +4,7 @@ use clap::{ArgGroup, Subcommand};
 use payments_core::{Environment, Timestamp};
 use url::Url;
 
-use super::values::{http_url, one_of, time};
+use super::values::{http_url, one_of, overlap, time};
 use crate::domain::{Colour, Edit, LogoUrl, Permission};
 
 #[derive(Debug, Subcommand)]
@@ -51,10 +51,14 @@ pub(crate) enum KeysCommand {
         /// The key's id, as `keys list` prints it.
         id: String,
     },
-    /// Replace a key: create a new one, revoke the old one, print the new one. It cannot be shown again.
+    /// Replace a key: create a new one, end the old one, print the new one. It cannot be shown again.
     Rotate {
         /// The old key's id, as `keys list` prints it.
         id: String,
+        /// How long the old key still works, such as 24h or 90m, at most 7d; `keys list` shows when it expires. Without it, the
+        /// old key is revoked at once.
+        #[arg(long, env = "PAYMENTS_OVERLAP", value_name = "TIME", value_parser = overlap)]
+        overlap: Option<u32>,
     },
 }
 

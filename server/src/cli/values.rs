@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use payments_core::{Timestamp, TimestampError};
+use payments_core::{RotateSecret, Timestamp, TimestampError};
 use serde::de::DeserializeOwned;
 use url::Url;
 
@@ -27,6 +27,24 @@ pub(super) fn time(text: &str) -> Result<Timestamp, &'static str> {
     text.parse().or_else(first_moment).map_err(
         |_| "must be a date, such as 2026-03-01, which begins at 00:00 UTC, or a time, such as 2026-03-01T12:00:00Z",
     )
+}
+
+/// Parses how long what is replaced still works: a whole number of seconds, minutes, hours or days, in seconds.
+pub(super) fn overlap(text: &str) -> Result<u32, &'static str> {
+    let seconds = || {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let unit = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 60 * 60,
+            "d" => 24 * 60 * 60,
+            _ => return None,
+        };
+        number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse::<u32>().ok()?.checked_mul(unit))?
+    };
+    seconds()
+        .filter(|seconds| *seconds <= RotateSecret::MAX_OVERLAP_SECONDS)
+        .ok_or("must be a time such as 24h, at most 7d; the units are s, m, h, d")
 }
 
 /// Parses a URL to which a program can send requests.
@@ -80,6 +98,26 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(time(text).ok().map(|time| time.to_string()).as_deref(), parsed, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_a_number_with_a_unit_up_to_a_week() {
+        for (text, seconds) in [
+            ("0s", Some(0)),
+            ("90m", Some(5_400)),
+            ("24h", Some(86_400)),
+            ("7d", Some(604_800)),
+            ("604801s", None),
+            ("99999999999d", None),
+            ("4294967295d", None),
+            ("24", None),
+            ("h", None),
+            ("+1h", None),
+            ("1é", None),
+            ("", None),
+        ] {
+            assert_eq!(overlap(text).ok(), seconds, "{text}");
         }
     }
 

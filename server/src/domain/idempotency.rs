@@ -6,15 +6,16 @@ use sha2::{Digest, Sha256};
 
 use super::Scope;
 
-/// Identifies an `Idempotency-Key` by developer, environment, method, path and header text.
+/// Identifies an `Idempotency-Key` by developer, environment, method, route with its parameter, and header text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct IdempotencyKey {
     pub(crate) scope: Scope,
-    /// SHA-256 of method, path and header text.
+    /// SHA-256 of method, route and header text.
     pub(crate) digest: [u8; 32],
 }
 
 impl IdempotencyKey {
+    /// `path` is the route with its parameter.
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str) -> Self {
         // None of the three contains a newline, so the separators are unambiguous.
         let digest = Sha256::digest(format!("{method}\n{path}\n{text}")).into();

@@ -104,9 +104,24 @@ pub(crate) struct ApiKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_used_at: Option<Timestamp>,
     pub(crate) revoked_at: Option<Timestamp>,
+    /// The key that took its place, if it works on for a while: until `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_by: Option<KeyId>,
 }
 
 impl ApiKey {
+    /// Lets another key take its place: at once, or after an overlap, which never prolongs it.
+    pub(crate) fn replace(&mut self, by: KeyId, overlap_seconds: u32, now: Timestamp) {
+        self.version += 1;
+        if overlap_seconds == 0 {
+            self.revoked_at = Some(now);
+            return;
+        }
+        let end = now.plus_seconds(overlap_seconds);
+        self.expires_at = Some(self.expires_at.map_or(end, |at| at.min(end)));
+        self.replaced_by = Some(by);
+    }
+
     /// Whether the key may do what needs this permission.
     pub(crate) fn may(&self, needed: Permission) -> bool {
         self.permissions.as_ref().is_none_or(|granted| granted.iter().any(|permission| permission.grants(needed)))

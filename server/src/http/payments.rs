@@ -31,6 +31,7 @@ pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
 }
 
 pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
+    request.without_query()?;
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;

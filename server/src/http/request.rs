@@ -10,12 +10,13 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
+use url::form_urlencoded;
 use warp::{
     Filter, Rejection,
     http::{HeaderMap, Method, header},
 };
 
-use super::{head::Head, reply::Problem, server::Server};
+use super::{head::Head, reply::Problem, route::Found, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -64,8 +65,9 @@ impl Request {
         &self.head.parts.headers
     }
 
-    pub(super) fn path(&self) -> &str {
-        self.head.parts.uri.path()
+    /// The route with its parameter, which says what the path means. The path itself may end with a slash.
+    pub(super) fn route_path(&self) -> String {
+        self.head.found.as_ref().map(Found::path).unwrap_or_default()
     }
 
     /// The path parameter `{id}`, not decoded; empty if the route has none.
@@ -140,9 +142,22 @@ impl Request {
         PageRequest::from_query(self.query("page").as_deref(), self.query("limit").as_deref())
     }
 
+    /// Refuses query parameters, for a request that moves money back: what it asks for there must not be ignored.
+    pub(super) fn without_query(&self) -> Result<(), Invalid> {
+        match self.query_pairs().next() {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(Invalid::field(name, ErrorCode::FieldUnknown, "is in the query; send fields in the body"))
+            }
+        }
+    }
+
     /// Returns a query parameter, decoded; the first of several.
     pub(super) fn query(&self, name: &str) -> Option<String> {
-        let mut pairs = url::form_urlencoded::parse(self.head.parts.uri.query().unwrap_or_default().as_bytes());
-        pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+        self.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+
+    fn query_pairs(&self) -> form_urlencoded::Parse<'_> {
+        form_urlencoded::parse(self.head.parts.uri.query().unwrap_or_default().as_bytes())
     }
 }

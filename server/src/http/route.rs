@@ -62,6 +62,13 @@ pub(super) struct Found {
     pub(super) id: String,
 }
 
+impl Found {
+    /// The route with its parameter: the same for all ways to write the path.
+    pub(super) fn path(&self) -> String {
+        self.route.template.replace("{id}", &self.id)
+    }
+}
+
 impl Table {
     pub(super) fn new(routes: &'static [Route]) -> Self {
         let mut resources = BTreeMap::<_, Vec<_>>::new();

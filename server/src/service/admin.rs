@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use payments_core::{AppId, DeliveryId, Environment, ErrorCode, Invalid, PaymentId, RawStatus, RefundId, Timestamp};
+use payments_core::{
+    AppId, DeliveryId, Environment, ErrorCode, Invalid, KeyId, PaymentId, RawStatus, RefundId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -50,8 +52,14 @@ pub(crate) enum AdminRequest {
     ListKeys,
     /// Revokes an API key.
     RevokeKey { id: String },
-    /// Replaces an API key: creates a new one and revokes the old one, in one commit.
-    RotateKey { id: String },
+    /// Replaces an API key: creates a new one and ends the old one, at once or after an overlap, in one commit. An older server
+    /// knows only the verb `rotate_key`, and would ignore the overlap.
+    #[serde(rename = "rotate_key_with_overlap", alias = "rotate_key")]
+    RotateKey {
+        id: String,
+        #[serde(default)]
+        overlap_seconds: u32,
+    },
     /// Lists the refunds that need manual settlement.
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
@@ -152,6 +160,8 @@ pub(crate) struct KeyRow {
     pub(crate) expires_at: Option<Timestamp>,
     /// To the minute.
     pub(crate) last_used_at: Option<Timestamp>,
+    /// The key that took its place, if it works on until it expires.
+    pub(crate) replaced_by: Option<KeyId>,
 }
 
 impl Service {
@@ -173,7 +183,7 @@ impl Service {
             AdminRequest::ListApps => AdminReply::Apps { apps: self.list_apps().await? },
             AdminRequest::ListKeys => self.list_keys().await?,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await?,
-            AdminRequest::RotateKey { id } => self.rotate_key(&id).await?,
+            AdminRequest::RotateKey { id, overlap_seconds } => self.rotate_key(&id, overlap_seconds).await?,
             AdminRequest::ListRefunds => AdminReply::Refunds { refunds: self.list_refunds().await? },
             AdminRequest::SettleRefund { refund, reference } => {
                 let reference = checked("reference", &reference, MAX_TEXT_BYTES)?;
@@ -238,8 +248,8 @@ impl Service {
             None => None,
         };
         let key = self.new_key_text(environment);
-        self.commit(Change::of(self.new_api_key(&workspace, environment, KeyLimits { app_id, ..limits }, &key)))
-            .await?;
+        let (hash, new) = self.new_api_key(&workspace, environment, KeyLimits { app_id, ..limits }, &key);
+        self.commit(Change::of(Write::ApiKey(hash, new))).await?;
         Ok(AdminReply::Key { key })
     }
 
@@ -256,6 +266,7 @@ impl Service {
             scopes: key.permissions,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
+            replaced_by: key.replaced_by,
         });
         Ok(AdminReply::Keys { keys: keys.collect() })
     }
@@ -274,11 +285,18 @@ impl Service {
         .await
     }
 
-    async fn rotate_key(&self, id: &str) -> Result<AdminReply, Refused> {
+    async fn rotate_key(&self, id: &str, overlap_seconds: u32) -> Result<AdminReply, Refused> {
         retry_on_conflict(|| async {
             let (hash, mut old) = self.api_key(id).await?;
             if old.revoked_at.is_some() {
                 return Err(invalid("this key is already revoked; create a new one with keys create").into());
+            }
+            if let (Some(by), Some(end)) = (&old.replaced_by, old.expires_at) {
+                let works = format!("{by} has replaced this key, which works until {end}");
+                return Err(invalid(format!(
+                    "{works}; keys revoke ends it now, and keys rotate {by} replaces the new one"
+                ))
+                .into());
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
             let key = self.new_key_text(old.scope.environment);
@@ -288,9 +306,9 @@ impl Service {
                 permissions: old.permissions.clone(),
                 expires_at: old.expires_at,
             };
-            let new = self.new_api_key(&workspace, old.scope.environment, limits, &key);
-            (old.version, old.revoked_at) = (old.version + 1, Some(self.ambient.now()));
-            let writes = vec![new, Write::ApiKey(hash, Box::new(old))];
+            let (new_hash, new) = self.new_api_key(&workspace, old.scope.environment, limits, &key);
+            old.replace(new.id.clone(), overlap_seconds, self.ambient.now());
+            let writes = vec![Write::ApiKey(new_hash, new), Write::ApiKey(hash, Box::new(old))];
             self.commit(Change { writes, ..Change::default() }).await?;
             Ok(AdminReply::Key { key })
         })

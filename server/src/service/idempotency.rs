@@ -43,7 +43,7 @@ impl Answer {
 }
 
 impl IdempotentRequest {
-    /// A request with this method, path and body. `text` is the text of its `Idempotency-Key` header.
+    /// A request with this method, route with its parameter, and body. `text` is the text of its `Idempotency-Key` header.
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),

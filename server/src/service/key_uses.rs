@@ -119,8 +119,8 @@ mod tests {
         let workspace = service.new_workspace("Rahim", "rahim");
         let (key, other) = ("sk_test_1", "sk_test_2");
         for key in [key, other] {
-            let record = service.new_api_key(&workspace, Environment::Test, KeyLimits::default(), key);
-            service.commit(Change::of(record)).await.unwrap();
+            let (hash, record) = service.new_api_key(&workspace, Environment::Test, KeyLimits::default(), key);
+            service.commit(Change::of(Write::ApiKey(hash, record))).await.unwrap();
         }
         let last_use = async |key: &str| service.store.api_key(&KeyHash::of(key)).await.unwrap().unwrap().last_used_at;
         service.caller(key).await.unwrap().unwrap();

@@ -6,7 +6,6 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, UnknownFi
 
 use super::{Refused, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
-use crate::store::Write;
 
 /// The public test key of the sandbox workspace.
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
@@ -99,7 +98,7 @@ impl Service {
         environment: Environment,
         limits: KeyLimits,
         key: &str,
-    ) -> Write {
+    ) -> (KeyHash, Box<ApiKey>) {
         let KeyLimits { name, app_id, permissions, expires_at } = limits;
         let now = self.ambient.now();
         let record = ApiKey {
@@ -115,7 +114,8 @@ impl Service {
             expires_at,
             last_used_at: None,
             revoked_at: None,
+            replaced_by: None,
         };
-        Write::ApiKey(KeyHash::of(key), Box::new(record))
+        (KeyHash::of(key), Box::new(record))
     }
 }

@@ -37,8 +37,8 @@ impl Service {
                 return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
             }
             let workspace = self.new_workspace("Sandbox", "sandbox");
-            let key = self.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
-            let writes = vec![Write::Workspace(workspace.clone()), key];
+            let (hash, key) = self.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
+            let writes = vec![Write::Workspace(workspace.clone()), Write::ApiKey(hash, key)];
             self.commit(Change { writes, ..Change::default() }).await?;
             Ok(Some(workspace))
         })

@@ -207,7 +207,7 @@ impl Service {
 /// Verifies the signature in a request's body by the rules of `webhook_verify`. Returns its timestamp, or why it is
 /// invalid. The route needs no API key. The body holds a secret: never log it.
 pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
-    let mut fields = Fields::of_body(body)?;
+    let mut fields = Fields::of_body(body)?.refusing_near_misses();
     let mut text = |name| match fields.raw(name) {
         None => fields.fault(name, ErrorCode::FieldMissing, "must be given", String::new()),
         Some(_) => fields.text(name, body.len()).unwrap_or_default(),

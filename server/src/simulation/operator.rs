@@ -9,10 +9,12 @@ use payments_core::Environment;
 use tokio::time::timeout;
 
 use super::{merchant::Merchant, world::World};
-use crate::service::{AdminReply, AdminRequest, ManualOutcome};
+use crate::service::{AdminReply, AdminRequest, KeyRow, ManualOutcome};
 
 /// How long a command waits for its server.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// For how long a replaced key may still work: less than the quiet at the end of a world.
+const KEY_OVERLAP_SECONDS: u32 = 60;
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
 
@@ -68,9 +70,11 @@ async fn replace_key(world: &World) {
     let merchants = world.merchants();
     let Some(merchant) = world.fate.choose(&merchants) else { return };
     let is_live = world.fate.one_in(2);
+    let overlap_seconds = world.fate.choose(&[0, KEY_OVERLAP_SECONDS]).copied().unwrap_or(0);
     for _ in 0..TRIES {
         if let Some(id) = key_of(world, merchant, is_live).await
-            && let Some(AdminReply::Key { key }) = administer(world, AdminRequest::RotateKey { id }).await
+            && let Some(AdminReply::Key { key }) =
+                administer(world, AdminRequest::RotateKey { id, overlap_seconds }).await
         {
             world.fate.note(format_args!("the operator replaces a key of {}", merchant.workspace));
             let old = merchant.key(is_live).replace(key);
@@ -82,12 +86,11 @@ async fn replace_key(world: &World) {
     world.violation("a key could not be replaced");
 }
 
-/// The id of the key that works.
+/// The id of the key that works, and goes on to.
 async fn key_of(world: &World, merchant: &Merchant, is_live: bool) -> Option<String> {
     let environment = if is_live { Environment::Live } else { Environment::Test };
     let Some(AdminReply::Keys { keys }) = administer(world, AdminRequest::ListKeys).await else { return None };
-    let works = keys
-        .into_iter()
-        .find(|key| key.workspace == merchant.workspace && key.environment == environment && key.revoked_at.is_none());
-    works.map(|key| key.id)
+    let is_own = |key: &KeyRow| key.workspace == merchant.workspace && key.environment == environment;
+    let works = |key: &KeyRow| key.revoked_at.is_none() && key.replaced_by.is_none();
+    keys.into_iter().find(|key| is_own(key) && works(key)).map(|key| key.id)
 }

@@ -64,6 +64,8 @@ faults! {
     AnyQuestionCounts,
     /// Nobody looks for what a clock that went back holds up.
     HeldUp,
+    /// A slash at the end of a path is another idempotency scope.
+    SlashIsAnotherScope,
 }
 
 thread_local! {

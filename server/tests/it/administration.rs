@@ -1,18 +1,28 @@
 //! The command line, with and without a running server, and the isolation between developers and environments.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime},
+};
 
-use payments_client::{Client, CreatePayment, CreateWebhook, Money, Subscription};
+use payments_client::{Client, CreatePayment, CreateWebhook, Money, Subscription, Timestamp};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+use tokio::time::sleep;
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, assert_nowhere, files_under},
+    server::{BINARY, Server, assert_nowhere, eventually, files_under},
 };
 
 fn client(server: &Server, key: &str) -> Client {
     Client::builder(key).base_url(&server.url).build().unwrap()
+}
+
+fn now_millis() -> u128 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()
 }
 
 fn order() -> CreatePayment {
@@ -208,6 +218,102 @@ async fn the_command_line_lists_rotates_and_revokes_keys_of_a_running_server() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("this key is already revoked"));
     let unknown = server.try_run(&["keys", "revoke", "key_unknown"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no API key has this id"));
+}
+
+async fn a_replaced_key_works_until_its_overlap_is_over(engine: Engine) {
+    let mut server = Server::start_on(engine, &[]);
+    let old = server.new_key("Rotating", "test");
+    let rows = |server: &Server| {
+        let listed: Value = serde_json::from_str(&server.run_for_line(&["keys", "list", "--json"])).unwrap();
+        listed["keys"].as_array().unwrap().clone()
+    };
+    let row =
+        |server: &Server, key: &str| rows(server).into_iter().find(|row| row["last4"] == key[key.len() - 4..]).unwrap();
+    let code = async |server: &Server, key: &str| {
+        let answer = server.keyless(Method::GET, "/api/v1/account").bearer_auth(key).send().await.unwrap();
+        answer.json::<Value>().await.unwrap()["code"].clone()
+    };
+    let id = row(&server, &old)["id"].as_str().unwrap().to_owned();
+    let before = now_millis();
+    let new = server.run_for_line(&["keys", "rotate", &id, "--overlap", "24h"]);
+    let replaced = row(&server, &old);
+    let end = replaced["expiresAt"].as_str().unwrap();
+    let millis = end.parse::<Timestamp>().unwrap().as_millis() - i64::try_from(before).unwrap();
+    assert!((86_400_000..86_460_000).contains(&millis), "{replaced}");
+    assert_eq!((&replaced["revokedAt"], &replaced["replacedBy"]), (&Value::Null, &row(&server, &new)["id"]));
+    assert_eq!(row(&server, &new)["expiresAt"], Value::Null, "the new key does not end");
+    let listed = server.run(&["keys", "list"]);
+    let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(line.contains(&format!(" {end} ")), "{line}");
+    for key in [&old, &new] {
+        assert_eq!(code(&server, key).await, Value::Null, "both work");
+    }
+    // The operator repeats the command, because its output was lost.
+    let again = server.try_run(&["keys", "rotate", &id, "--overlap", "24h"]);
+    let said = String::from_utf8(again.stderr).unwrap();
+    let newest = row(&server, &new)["id"].as_str().unwrap().to_owned();
+    assert!(said.contains(&format!("{newest} has replaced this key, which works until {end}")), "{said}");
+    assert_eq!(rows(&server).len(), 3, "with the sandbox's key");
+
+    // While the server does not run.
+    assert!(server.terminate().success());
+    let newer = server.run_for_line(&["keys", "rotate", &newest, "--overlap", "3s"]);
+    server.restart();
+    let deadline = row(&server, &new)["expiresAt"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    while code(&server, &new).await == Value::Null {
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(SystemTime::now() >= SystemTime::UNIX_EPOCH + Duration::from_millis(deadline.as_millis().unsigned_abs()));
+    assert_eq!(code(&server, &new).await, "api_key_expired");
+    for key in [&old, &newer] {
+        assert_eq!(code(&server, key).await, Value::Null, "each overlap has its own end");
+    }
+    // An overlap can be cut short, and without one a key ends at once.
+    server.run_for_line(&["keys", "revoke", &id]);
+    let last = server.run_for_line(&["keys", "rotate", row(&server, &newer)["id"].as_str().unwrap()]);
+    eventually("both to be refused", async || {
+        let codes = (code(&server, &old).await, code(&server, &newer).await);
+        (codes == ("unauthorized".into(), "unauthorized".into())).then_some(())
+    })
+    .await;
+    assert_eq!(code(&server, &last).await, Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_key_works_until_its_overlap_is_over_on_a_directory() {
+    a_replaced_key_works_until_its_overlap_is_over(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_key_works_until_its_overlap_is_over_on_postgresql() {
+    a_replaced_key_works_until_its_overlap_is_over(Engine::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overlap_never_prolongs_a_key_and_is_a_week_at_most() {
+    let server = Server::start();
+    server.new_key_with("Till", "test", &["--expires", "2099-01-01T00:00:00Z"]);
+    let rows = || {
+        let listed: Value = serde_json::from_str(&server.run_for_line(&["keys", "list", "--json"])).unwrap();
+        let keys = listed["keys"].as_array().unwrap().clone();
+        keys.into_iter().filter(|row| row["expiresAt"] != Value::Null).collect::<Vec<_>>()
+    };
+    let id = rows()[0]["id"].as_str().unwrap().to_owned();
+    for overlap in ["8d", "169h", "24", "h", "1.5h", "24 h", ""] {
+        let refused = server.try_run(&["keys", "rotate", &id, "--overlap", overlap]);
+        assert_eq!(refused.status.code(), Some(2), "{overlap}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("such as 24h, at most 7d"), "{overlap}");
+    }
+    server.run_for_line(&["keys", "rotate", &id, "--overlap", "7d"]);
+    let (old, new) = (&rows()[0], &rows()[1]);
+    assert!(old["expiresAt"].as_str().unwrap() < "2099", "{old}");
+    assert_eq!(new["expiresAt"], "2099-01-01T00:00:00.000Z");
+
+    let soon = Timestamp::from_millis(i64::try_from(now_millis()).unwrap() + 60_000).unwrap().to_string();
+    server.new_key_with("Fair", "test", &["--expires", &soon]);
+    let short = rows().into_iter().find(|row| row["expiresAt"] == *soon).unwrap();
+    server.run_for_line(&["keys", "rotate", short["id"].as_str().unwrap(), "--overlap", "24h"]);
+    assert_eq!(rows().iter().filter(|row| row["expiresAt"] == *soon).count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

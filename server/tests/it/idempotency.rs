@@ -6,6 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    live::Live,
     receiver::{Receiver, Reply},
     server::{Server, eventually, payment_of},
 };
@@ -201,6 +202,53 @@ async fn one_key_serves_two_paths_independently() {
     let webhook = json!({"url": "http://127.0.0.1:9/", "events": "*"});
     let request = server.request(Method::POST, "/webhooks").header("idempotency-key", "key-1").json(&webhook);
     assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_with_a_slash_at_its_end_is_the_same_request() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let server = &live.server;
+    let receiver = Receiver::ok().await;
+    receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let ping = server.client().webhooks().test(&id).await.unwrap().unwrap().id;
+    let hook = json!({"url": "http://127.0.0.1:9/", "events": "*"});
+    for (path, body) in [
+        ("/payments", payment_of(&json!(1))),
+        ("/webhooks", hook),
+        (&format!("/webhooks/{id}/test"), json!({})),
+        (&format!("/webhooks/{id}/rotate-secret"), json!({})),
+        (&format!("/webhooks/deliveries/{ping}/resend"), json!({})),
+    ] {
+        let plain = post(server, path, "key-1", &body).await;
+        assert!(matches!(plain, (200 | 201, false, _)), "{path}: {plain:?}");
+        let slashed = post(server, &format!("{path}/"), "key-1", &body).await;
+        assert_eq!(slashed, (plain.0, true, plain.2), "{path}");
+    }
+
+    let id = live.paid(12.5, "USD").await;
+    let refund = async |path: &str| {
+        let request = live.request(Method::POST, path).header("idempotency-key", "return-1");
+        let answer = request.json(&json!({"amount": 5})).send().await.unwrap();
+        (answer.status().as_u16(), answer.headers().contains_key("idempotent-replayed"))
+    };
+    assert_eq!(refund(&format!("/payments/{id}/refund/")).await, (200, false));
+    assert_eq!(refund(&format!("/payments/{id}/refund")).await, (200, true));
+    // Other ways to write the path lead nowhere.
+    for path in [
+        format!("/payments/{id}/refund//"),
+        format!("/payments/{id}//refund"),
+        format!("/payments//{id}/refund"),
+        format!("//payments/{id}/refund"),
+        format!("/payments/{}/refund", id.replace('_', "%5F")),
+        format!("/payments/{id}/%72efund"),
+        format!("/payments/{id}/refund%2F"),
+        format!("/Payments/{id}/refund"),
+    ] {
+        assert_eq!(refund(&path).await, (404, false), "{path}");
+    }
+    assert_eq!(live.payment(&id).await["amountRefunded"], 5);
+    assert_eq!(live.stripe.program().books()[0].refunded, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,12 +26,14 @@ def map_body(context, body):
 
 
 def fit_the_payment(path, body):
-    """Removes a refund's amount and a redirectUrl, which must match the payment, and makes both names of a customer's field
-    agree."""
+    """Removes a refund's amount and a redirectUrl, which must match the payment, lets a simulation name an outcome, and makes
+    both names of a customer's field agree."""
     if path.endswith("/refund"):
         body.pop("amount", None)
     if path.endswith("/pay"):
         body.pop("redirectUrl", None)
+    if path.endswith("/simulate") and body and body.get("status") is None and body.get("action") is None:
+        body["action"] = "fail"
     customer = body.get("customer")
     if path.endswith("/payments") and isinstance(customer, dict):
         for nested in ["name", "email", "phone"]:

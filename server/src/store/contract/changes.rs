@@ -26,6 +26,7 @@ pub(super) fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
         last_used_at: None,
         created_at: at(0),
         revoked_at: None,
+        replaced_by: None,
     };
     (KeyHash::of(&format!("key {nth}")), record)
 }

@@ -68,6 +68,7 @@ mod tests {
             last_used_at: None,
             created_at: at,
             revoked_at: None,
+            replaced_by: None,
         });
         let (cache, begun) = (KeyCache::default(), Instant::now());
         let hash = |nth: usize| KeyHash::of(&nth.to_string());
