@@ -28,7 +28,7 @@ use crate::{
     operations,
     reach::Reach,
     service::{Claims, KeyUses, RequestLog, Service, Settings, Turns},
-    store::ServerId,
+    store::{Series, ServerId},
     trace,
 };
 
@@ -71,9 +71,9 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     }
     if let Some(directory) = args.backup_dir.clone() {
         let every = Duration::from_secs(args.backup_every.into());
-        let schedule = operations::Schedule { directory, every, keep: args.backup_keep.into() };
+        let series = Series { directory, every, keep: args.backup_keep.into() };
         let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
-        tasks.start_worker(operations::back_up_regularly(store, ambient, schedule));
+        tasks.start_worker(operations::back_up_regularly(store, ambient, series));
     }
     if let Some(workers) = stores.of_database() {
         tasks.start_worker(workers);

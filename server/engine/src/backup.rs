@@ -19,16 +19,19 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    disk::{self, Disk, SystemDisk},
+    disk::{self, Disk, Listed},
     error::{BackupError, JournalError},
     journal::{self, Pieces, Retention},
+    line::Lines,
     overlay::Overlay,
     whole_file::{self, if_there},
-    writes::{APPLIED, Writes},
+    writes::{APPLIED, Writes, bytes_of},
 };
 
-const MANIFEST: &str = "backup.json";
+pub(crate) const MANIFEST: &str = "backup.json";
 pub(crate) const RECORDS: &str = "records";
+/// How many bytes a put has beside its key and its value.
+const PUT_BYTES: usize = 9;
 /// How many bytes of records make a piece.
 const PIECE_BYTES: usize = 1024 * 1024;
 
@@ -44,6 +47,12 @@ pub struct Manifest {
     pub(crate) pieces: u64,
     /// How many keys it holds.
     pub records: u64,
+    /// How many bytes its records have. An earlier version did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    /// The lines of its changes; none where an earlier version made it.
+    #[serde(default, skip_serializing_if = "Lines::is_empty")]
+    pub(crate) lines: Lines,
 }
 
 impl Manifest {
@@ -55,12 +64,6 @@ impl Manifest {
             what: "its backup.json is missing or cannot be read",
         })
     }
-}
-
-/// The number of the journal entry after which a backup needs the journal, or `None` if the directory holds no whole backup.
-#[must_use]
-pub fn needs_journal_after(directory: &Path) -> Option<u64> {
-    Manifest::read(&SystemDisk, directory).ok().map(|manifest| manifest.from)
 }
 
 /// Copies an open database.
@@ -80,16 +83,30 @@ impl Copier {
     pub(crate) fn copy_to(&self, directory: &Path) -> Result<Manifest, BackupError> {
         let disk = &*self.disk;
         refuse_if_used(disk, directory)?;
+        let was_there = disk.exists(directory)?;
+        let made = self.fill(directory);
+        if made.is_err()
+            && let Err(error) = remove_part(disk, directory, was_there)
+        {
+            tracing::warn!(%error, directory = %directory.display(), "remove this part of a backup that was not finished");
+        }
+        made
+    }
+
+    fn fill(&self, directory: &Path) -> Result<Manifest, BackupError> {
+        let disk = &*self.disk;
         let between = directory.join(journal::DIRECTORY);
         // Before anything else: a caller that gives up removes the directory, which must not be made again.
         whole_file::create_directory(disk, &between)?;
         let copying = self.retention.copy_after(|| self.overlay.tree.number(APPLIED))?;
         let from = copying.after;
-        let (pieces, records) = self.copy_tree(&directory.join(RECORDS))?;
+        self.refuse_without_room(directory, from)?;
+        let (pieces, bytes, records) = self.copy_tree(&directory.join(RECORDS))?;
         // A batch is shown before any of it is in the tree, so the copy has read nothing of a later one.
         let to = self.overlay.last();
         self.copy_journal(&between, from, to)?;
-        let manifest = Manifest { format: self.overlay.tree.layout.format(), from, to, pieces, records };
+        let (format, lines) = (self.overlay.tree.layout.format(), journal::lines(disk, &self.journal)?);
+        let manifest = Manifest { format, from, to, pieces, records, bytes: Some(bytes), lines };
         // The names of the others may not come after that of the manifest, with which the backup is whole.
         disk.sync_directory(directory)?;
         let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
@@ -98,8 +115,32 @@ impl Copier {
         Ok(manifest)
     }
 
-    /// Returns the numbers of pieces and of records.
-    fn copy_tree(&self, path: &Path) -> Result<(u64, u64), BackupError> {
+    /// Refuses a disk that has too little room for a copy with the journal after an entry.
+    fn refuse_without_room(&self, directory: &Path, from: u64) -> Result<(), BackupError> {
+        let free = self.disk.free(directory)?;
+        // Counting reads the whole tree. Its files have about as many bytes as a copy, or more.
+        if free / 2 >= self.overlay.tree.bytes()? + journal::FILE_BYTES {
+            return Ok(());
+        }
+        let mut needed = 0;
+        for entry in self.overlay.tree.stored() {
+            let (key, stored) = entry?;
+            needed += (key.len() + stored.len() + PUT_BYTES) as u64;
+        }
+        journal::read(&*self.disk, &self.journal, from, |_, writes| {
+            needed += (bytes_of(&writes) + writes.len() * PUT_BYTES) as u64;
+            Ok(())
+        })?;
+        // Commits go on meanwhile.
+        needed += needed / 8;
+        match needed > free {
+            true => Err(BackupError::NoRoom { directory: directory.to_owned(), needed, free }),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the numbers of pieces, of their bytes and of records.
+    fn copy_tree(&self, path: &Path) -> Result<(u64, u64, u64), BackupError> {
         let mut pieces = Pieces::create(&*self.disk, path, 1)?;
         let (mut piece, mut bytes, mut records) = (Writes::new(), 0, 0);
         for entry in self.overlay.tree.stored() {
@@ -119,7 +160,8 @@ impl Copier {
             }
         }
         pieces.append(&piece)?;
-        Ok((pieces.finish()?, records))
+        let (pieces, bytes) = pieces.finish()?;
+        Ok((pieces, bytes, records))
     }
 
     fn copy_journal(&self, directory: &Path, from: u64, to: u64) -> Result<(), BackupError> {
@@ -128,7 +170,7 @@ impl Copier {
             true => Ok(()),
             false => between.append(&writes).map_err(JournalError::Io),
         })?;
-        let last = between.finish()?;
+        let (last, _) = between.finish()?;
         if last != to {
             return Err(BackupError::Short { last, to });
         }
@@ -138,16 +180,32 @@ impl Copier {
 
 /// Refuses a directory that is neither missing nor empty.
 pub(crate) fn refuse_if_used(disk: &dyn Disk, directory: &Path) -> Result<(), BackupError> {
-    match if_there(disk.list(directory))?.is_some_and(|listed| !listed.is_empty()) {
-        true => Err(BackupError::NotEmpty { directory: directory.to_owned() }),
-        false => Ok(()),
+    let listed = if_there(disk.list(directory))?.unwrap_or_default();
+    let (has, directory) = (|wanted| listed.iter().any(|Listed { name, .. }| name == wanted), directory.to_owned());
+    match listed.is_empty() {
+        true => Ok(()),
+        false if has(RECORDS) && !has(MANIFEST) => Err(BackupError::CutOff { directory }),
+        false => Err(BackupError::NotEmpty { directory }),
     }
+}
+
+/// Removes what a copy that failed has made of a directory.
+fn remove_part(disk: &dyn Disk, directory: &Path, was_there: bool) -> io::Result<()> {
+    if !was_there {
+        return whole_file::remove_directory(disk, directory);
+    }
+    for Listed { name, is_file } in disk.list(directory)? {
+        let path = directory.join(name);
+        if is_file { disk.remove_file(&path) } else { disk.remove_directory(&path) }?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
+        disk::SystemDisk,
         journal::Journal,
         layout::tests::Plain,
         restore::{LeftOut, Restored, Sources, Until, restore},
@@ -177,7 +235,9 @@ mod tests {
         overlay.push(number, writes);
 
         let made = copier(overlay, within("journal")).copy_to(&within("backup")).unwrap();
-        assert_eq!(made, Manifest { format: 1, from: 0, to: 1, pieces: 1, records: 1 });
+        assert_eq!((made.format, made.from, made.to, made.pieces, made.records), (1, 0, 1, 1, 1));
+        assert_eq!(made.bytes, Some(within("backup").join(RECORDS).metadata().unwrap().len()));
+        assert!(made.lines.present().is_some());
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
         let restored = Tree::open(&disk, &within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
@@ -217,6 +277,10 @@ mod tests {
         refuse_if_used(&SystemDisk, &backup).unwrap();
         std::fs::write(backup.join("file"), "text").unwrap();
         assert!(matches!(refuse_if_used(&SystemDisk, &backup), Err(BackupError::NotEmpty { .. })));
+        std::fs::rename(backup.join("file"), backup.join(RECORDS)).unwrap();
+        assert!(matches!(refuse_if_used(&SystemDisk, &backup), Err(BackupError::CutOff { .. })));
+        std::fs::write(backup.join(MANIFEST), "{}").unwrap();
+        assert!(matches!(refuse_if_used(&SystemDisk, &backup), Err(BackupError::NotEmpty { .. })));
     }
 
     #[test]
@@ -230,7 +294,8 @@ mod tests {
             tree.apply(&Writes::from([(key.to_vec(), Some(vec![0; length]))])).unwrap();
         }
         let copier = copier(Overlay::new(tree, 0), within("journal"));
-        assert_eq!(copier.copy_tree(&within("records")).unwrap(), (2, 4));
+        let (made, bytes, records) = copier.copy_tree(&within("records")).unwrap();
+        assert_eq!((made, bytes, records), (2, within("records").metadata().unwrap().len(), 4));
         let mut pieces = Vec::new();
         let keys = |writes: Writes| writes.into_keys().map(|key| String::from_utf8(key).unwrap()).collect::<Vec<_>>();
         journal::read_pieces(&*disk, within("records"), |writes| {

@@ -6,6 +6,7 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, TryLockError},
+    hash::{BuildHasher, Hasher, RandomState},
     io::{self, Read, Write},
     ops::Deref,
     os::unix::fs::{DirBuilderExt, MetadataExt},
@@ -15,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, fallocate},
+    fs::{FallocateFlags, fallocate, statvfs},
     io::Errno,
 };
 
@@ -38,6 +39,10 @@ pub(crate) trait Disk: Send + Sync + 'static {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with everything in it.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
+    /// How many bytes more may be written to files in a directory.
+    fn free(&self, directory: &Path) -> io::Result<u64>;
+    /// A number that nobody else gets.
+    fn new_id(&self) -> u64;
     /// The id of the process that uses the disk.
     fn process_id(&self) -> u32;
     /// Opens the tree in a directory as it is, or makes an empty one.
@@ -146,6 +151,16 @@ impl Disk for SystemDisk {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir_all(path)
+    }
+
+    fn free(&self, directory: &Path) -> io::Result<u64> {
+        let found = statvfs(directory)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn new_id(&self) -> u64 {
+        // Its keys are random.
+        RandomState::new().build_hasher().finish()
     }
 
     fn process_id(&self) -> u32 {

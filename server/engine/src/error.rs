@@ -166,6 +166,12 @@ pub enum BackupError {
         /// The target.
         directory: PathBuf,
     },
+    /// The target holds a part of a backup, which no process may be making any more.
+    #[error("{directory} holds a part of a backup that was not finished; remove it, or name another directory")]
+    CutOff {
+        /// The target.
+        directory: PathBuf,
+    },
     /// The backup was never finished, or lacks records.
     #[error("{backup} is not a whole backup: {what}; take another")]
     NotWhole {
@@ -179,6 +185,31 @@ pub enum BackupError {
     Later {
         /// The backup.
         backup: PathBuf,
+    },
+    /// The disk has too little room.
+    #[error(
+        "a backup needs about {}, and {} are free on the disk of {directory}; make room, or name a directory on another disk",
+        size(*.needed),
+        size(*.free)
+    )]
+    NoRoom {
+        /// The target.
+        directory: PathBuf,
+        /// How many bytes are needed.
+        needed: u64,
+        /// How many bytes there are.
+        free: u64,
+    },
+    /// Journal and backup are of two databases, or of one before and after a restore.
+    #[error(
+        "the backup {backup} and the journal {journal} are of two stores, or of another line of one: a restore has begun \
+         anew in between; take the journal of the store that made the backup, or a backup of the store with this journal"
+    )]
+    OtherLine {
+        /// The backup.
+        backup: PathBuf,
+        /// The journal.
+        journal: PathBuf,
     },
     /// Journal and backup do not meet.
     #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
@@ -203,6 +234,14 @@ pub enum BackupError {
     /// The tree cannot be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
+}
+
+/// A number of bytes, for a person.
+fn size(bytes: u64) -> String {
+    match bytes / 1024 {
+        kib @ ..10_240 => format!("{kib} KiB"),
+        kib => format!("{} MiB", kib / 1024),
+    }
 }
 
 impl TreeError {

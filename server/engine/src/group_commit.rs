@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     applier::Applier,
     database::Database,
-    error::{AppendError, CommitError},
+    error::{AppendError, BackupError, CommitError},
     journal::{FileList, Journal, Retention},
     overlay::Overlay,
     reserve::Reserve,
@@ -120,6 +120,11 @@ impl GroupCommit {
             return None;
         }
         self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
+    }
+
+    /// Begins a new line of changes.
+    pub(crate) fn begin_line(&self) -> Result<(), BackupError> {
+        Ok(lock(&self.writer).journal.begin_line()?)
     }
 
     fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {

@@ -10,6 +10,7 @@ use crate::{
     error::{BackupError, OpenError},
     journal::{self, JournalCopy},
     layout::Layout,
+    line::Lines,
     replay::Replay,
     tree::{self, Tree},
     whole_file,
@@ -88,26 +89,59 @@ pub(crate) fn restore_on(
         // An opening converts records of an earlier version.
         OpenError::refuse_later_format(found, layout.format())?;
     }
+    let lines = sources.lines(&**disk, backup.as_ref())?;
     refuse_if_used(&**disk, directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
     let making = whole_file::beside(directory, "restoring");
     whole_file::remove_directory(&**disk, &making)?;
-    let new_journal = making.join(journal::DIRECTORY);
-    whole_file::create_directory(&**disk, &new_journal)?;
-    let tree = making.join(tree::DIRECTORY);
-    let (made, restored) =
-        tree::prepare(disk, &tree, layout, |tree| sources.put_together(&**disk, backup.as_ref(), tree, &new_journal))?;
-    whole_file::rename(&**disk, &made, &tree)?;
-    disk.sync_directory(&new_journal)?;
+    let restored = sources.make(disk, backup.as_ref(), lines, &making, layout);
+    if restored.is_err() {
+        // What was made takes room. If it cannot be removed, the next try does.
+        let _ = whole_file::remove_directory(&**disk, &making);
+    }
+    let restored = restored?;
     whole_file::rename(&**disk, &making, directory)?;
     Ok(restored)
 }
 
 impl Sources<'_> {
+    /// The lines of what they hold. Refuses sources of which one cannot go on where the other ends.
+    fn lines(&self, disk: &dyn Disk, backup: Option<&(&Path, Manifest)>) -> Result<Lines, BackupError> {
+        let of_backup = backup.map(|(_, manifest)| manifest.lines.clone()).unwrap_or_default();
+        let Some(journal) = self.journal else { return Ok(of_backup) };
+        let of_journal = journal::lines(disk, journal)?;
+        if let Some((backup, Manifest { to, .. })) = backup
+            && !of_journal.may_hold(&of_backup, *to)
+        {
+            return Err(BackupError::OtherLine { backup: backup.to_path_buf(), journal: journal.to_owned() });
+        }
+        Ok(if of_journal.is_empty() { of_backup } else { of_journal })
+    }
+
+    /// Makes a database in a directory.
+    fn make(
+        &self,
+        disk: &Arc<dyn Disk>,
+        backup: Option<&(&Path, Manifest)>,
+        lines: Lines,
+        directory: &Path,
+        layout: &Arc<dyn Layout>,
+    ) -> Result<Restored, BackupError> {
+        let new_journal = directory.join(journal::DIRECTORY);
+        whole_file::create_directory(&**disk, &new_journal)?;
+        let tree = directory.join(tree::DIRECTORY);
+        let (made, restored) =
+            tree::prepare(disk, &tree, layout, |tree| self.put_together(&**disk, backup, lines, tree, &new_journal))?;
+        whole_file::rename(&**disk, &made, &tree)?;
+        disk.sync_directory(&new_journal)?;
+        Ok(restored)
+    }
+
     fn put_together(
         &self,
         disk: &dyn Disk,
         backup: Option<&(&Path, Manifest)>,
+        lines: Lines,
         tree: &Tree,
         new_journal: &Path,
     ) -> Result<Restored, BackupError> {
@@ -143,7 +177,8 @@ impl Sources<'_> {
             // Its records are of moments up to its end, and only its whole journal makes them of one.
             return Err(BackupError::Later { backup: backup.to_path_buf() });
         }
-        copy.finish()?;
+        // Changes after the end have numbers that others may have had.
+        copy.finish(lines.begin(disk.new_id(), end))?;
         replay.finish()?;
         let mut writes = Writes::new();
         set_number(&mut writes, APPLIED, end);

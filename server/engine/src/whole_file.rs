@@ -49,8 +49,13 @@ pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()
     create(disk, path, |file| io::Write::write_all(file, bytes)).map(drop)
 }
 
-/// Makes a directory that nobody else may read, unless it is there, and makes its name durable.
+/// Makes a directory that nobody else may read, unless it is there, and makes its name durable, and those of the directories
+/// above that are made for it.
 pub(crate) fn create_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") && !disk.exists(parent)? => create_directory(disk, parent)?,
+        _ => {}
+    }
     disk.create_directory(path)?;
     sync_parent(disk, path)
 }

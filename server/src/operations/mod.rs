@@ -17,6 +17,6 @@ pub(crate) use migrate::migrate;
 pub(crate) use migrate::move_store;
 pub(crate) use open::remove_abandoned_copies;
 pub(crate) use restore::restore;
-pub(crate) use schedule::{Schedule, back_up_regularly};
+pub(crate) use schedule::back_up_regularly;
 
 use crate::failure::Failure;

@@ -18,7 +18,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::fate::{Fate, ServerAmbient};
+use super::{
+    Trouble,
+    backups::Backups,
+    fate::{Fate, ServerAmbient},
+};
 use crate::{
     metrics::Metrics,
     store::{
@@ -39,6 +43,7 @@ pub(super) struct Database {
     leases: Arc<Leases>,
     running: Mutex<Option<Running>>,
     files: Mutex<Files>,
+    pub(super) backups: Backups,
     /// A change waits.
     waits: Notify,
     has_stopped: Arc<AtomicBool>,
@@ -47,8 +52,6 @@ pub(super) struct Database {
 /// Where the database is on its disk.
 struct Files {
     directory: PathBuf,
-    /// The last backup.
-    backup: Option<PathBuf>,
     /// How many directories there were.
     made: u32,
 }
@@ -73,8 +76,9 @@ impl Database {
     pub(super) fn new(fate: Arc<Fate>) -> Result<Arc<Self>, String> {
         let disk = SimulatedDisk::new(fate.number(0..=u64::MAX));
         let (leases, running, waits) = (Arc::default(), Mutex::default(), Notify::new());
-        let files = Mutex::new(Files { directory: "/data".into(), backup: None, made: 0 });
-        let database = Arc::new(Self { fate, disk, leases, running, files, waits, has_stopped: Arc::default() });
+        let files = Mutex::new(Files { directory: "/data".into(), made: 0 });
+        let (backups, has_stopped) = (Backups::new(&fate, &disk), Arc::default());
+        let database = Arc::new(Self { fate, disk, leases, running, files, backups, waits, has_stopped });
         database.open()?;
         Ok(database)
     }
@@ -96,7 +100,9 @@ impl Database {
         let directory = self.files().directory.clone();
         let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, commits, leases, on_stop);
         let (store, closing) = opened.map_err(|error| format!("the database does not open: {error}"))?;
-        *self.lock() = Some(Running { store: Arc::new(store), closing, ended: CancellationToken::new() });
+        let store = Arc::new(store);
+        *self.lock() = Some(Running { store: Arc::clone(&store), closing, ended: CancellationToken::new() });
+        self.backups.started(&store);
         Ok(())
     }
 
@@ -128,18 +134,6 @@ impl Database {
         self.disk.mend();
     }
 
-    /// Backs up the database while it runs.
-    pub(super) fn back_up(&self) {
-        let Some((store, _)) = self.current() else { return };
-        let directory = self.files().new_directory("backup");
-        let made = store.back_up_simulated(&directory);
-        self.fate.note(format_args!("a backup: {:?}", made.as_ref().map(|made| made.to)));
-        if made.is_ok() {
-            self.files().backup = Some(directory);
-            self.fate.count(|counts| counts.backups += 1);
-        }
-    }
-
     /// Commits what waits, does the rest now and then, and starts again after a crash. Ends if it cannot start again.
     pub(super) async fn run(self: Arc<Self>) -> String {
         let mut next_tick = Instant::now() + TICK;
@@ -151,6 +145,9 @@ impl Database {
             if Instant::now() >= next_tick {
                 self.step(Worker::Applier);
                 self.step(Worker::Archivist);
+                if let Some((store, _)) = self.current() {
+                    self.backups.keep_on(&store);
+                }
                 next_tick = Instant::now() + TICK;
             }
             if (self.disk.has_crashed() || self.has_stopped.load(Ordering::Relaxed))
@@ -185,6 +182,10 @@ impl Database {
         if self.fate.one_in(4) {
             self.restore()?;
         }
+        // It may be the first of several crashes.
+        if self.fate.strikes(Trouble::Database, 4) {
+            self.disk.crash_after(self.fate.number(0..=300));
+        }
         // The disk may still fail, or a power cut may have damaged the tree. The operator does what the messages say.
         let Err(what) = self.open() else { return Ok(()) };
         self.recover(&what);
@@ -202,19 +203,20 @@ impl Database {
         self.disk.restart(Crash::Kill);
     }
 
-    /// Only the journal is left, and the last backup, if there is one: nothing is lost.
+    /// Only the journal is left, and the backups, if there are any: nothing is lost, whichever of them is taken.
     fn restore(&self) -> Result<(), String> {
-        let (backup, lost, directory) = {
+        let (lost, directory) = {
             let mut files = self.files();
-            (files.backup.clone(), files.directory.clone(), files.new_directory("data"))
+            (files.directory.clone(), files.new_directory("data"))
         };
         self.disk.mend();
-        let journal = lost.join("journal");
-        let restored = EmbeddedStore::restore_simulated(&self.disk, backup.as_deref(), &journal, &directory);
+        let (backup, journal) = (self.backups.any(), lost.join("journal"));
+        let restored = EmbeddedStore::restore_simulated(&self.disk, backup.as_deref(), Some(&journal), &directory);
         let restored = restored.map_err(|error| format!("the database cannot be restored: {error}"))?;
         self.fate.note(format_args!("the database is restored up to change {}", restored.last));
         self.fate.count(|counts| counts.restored += 1);
         self.files().directory = directory;
+        self.backups.restored(backup);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! [`run`] plays one world and returns what was wrong with it. The tool `simulate` plays many.
 
+mod backups;
 mod card_events;
 mod check;
 mod connection;

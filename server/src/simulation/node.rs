@@ -86,7 +86,7 @@ impl Surroundings {
         self.fate.now_millis() + self.skew()
     }
 
-    fn skew(&self) -> i64 {
+    pub(super) fn skew(&self) -> i64 {
         *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use journaled_tree::simulation as engine;
+
 macro_rules! faults {
     ($($(#[doc = $doc:literal])+ $fault:ident,)*) => {
         /// A fault of the server.
@@ -66,6 +68,12 @@ faults! {
     HeldUp,
     /// A slash at the end of a path is another idempotency scope.
     SlashIsAnotherScope,
+    /// Scheduled backups of all stores count as one's own.
+    BackupsOfAllLines,
+    /// The time of a scheduled backup tells how new it is.
+    BackupsByTime,
+    /// A scheduled backup of a moment ago is removed when enough newer ones are there.
+    BackupsWithoutAge,
 }
 
 thread_local! {
@@ -75,6 +83,17 @@ thread_local! {
 /// From now on the server has this fault on this thread, or none.
 pub fn plant(fault: Option<Planted>) {
     PLANTED.set(fault);
+    engine::plant(fault.and_then(of_engine));
+}
+
+/// The fault of the engine that this is, if it is one.
+fn of_engine(fault: Planted) -> Option<engine::Planted> {
+    match fault {
+        Planted::BackupsOfAllLines => Some(engine::Planted::BackupsOfAllLines),
+        Planted::BackupsByTime => Some(engine::Planted::BackupsByTime),
+        Planted::BackupsWithoutAge => Some(engine::Planted::BackupsWithoutAge),
+        _ => None,
+    }
 }
 
 /// Whether the server has this fault on this thread.

@@ -84,6 +84,7 @@ pub(super) async fn strike(world: Arc<World>) {
 pub(super) async fn long_night(world: &World) {
     // Those that are about to start have started.
     sleep(Duration::from_secs(60)).await;
+    rest(world);
     world.nodes.iter().for_each(|node| node.kill());
     world.fate.wait(90_000_000..=110_000_000).await;
     world.around.stripe.forget_keys();
@@ -97,11 +98,19 @@ pub(super) async fn long_night(world: &World) {
     world.around.is_closed.store(false, Ordering::Relaxed);
 }
 
+/// The database makes no more backups.
+fn rest(world: &World) {
+    for what in world.around.database.backups.rest() {
+        world.violation(what);
+    }
+}
+
 /// Everything works again, from now on.
 pub(super) fn mend(world: &World) {
     world.fate.shake();
     world.around.set_clock(0, 0);
     world.around.database.mend_disk();
+    rest(world);
     for node in &world.nodes {
         node.go_on();
         node.cut_off(false);

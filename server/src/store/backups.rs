@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+pub(crate) use journaled_tree::{Series, TakenUp};
+use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The backups of an engine that has a journal. A database has tools of its own.
@@ -10,8 +12,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) trait Backups: Send + Sync {
     /// Copies the store, as of one moment, into a directory that is missing or empty. Commits do not wait for it.
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, BackUpError>;
-    /// Keeps the journal after this change, and drops what is before. The next call replaces this one.
-    fn keep_journal_after(&self, number: u64);
+    /// Takes up a series of backups at a start.
+    fn take_up(&self, series: &Series, now: Timestamp) -> Result<TakenUp, BackUpError>;
+    /// Makes the next backup of a series, and removes old ones with the journal that only they needed.
+    async fn back_up_next(&self, series: &Series, now: Timestamp) -> Result<BackedUp, BackUpError>;
 }
 
 /// Why a backup failed: what happened, and what to do.

@@ -125,7 +125,7 @@ use crate::domain::{
     StoredResponse, StoredToken, Totals, Workspace,
 };
 
-pub(crate) use backups::{BackUpError, BackedUp, Backups};
+pub(crate) use backups::{BackUpError, BackedUp, Backups, Series, TakenUp};
 pub(crate) use change::{
     CHANGED, Change, ClaimEnd, Committed, Conflict, EventWrite, Follows, MOVED, NewResponse, PaymentWrite, Write,
 };

@@ -74,6 +74,7 @@ mod retries;
 mod rotation;
 mod sandbox;
 mod sandbox_store;
+mod scheduled_backups;
 mod server;
 mod several_servers;
 mod small_disk;

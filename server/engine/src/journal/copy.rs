@@ -14,6 +14,7 @@ use super::{
 use crate::{
     disk::{Disk, DiskFile, Open, Sequential},
     error::JournalError,
+    line::Lines,
     writes::Writes,
 };
 
@@ -39,8 +40,9 @@ impl<'d> JournalCopy<'d> {
         self.pieces.append(writes)
     }
 
-    /// Ends with an empty file, so that the first start has nothing to apply.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// Ends with an empty file, so that the first start has nothing to apply, and says which lines it is of.
+    pub(crate) fn finish(mut self, lines: Lines) -> io::Result<()> {
+        self.list.lines = lines;
         if self.pieces.length > EMPTY_BYTES {
             self.begin_next()?;
         }
@@ -80,11 +82,11 @@ impl Pieces {
         Ok(())
     }
 
-    /// Syncs the file and returns the number of its last entry.
-    pub(crate) fn finish(self) -> io::Result<u64> {
+    /// Syncs the file. Returns the number of its last entry, and how many bytes it has.
+    pub(crate) fn finish(self) -> io::Result<(u64, u64)> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.file.sync_all()?;
-        Ok(self.last)
+        Ok((self.last, self.length))
     }
 }
 

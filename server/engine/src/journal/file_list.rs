@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     disk::{self, Disk},
     error::JournalError,
+    line::Lines,
     whole_file::{self, if_there},
 };
 
@@ -25,11 +26,14 @@ pub(crate) struct FileList {
     /// however many files were begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
+    /// The lines of its changes. Nothing but an opening reads a list of an earlier version, which has none.
+    #[serde(default, skip_serializing_if = "Lines::is_empty")]
+    pub(super) lines: Lines,
 }
 
 impl FileList {
     pub(super) fn of(files: Vec<u64>) -> Self {
-        Self { files, in_tree: None }
+        Self { files, in_tree: None, lines: Lines::default() }
     }
 
     /// Reads the list of the journal in a directory, if it has one.
@@ -46,6 +50,12 @@ impl FileList {
     /// Makes it the list of the journal in a directory, durably.
     pub(super) fn write(&self, disk: &dyn Disk, directory: &Path) -> io::Result<()> {
         whole_file::write(disk, &path_of(directory), &serde_json::to_vec(self)?)
+    }
+
+    /// The lines of a journal that is opened and ends with this change. Where none is known, one begins.
+    pub(super) fn lines(listed: Option<&Self>, disk: &dyn Disk, last: u64) -> Lines {
+        let known = listed.map(|list| list.lines.clone()).filter(|lines| !lines.is_empty());
+        known.unwrap_or_else(|| Lines::default().begin(disk.new_id(), last))
     }
 
     pub(super) fn has(&self, first: u64) -> bool {

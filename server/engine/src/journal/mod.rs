@@ -31,7 +31,7 @@ pub(crate) use self::{
     copy::{JournalCopy, Pieces, read_pieces},
     file_list::FileList,
     files::file_in,
-    reader::{is_begun, read, read_closed, write_last_again},
+    reader::{is_begun, lines, read, read_closed, write_last_again},
     retention::Retention,
     writer::Journal,
 };

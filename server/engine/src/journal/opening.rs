@@ -72,6 +72,7 @@ impl Journal {
         let mut list = FileList {
             files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect(),
             in_tree: Some(in_tree),
+            lines: FileList::lines(listed.as_ref(), disk, last),
         };
         list.files.dedup();
         if listed.as_ref() != Some(&list) {

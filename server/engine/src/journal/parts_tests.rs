@@ -12,7 +12,7 @@ use super::{
     tests::{batch, entries_after, new_journal, three_entries},
     writer::Journal,
 };
-use crate::{disk::SystemDisk, error::JournalError};
+use crate::{disk::SystemDisk, error::JournalError, line::Lines};
 
 fn entry(number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -116,7 +116,7 @@ fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
         for _ in 0..entries {
             copy.append(&batch("key", Some("a value"))).unwrap();
         }
-        copy.finish().unwrap();
+        copy.finish(Lines::default()).unwrap();
         assert_eq!(FileList::read(&SystemDisk, &path).unwrap().unwrap().files, files);
         let last = files.last().map(|first| fs::read(file_in(&path, *first)).unwrap());
         assert_eq!(last.as_deref(), Some(&MAGIC[..]));
@@ -132,7 +132,7 @@ fn a_file_of_a_copy_ends_when_it_is_longer_than_a_file_of_the_journal() {
         let mut copy = JournalCopy::create(&SystemDisk, directory.path(), 1).unwrap();
         copy.append(&batch("key", Some(&"a".repeat(value)))).unwrap();
         copy.append(&batch("key", Some("a value"))).unwrap();
-        copy.finish().unwrap();
+        copy.finish(Lines::default()).unwrap();
         assert_eq!(FileList::read(&SystemDisk, directory.path()).unwrap().unwrap().files, files);
     }
 }

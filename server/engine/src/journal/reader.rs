@@ -11,6 +11,7 @@ use super::{
 use crate::{
     disk::{Disk, SystemDisk},
     error::JournalError,
+    line::Lines,
     whole_file::if_there,
     writes::Writes,
 };
@@ -27,6 +28,11 @@ pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, Journa
         is_begun |= !file.is_unused(disk)?;
     }
     Ok(is_begun)
+}
+
+/// The lines of the journal in a directory; none where an earlier version wrote it.
+pub(crate) fn lines(disk: &dyn Disk, directory: &Path) -> Result<Lines, JournalError> {
+    Ok(FileList::read(disk, directory)?.map(|list| list.lines).unwrap_or_default())
 }
 
 /// Passes the entries after number `after` to `each`, in order. Another thread may append to the journal meanwhile; entries

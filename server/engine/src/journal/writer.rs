@@ -49,7 +49,7 @@ impl Journal {
     pub(crate) fn create(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self, JournalError> {
         whole_file::create_directory(&**disk, directory)?;
         let file = begin_file(&**disk, directory, 1)?;
-        let list = FileList::of(vec![1]);
+        let list = FileList { lines: FileList::lines(None, &**disk, 0), ..FileList::of(vec![1]) };
         list.write(&**disk, directory)?;
         Ok(Self::of_file(disk, directory, list, file, 0)?)
     }
@@ -146,7 +146,16 @@ impl Journal {
 
     /// Lists that the tree has everything up to an entry on the disk. A start then applies only what comes after it.
     pub(crate) fn set_in_tree(&mut self, number: u64) -> io::Result<()> {
-        let list = FileList { in_tree: Some(number), ..self.list.clone() };
+        self.set_list(FileList { in_tree: Some(number), ..self.list.clone() })
+    }
+
+    /// Begins a new line after the last entry.
+    pub(crate) fn begin_line(&mut self) -> io::Result<()> {
+        let lines = self.list.lines.clone().begin(self.disk.new_id(), self.last);
+        self.set_list(FileList { lines, ..self.list.clone() })
+    }
+
+    fn set_list(&mut self, list: FileList) -> io::Result<()> {
         list.write(&*self.disk, &self.directory)?;
         self.list = list;
         Ok(())

@@ -160,6 +160,16 @@ impl Disk for SimulatedDisk {
         })
     }
 
+    fn free(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.lock().room_left())
+    }
+
+    fn new_id(&self) -> u64 {
+        let mut state = self.lock();
+        state.ids += 1;
+        state.ids
+    }
+
     fn process_id(&self) -> u32 {
         1
     }

@@ -32,7 +32,7 @@ use self::state::State;
 pub(crate) use self::tree::{SimulatedRange, SimulatedTree};
 pub use self::{
     planted::{Planted, plant},
-    steps::{Worker, check_journal, needs_journal_after, restore},
+    steps::{Worker, check_journal, restore},
 };
 
 /// How a process ends before it should.
@@ -99,6 +99,13 @@ impl SimulatedDisk {
         let mut state = self.lock();
         state.room = None;
         state.room = Some(state.used_in_all() + bytes);
+    }
+
+    /// Whether calls may fail, for now, or the disk be full.
+    #[must_use]
+    pub fn is_troubled(&self) -> bool {
+        let state = self.lock();
+        state.room.is_some() || !state.failing.0.is_empty() && state.trace.calls < state.failing.0.end
     }
 
     /// How many calls there were.

@@ -31,6 +31,12 @@ pub enum Planted {
     NumberBeforeBatch,
     /// No room is reserved for the tree.
     NoReserve,
+    /// A series takes backups of all lines for its own.
+    BackupsOfAllLines,
+    /// The time of a backup tells how new it is.
+    BackupsByTime,
+    /// A backup of a moment ago goes when enough newer ones are there.
+    BackupsWithoutAge,
 }
 
 thread_local! {

@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) failed: u64,
     /// How many bytes all files may have.
     pub(super) room: Option<u64>,
+    /// How many ids were given.
+    pub(super) ids: u64,
 }
 
 /// A file or a directory.
@@ -85,6 +87,7 @@ impl State {
             failing: (0..0, 1),
             failed: 0,
             room: None,
+            ids: 0,
         }
     }
 

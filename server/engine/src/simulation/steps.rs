@@ -15,6 +15,7 @@ use crate::{
     layout::Layout,
     open::Options,
     restore::{Restored, Sources, restore_on},
+    series::Series,
 };
 
 /// What runs on a thread of its own unless the disk is simulated.
@@ -55,6 +56,14 @@ impl Database {
     pub fn back_up_blocking(&self, directory: &Path) -> Result<Manifest, BackupError> {
         self.copier.copy_to(directory)
     }
+
+    /// As [`back_up_next`](Self::back_up_next), on this thread.
+    ///
+    /// # Errors
+    /// As [`back_up_next`](Self::back_up_next).
+    pub fn back_up_next_blocking(&self, series: &Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
+        self.copier.copy_next(series, now)
+    }
 }
 
 /// As [`restore`](crate::restore()), on a simulated disk.
@@ -77,10 +86,4 @@ pub fn restore(
 /// As [`check_journal`](crate::check_journal).
 pub fn check_journal(disk: &SimulatedDisk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     journal::check_journal_on(disk, database)
-}
-
-/// As [`needs_journal_after`](crate::needs_journal_after), on a simulated disk.
-#[must_use]
-pub fn needs_journal_after(disk: &SimulatedDisk, backup: &Path) -> Option<u64> {
-    Manifest::read(disk, backup).ok().map(|manifest| manifest.from)
 }

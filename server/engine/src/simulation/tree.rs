@@ -59,6 +59,12 @@ impl SimulatedTree {
         self.with(|records| records.now.len()).unwrap_or_default()
     }
 
+    /// How many bytes its records have.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |records: &Records| records.now.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        self.with(bytes).unwrap_or_default() as u64
+    }
+
     /// Puts a value under a key, or removes the key.
     pub(crate) fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
         let call = self.call("write record", [key.len() as u64, value.map_or(0, <[u8]>::len) as u64]);

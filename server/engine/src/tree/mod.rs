@@ -83,6 +83,11 @@ impl Tree {
         self.store.len()
     }
 
+    /// How many bytes its files have.
+    pub(crate) fn bytes(&self) -> Result<u64, TreeError> {
+        self.store.bytes()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.store.is_empty()
     }

@@ -91,6 +91,15 @@ impl Store {
         }
     }
 
+    /// How many bytes its files have, which is more than its records by what sled has not yet tidied up.
+    pub(super) fn bytes(&self) -> Result<u64, TreeError> {
+        match self {
+            Self::Sled(db) => db.size_on_disk().map_err(TreeError::failed),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(tree) => Ok(tree.bytes()),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Sled(db) => db.is_empty(),

@@ -3,28 +3,42 @@
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use journaled_tree::{BackupError, JournalError, Read, Restored, Sources};
-use payments_core::Posting;
+use journaled_tree::{BackupError, JournalError, Manifest, Read, Restored, Sources};
+use payments_core::{Posting, Timestamp};
 
 use super::{EmbeddedStore, check, deliveries, keys, layout::Layout, stored::Stored};
 use crate::{
     domain::{Outgoing, Session},
     store::{
-        BackUpError, BackedUp, Backups, Checked, Each, Finding, Migration, Record, RecordKind, Snapshot, StoreError,
+        BackUpError, BackedUp, Backups, Checked, Each, Finding, Migration, Record, RecordKind, Series, Snapshot,
+        StoreError, TakenUp,
     },
 };
 
 #[async_trait]
 impl Backups for EmbeddedStore {
     async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, BackUpError> {
-        let made = self.database.back_up(directory.clone()).await;
-        let made = made.map_err(|error| BackUpError(error.to_string()))?;
-        Ok(BackedUp { directory, records: made.records, from: made.from, to: made.to })
+        let made = self.database.back_up(directory.clone()).await.map_err(failed)?;
+        Ok(backed_up(directory, &made))
     }
 
-    fn keep_journal_after(&self, number: u64) {
-        self.database.keep_journal_after(number);
+    fn take_up(&self, series: &Series, now: Timestamp) -> Result<TakenUp, BackUpError> {
+        self.database.take_up(series, now.as_millis()).map_err(failed)
     }
+
+    async fn back_up_next(&self, series: &Series, now: Timestamp) -> Result<BackedUp, BackUpError> {
+        let (directory, made) = self.database.back_up_next(series.clone(), now.as_millis()).await.map_err(failed)?;
+        Ok(backed_up(directory, &made))
+    }
+}
+
+fn backed_up(directory: PathBuf, made: &Manifest) -> BackedUp {
+    BackedUp { directory, records: made.records, from: made.from, to: made.to }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
+fn failed(error: BackupError) -> BackUpError {
+    BackUpError(error.to_string())
 }
 
 /// A store that nobody writes to.

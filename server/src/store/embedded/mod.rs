@@ -39,9 +39,7 @@ mod write;
 
 use std::{fmt::Display, sync::Arc};
 
-pub(crate) use journaled_tree::{
-    BackupError, Closing, JournalError, LeftOut, Restored, Sources, Until, needs_journal_after,
-};
+pub(crate) use journaled_tree::{BackupError, Closing, JournalError, LeftOut, Restored, Sources, Until};
 use journaled_tree::{Database, Read};
 use prometheus_client::metrics::gauge::Gauge;
 use serde::de::DeserializeOwned;

@@ -1,14 +1,23 @@
 //! The embedded store on a simulated disk, where nothing runs by itself.
 
-use std::{error::Error, path::Path, sync::Arc};
-
-use journaled_tree::{
-    BackupError, Closing, Manifest, Options, Restored, Sources,
-    simulation::{self, SimulatedDisk, Worker},
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use journaled_tree::{
+    BackupError, Closing, Manifest, Options, Restored, Series, Sources,
+    simulation::{self, SimulatedDisk, Worker},
+};
+use payments_core::Timestamp;
+
 use super::{EmbeddedStore, layout::Layout, open::OpenError};
-use crate::{ambient::Ambient, metrics::Commits, store::Leases};
+use crate::{
+    ambient::Ambient,
+    metrics::Commits,
+    store::{Leases, StoreError},
+};
 
 /// How large a journal file grows before the next one begins: small, so that a run has many.
 const JOURNAL_FILE_BYTES: u64 = 1 << 17;
@@ -32,19 +41,44 @@ impl EmbeddedStore {
         Self::open_with(options, directory, commits, leases)
     }
 
-    /// Backs up the store.
-    pub(crate) fn back_up_simulated(&self, directory: &Path) -> Result<Manifest, BackupError> {
-        self.database.back_up_blocking(directory)
+    /// Makes the next backup of a series.
+    pub(crate) fn back_up_next_simulated(
+        &self,
+        series: &Series,
+        now: Timestamp,
+    ) -> Result<(PathBuf, Manifest), BackupError> {
+        self.database.back_up_next_blocking(series, now.as_millis())
     }
 
-    /// Restores a store from a backup, if there is one, and the journal of the one that was lost.
+    /// Commits so much that the journal begins another file, and has everything done that follows.
+    pub(crate) fn grow_simulated(&self) -> Result<(), String> {
+        for part in [0_u8, 1] {
+            let bytes = vec![part; usize::try_from(JOURNAL_FILE_BYTES).unwrap_or_default()];
+            let put = move |view: &mut journaled_tree::View<'_>| {
+                view.put([&b"simulated/"[..], &[part]].concat(), bytes);
+                Ok::<_, StoreError>(())
+            };
+            self.database.commit_blocking(put).map_err(|error| error.to_string())?;
+            for worker in [Worker::Committer, Worker::Applier, Worker::Committer, Worker::Archivist] {
+                while self.step(worker) {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the last change.
+    pub(crate) fn last_change_simulated(&self) -> u64 {
+        self.database.last_batch()
+    }
+
+    /// Restores a store from a backup and the journal of the one that was lost.
     pub(crate) fn restore_simulated(
         disk: &SimulatedDisk,
         backup: Option<&Path>,
-        journal: &Path,
+        journal: Option<&Path>,
         directory: &Path,
     ) -> Result<Restored, BackupError> {
-        let sources = Sources { backup, journal: Some(journal), until: None };
+        let sources = Sources { backup, journal, until: None };
         simulation::restore(disk, &sources, directory, Layout)
     }
 

@@ -1,0 +1,102 @@
+//! Which line of changes a journal or a backup belongs to.
+//!
+//! A number alone does not name a change: two databases both count from 1, and one that was restored as of an earlier moment
+//! gives the numbers after that to other changes. So a database has a line, as PostgreSQL has timelines: a new database begins
+//! one, and so does every restore. A database, its journal and its backups know their line, and those that it came from.
+
+use serde::{Deserialize, Serialize};
+
+/// How many lines a history keeps: the latest.
+const MOST: usize = 100;
+
+/// A line of changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// Tells it from all others, of all databases.
+    id: String,
+    /// The number of the change after which it begins.
+    after: u64,
+}
+
+/// The lines that a database came from, oldest first, and its own as the last one. It is empty where an earlier version,
+/// which knew no lines, wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Lines(Vec<Line>);
+
+impl Lines {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The id of the present line.
+    pub(crate) fn present(&self) -> Option<&str> {
+        self.0.last().map(|line| &*line.id)
+    }
+
+    /// With a new line of this id after a change; the changes after that belong to other histories.
+    pub(crate) fn begin(mut self, id: u64, after: u64) -> Self {
+        self.0.retain(|line| line.after < after);
+        self.0.push(Line { id: format!("{id:016x}"), after });
+        let surplus = self.0.len().saturating_sub(MOST);
+        self.0.drain(..surplus);
+        self
+    }
+
+    /// Whether the change of a number in the present line of `other` belongs to this history. Where the line of one of them
+    /// is not known, nothing contradicts it.
+    pub(crate) fn may_hold(&self, other: &Self, number: u64) -> bool {
+        let (Some(id), Some(first)) = (other.present(), self.0.first()) else { return true };
+        match self.0.iter().position(|line| line.id == id) {
+            Some(nth) => self.0.get(nth + 1).is_none_or(|next| number <= next.after),
+            None => number <= first.after,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_belongs_to_the_lines_that_were_restored_with_it_and_to_no_others() {
+        let first = Lines::default().begin(1, 0);
+        let second = first.clone().begin(2, 50);
+        let third = second.clone().begin(3, 80);
+        for (history, of, number, may_hold) in [
+            (&first, &first, u64::MAX, true),
+            (&second, &first, 50, true),
+            (&second, &first, 51, false),
+            (&first, &second, 51, false),
+            (&third, &first, 50, true),
+            (&third, &first, 51, false),
+            (&third, &second, 80, true),
+            (&third, &second, 81, false),
+            (&third, &third, 81, true),
+            (&Lines::default().begin(9, 0), &first, 1, false),
+            // Changes of an earlier version have no known line.
+            (&Lines::default().begin(9, 30), &first, 30, true),
+            (&Lines::default().begin(9, 30), &first, 31, false),
+            (&Lines::default(), &first, 1, true),
+            (&first, &Lines::default(), 1, true),
+        ] {
+            assert_eq!(history.may_hold(of, number), may_hold, "{history:?} {of:?} {number}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_begins_before_others_takes_their_place() {
+        let lines = Lines::default().begin(1, 0).begin(2, 50).begin(3, 80).begin(4, 50);
+        assert_eq!(lines, Lines::default().begin(1, 0).begin(4, 50));
+        assert_eq!(lines.present(), Some("0000000000000004"));
+    }
+
+    #[test]
+    fn a_history_has_at_most_so_many_lines_and_keeps_the_latest() {
+        let lines = (1..=300).fold(Lines::default(), |lines, number| lines.begin(number, number));
+        assert_eq!((lines.0.len(), lines.0[0].after), (MOST, 201));
+        let json = serde_json::to_string(&Lines::default().begin(10, 7)).unwrap();
+        assert_eq!(json, r#"[{"id":"000000000000000a","after":7}]"#);
+        assert_eq!(serde_json::from_str::<Lines>(&json).unwrap(), Lines::default().begin(10, 7));
+    }
+}
