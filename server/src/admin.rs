@@ -53,9 +53,9 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
             closing.wait().await;
             reply
         }
-        Location::Directory(directory) => match admin_socket::ask(&directory, &request).await {
-            Ok(Some(reply)) => reply,
-            Ok(None) => {
+        Location::Directory(directory) => match admin_socket::ask(&directory, &request).await? {
+            Some(reply) => reply,
+            None => {
                 if !embedded::is_there(&directory) {
                     let missing = no_store_in(&directory, "--data-dir");
                     if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -67,10 +67,6 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
                 let reply = execute(Arc::new(store), ambient, request).await?;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
                 reply
-            }
-            Err(error) => {
-                let directory = directory.display();
-                return Err(format!("cannot reach the running server on {directory}: {error}").into());
             }
         },
     };

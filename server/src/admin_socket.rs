@@ -1,25 +1,36 @@
 //! The admin socket: a Unix socket in the data directory, for the command line on the same machine.
 //!
 //! Only one process can open the store. While the server runs, the command line sends it requests; otherwise it opens
-//! the store itself. Requests and replies are lines of JSON. The socket's mode is 0600: only its owner may use it.
+//! the store itself. Requests and replies are lines of JSON; spaces before a reply say that the server is at work. The
+//! socket's mode is 0600: only its owner may use it.
 
 use std::{
     fs,
     io::{self, ErrorKind},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
+    time::timeout,
 };
 
-use crate::service::{AdminReply, AdminRequest, Service};
+use crate::{
+    failure::Failure,
+    service::{AdminReply, AdminRequest, Service},
+};
 
 /// Maximum length of a request.
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
+/// How often the server sends a space while it works on a request. A backup may take hours.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+/// How long one side waits for a byte of the other.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Why a connection to the socket fails if no server runs on the directory.
 const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
@@ -62,9 +73,18 @@ pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
 
 async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
     let (mut stream, mut line) = (BufReader::new(stream), String::new());
-    (&mut stream).take(MAX_REQUEST_BYTES).read_line(&mut line).await?;
+    timeout(PATIENCE, (&mut stream).take(MAX_REQUEST_BYTES).read_line(&mut line)).await??;
     let reply = match serde_json::from_str(&line) {
-        Ok(request) => service.administer(request).await,
+        Ok(request) => {
+            let mut reply = pin!(service.administer(request));
+            loop {
+                match timeout(SIGN_OF_LIFE, &mut reply).await {
+                    Ok(reply) => break reply,
+                    // Where nobody listens any more, the work is done all the same.
+                    Err(_) => drop(stream.write_all(b" ").await),
+                }
+            }
+        }
         Err(error) => AdminReply::Error {
             error: format!("the running server has another version; use the command line of that version ({error})"),
         },
@@ -73,14 +93,31 @@ async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
 }
 
 /// Sends a request to the server that runs on this data directory. `None` if none runs.
-pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> io::Result<Option<AdminReply>> {
-    let mut stream = match UnixStream::connect(socket_in(data_directory)).await {
+pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> Result<Option<AdminReply>, Failure> {
+    let socket = socket_in(data_directory);
+    let name = socket.display();
+    let stream = match UnixStream::connect(&socket).await {
         Ok(stream) => stream,
         Err(error) if NO_SERVER.contains(&error.kind()) => return Ok(None),
-        Err(error) => return Err(error),
+        Err(error) => return Err(format!("cannot reach the running server: {name}: {error}").into()),
     };
-    stream.write_all((serde_json::to_string(request)? + "\n").as_bytes()).await?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).await?;
-    Ok(Some(serde_json::from_str(&line)?))
+    match exchange(stream, &(serde_json::to_string(request)? + "\n")).await {
+        Ok(reply) if reply.ends_with(b"\n") => Ok(Some(serde_json::from_slice(&reply)?)),
+        Ok(_) => Err(format!("the running server ended before it answered at {name}; run this again").into()),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Err(format!(
+            "the running server has said nothing at {name} for {} s, and may still do this; look whether it is stopped (state T \
+             in ps) or overloaded",
+            PATIENCE.as_secs()
+        )
+        .into()),
+        Err(error) => Err(format!("the running server cannot be asked: {name}: {error}").into()),
+    }
+}
+
+/// Sends a request and reads what comes back, to its end.
+async fn exchange(mut stream: UnixStream, request: &str) -> io::Result<Vec<u8>> {
+    timeout(PATIENCE, stream.write_all(request.as_bytes())).await??;
+    let mut reply = Vec::new();
+    while timeout(PATIENCE, stream.read_buf(&mut reply)).await?? > 0 && !reply.ends_with(b"\n") {}
+    Ok(reply)
 }

@@ -92,6 +92,30 @@ impl Command {
             _ => None,
         }
     }
+
+    /// The directories in which the command makes files.
+    pub(crate) fn directories(&self) -> Vec<&Path> {
+        let data = match self {
+            Self::Serve(serve) | Self::Doctor(serve) => &serve.data,
+            Self::Admin(command) => &command.args().data,
+            Self::Check(args) => &args.data,
+            Self::Export(args) => &args.data,
+            // It makes a directory in the one above, which replaces an empty one.
+            Self::Restore(RestoreArgs { admin, .. }) => return admin.data.data_dir.parent().into_iter().collect(),
+            Self::Migrate(MigrateArgs { from, to, .. }) => {
+                return [from, to].into_iter().filter_map(directory_in).collect();
+            }
+            Self::Listen(_)
+            | Self::Trigger(_)
+            | Self::Reset(_)
+            | Self::Health(_)
+            | Self::Completions { .. }
+            | Self::Man { .. } => {
+                return Vec::new();
+            }
+        };
+        if data.database_url.is_some() { Vec::new() } else { vec![&data.data_dir] }
+    }
 }
 
 /// Commands that a running server executes. Without a server, this process opens the store and executes them.
@@ -116,6 +140,20 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         args: AdminArgs,
     },
+}
+
+impl AdminCommand {
+    fn args(&self) -> &AdminArgs {
+        match self {
+            Self::Workspaces(Admin { args, .. })
+            | Self::Keys(Admin { args, .. })
+            | Self::Apps(Admin { args, .. })
+            | Self::Refunds(Admin { args, .. })
+            | Self::Deliveries(Admin { args, .. })
+            | Self::Reconcile(Admin { args, .. })
+            | Self::Backup { args, .. } => args,
+        }
+    }
 }
 
 /// A group of commands with the arguments of each of them.
@@ -204,13 +242,18 @@ pub(crate) enum Location {
 impl Location {
     /// A database if `text` is its URL, else a directory.
     pub(crate) fn new(text: &SecretString, password_file: Option<&Path>) -> Result<Self, TargetError> {
-        let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.expose_secret().starts_with(scheme));
-        if !is_url {
-            let directory = PathBuf::from(text.expose_secret());
-            return Ok(Self::Directory(std::path::absolute(&directory).unwrap_or(directory)));
+        if let Some(directory) = directory_in(text) {
+            return Ok(Self::Directory(std::path::absolute(directory).unwrap_or(directory.to_owned())));
         }
         Ok(Self::Database(Box::new(Target::new(text, password_file)?)))
     }
+}
+
+/// The directory that a text names, if it is not the URL of a database.
+fn directory_in(text: &SecretString) -> Option<&Path> {
+    let text = text.expose_secret();
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
+    (!is_url).then(|| Path::new(text))
 }
 
 impl fmt::Display for Location {

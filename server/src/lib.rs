@@ -45,6 +45,7 @@ mod metrics;
 mod nearest;
 mod no_store;
 mod operations;
+mod owner;
 mod reach;
 mod serve;
 mod service;
@@ -78,6 +79,7 @@ pub fn run_command() -> ExitCode {
 
 fn start() -> Result<(), Failure> {
     let config = Config::read(std::env::args_os())?;
+    owner::act_as_owner_of(&config.command.directories())?;
     log::start(config.command.serve_args().map(|serve| serve.log_format))?;
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = tokio::runtime::Runtime::new()?;

@@ -172,7 +172,7 @@ impl Copier {
         })?;
         let (last, _) = between.finish()?;
         if last != to {
-            return Err(BackupError::Short { last, to });
+            return Err(BackupError::Short { journal: self.journal.clone(), last, to });
         }
         Ok(self.disk.sync_directory(directory)?)
     }
@@ -239,7 +239,10 @@ mod tests {
         assert_eq!(made.bytes, Some(within("backup").join(RECORDS).metadata().unwrap().len()));
         assert!(made.lines.present().is_some());
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
-        assert_eq!(restore(&sources, &within("restored"), Plain).unwrap(), Restored { last: 1, left_out: None });
+        assert_eq!(
+            restore(&sources, &within("restored"), Plain).unwrap(),
+            Restored { last: 1, replayed: 0, left_out: None }
+        );
         let restored = Tree::open(&disk, &within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
         assert_eq!(restored.get(b"a").unwrap().unwrap(), b"1");
         assert_eq!(restored.get(b"b").unwrap().unwrap(), b"2");
@@ -262,10 +265,47 @@ mod tests {
         };
         let left_out = |first, since, until| Some(LeftOut { first, last: 4, since: Some(since), until: Some(until) });
         let by_time = restored(Until::Time(5_000), "by-time");
-        assert_eq!(by_time, Restored { last: 1, left_out: left_out(2, 2_000, 9_000) });
+        assert_eq!(by_time, Restored { last: 1, replayed: 1, left_out: left_out(2, 2_000, 9_000) });
         let by_entry = restored(Until::Entry(3), "by-entry");
-        assert_eq!(by_entry, Restored { last: 3, left_out: left_out(4, 3_000, 3_000) });
-        assert_eq!(restored(Until::Entry(9), "all"), Restored { last: 4, left_out: None });
+        assert_eq!(by_entry, Restored { last: 3, replayed: 3, left_out: left_out(4, 3_000, 3_000) });
+        assert_eq!(restored(Until::Entry(9), "all"), Restored { last: 4, replayed: 4, left_out: None });
+    }
+
+    #[test]
+    fn a_journal_that_ends_before_the_backup_or_begins_behind_it_is_refused_and_one_that_meets_it_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let within = |name: &str| directory.path().join(name);
+        let disk = SystemDisk::shared();
+        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
+        let overlay = Overlay::new(tree, 0);
+        let mut journal = Journal::create(&disk, &within("journal")).unwrap();
+        let mut commit = |overlay: &Overlay| {
+            let writes = Writes::from([(FORMAT.to_vec(), Some(b"1".to_vec()))]);
+            overlay.push(journal.append(&writes).unwrap(), writes);
+        };
+        let copy_of = |first, last, name: &str| {
+            std::fs::create_dir_all(within(name).join("journal")).unwrap();
+            let mut copy = journal::JournalCopy::create(&*disk, &within(name).join("journal"), first).unwrap();
+            (first..=last).for_each(|_| copy.append(&Writes::from([(b"a".to_vec(), None)])).unwrap());
+            copy.finish(Lines::default()).unwrap();
+        };
+        (1..=4).for_each(|_| commit(&overlay));
+        copier(overlay, within("journal")).copy_to(&within("backup")).unwrap();
+        let restored = |name: &str| {
+            let journal = within(name).join("journal");
+            let sources = Sources { backup: Some(&within("backup")), journal: Some(&journal), until: None };
+            let restored = restore(&sources, &within(&format!("of-{name}")), Plain);
+            assert_eq!(within(&format!("of-{name}")).exists(), restored.is_ok());
+            restored
+        };
+        for (first, last, name) in [(1, 3, "older"), (1, 4, "same"), (3, 9, "newer"), (5, 9, "next"), (6, 9, "apart")] {
+            copy_of(first, last, name);
+        }
+        assert!(matches!(restored("older"), Err(BackupError::Short { last: 3, to: 4, .. })));
+        assert_eq!(restored("same").unwrap(), Restored { last: 4, replayed: 0, left_out: None });
+        assert_eq!(restored("newer").unwrap(), Restored { last: 9, replayed: 5, left_out: None });
+        assert_eq!(restored("next").unwrap(), Restored { last: 9, replayed: 5, left_out: None });
+        assert!(matches!(restored("apart"), Err(BackupError::Apart { to: 4, found: 6, .. })));
     }
 
     #[test]

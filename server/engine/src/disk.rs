@@ -9,7 +9,7 @@ use std::{
     hash::{BuildHasher, Hasher, RandomState},
     io::{self, Read, Write},
     ops::Deref,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt},
     path::{Path, PathBuf},
     process,
     sync::Arc,
@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{error::OpenError, tree::Store};
+use crate::{error::OpenError, file_error::named, tree::Store};
 
 /// The calls on paths. Each call without a remark does what the system call of its name does.
 pub(crate) trait Disk: Send + Sync + 'static {
@@ -112,45 +112,45 @@ impl Disk for SystemDisk {
             Open::CreateNew => options.create_new(true),
             Open::Truncate => options.create(true).truncate(true),
         };
-        Ok(Box::new(options.open(path)?))
+        Ok(Box::new(SystemFile { file: named(path, options.open(path))?, path: path.into() }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        path.try_exists()
+        named(path, path.try_exists())
     }
 
     fn identity(&self, path: &Path) -> io::Result<Identity> {
-        fs::symlink_metadata(path).map(|found| identity(&found))
+        named(path, fs::symlink_metadata(path)).map(|found| identity(&found))
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
-        path.canonicalize()
+        named(path, path.canonicalize())
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<Listed>> {
         let listed =
             |entry: fs::DirEntry| Ok(Listed { name: entry.file_name(), is_file: entry.file_type()?.is_file() });
-        fs::read_dir(directory)?.map(|entry| listed(entry?)).collect()
+        named(directory, fs::read_dir(directory).and_then(|entries| entries.map(|entry| listed(entry?)).collect()))
     }
 
     fn create_directory(&self, path: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path)
+        named(path, DirBuilder::new().recursive(true).mode(0o700).create(path))
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        named(path, File::open(path).and_then(|directory| directory.sync_all()))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        named(to, fs::rename(from, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        named(path, fs::remove_file(path))
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir_all(path)
+        named(path, fs::remove_dir_all(path))
     }
 
     fn free(&self, directory: &Path) -> io::Result<u64> {
@@ -176,48 +176,57 @@ impl Disk for SystemDisk {
     }
 }
 
-impl DiskFile for File {
+/// A file of the operating system, and the path that it was opened by.
+struct SystemFile {
+    file: File,
+    path: Box<Path>,
+}
+
+impl DiskFile for SystemFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, bytes, offset)
+        named(&self.path, self.file.read_at(bytes, offset))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+        named(&self.path, self.file.write_all_at(bytes, offset))
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
-        match fallocate(self, FallocateFlags::KEEP_SIZE, offset, length) {
-            Err(error) if error != Errno::OPNOTSUPP => Err(error.into()),
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, length) {
+            Err(error) if error != Errno::OPNOTSUPP => named(&self.path, Err(error.into())),
             _ => Ok(()),
         }
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.set_len(length)
+        named(&self.path, self.file.set_len(length))
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(named(&self.path, self.file.metadata())?.len())
     }
 
     fn identity(&self) -> io::Result<Identity> {
-        Ok(identity(&self.metadata()?))
+        Ok(identity(&named(&self.path, self.file.metadata())?))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        named(&self.path, self.file.sync_data())
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        File::sync_all(self)
+        named(&self.path, self.file.sync_all())
     }
 
     fn try_lock(&self) -> Result<(), TryLockError> {
-        File::try_lock(self)
+        match self.file.try_lock() {
+            Err(TryLockError::Error(error)) => named(&self.path, Err(error)).map_err(TryLockError::Error),
+            outcome => outcome,
+        }
     }
 
     fn unlock(&self) -> io::Result<()> {
-        File::unlock(self)
+        named(&self.path, self.file.unlock())
     }
 }
 
@@ -261,14 +270,14 @@ impl<F: Deref<Target: DiskFile>> Write for Sequential<F> {
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.open(path, Open::Read)?;
     let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
-    read_first(&*file, length)
+    read_from(&*file, 0, length)
 }
 
-/// Reads the first bytes of a file, at most `length`.
-pub(crate) fn read_first(file: &dyn DiskFile, length: usize) -> io::Result<Vec<u8>> {
+/// Reads the bytes of a file from an offset on, at most `length`.
+pub(crate) fn read_from(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut filled) = (vec![0; length], 0);
     while filled < length {
-        match file.read_at(&mut bytes[filled..], filled as u64) {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -316,7 +325,7 @@ mod tests {
     fn blocks_cannot_be_allocated_in_a_file_that_is_open_for_reading() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let allocated = SystemDisk.open(file.path(), Open::Read).unwrap().allocate(0, 4096);
-        assert_eq!(allocated.unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+        assert_eq!(crate::system_error(&allocated.unwrap_err()), Some(Errno::BADF.raw_os_error()));
         SystemDisk.open(file.path(), Open::Write).unwrap().allocate(0, 4096).unwrap();
     }
 

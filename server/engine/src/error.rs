@@ -53,6 +53,21 @@ pub enum JournalError {
         /// Where the last entry before the damage ends.
         offset: u64,
     },
+    /// The last file lacks entries that it may have had.
+    #[error(
+        "the journal file {path} was cut off: it has {length} bytes and had {had} or more, and what came after change {last} is \
+         missing; put the whole file back, or restore what is left"
+    )]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+        /// The length that it had at least.
+        had: u64,
+        /// The last entry that is left.
+        last: u64,
+    },
     /// Entries are missing between two files.
     #[error("the journal {path} goes on with entry {found} after {after}; a file is missing, restore it from a backup")]
     Gap {
@@ -107,7 +122,7 @@ pub(crate) enum AppendError {
     NotWritten(#[source] io::Error),
     #[error("the journal could not be synced: {0}")]
     NotSynced(#[source] io::Error),
-    #[error("the journal file {path} was removed or renamed while it was in use")]
+    #[error("the journal file {path} was removed or renamed while it was in use, or cut off")]
     Gone { path: PathBuf },
 }
 
@@ -211,13 +226,31 @@ pub enum BackupError {
         /// The journal.
         journal: PathBuf,
     },
-    /// Journal and backup do not meet.
-    #[error("the journal ends at {last} before the backup's end at {to}; take another backup")]
+    /// The journal does not reach the backup's end.
+    #[error(
+        "the journal {journal} ends at change {last}, before the backup's end at {to}: it is an older copy, of another store, or \
+         was cut off; name the journal of the store that was lost, or take another backup"
+    )]
     Short {
+        /// The journal's directory.
+        journal: PathBuf,
         /// The last entry of the journal.
         last: u64,
         /// The last entry that the backup needs.
         to: u64,
+    },
+    /// The journal begins behind the backup's end.
+    #[error(
+        "the backup ends at change {to}, and the journal {journal} goes on with {found}: neither has the changes between; take a \
+         later backup, or put the missing journal files back"
+    )]
+    Apart {
+        /// The journal's directory.
+        journal: PathBuf,
+        /// The last entry of the backup.
+        to: u64,
+        /// The first entry of the journal after that.
+        found: u64,
     },
     /// The database was closed before the backup was finished.
     #[error("the store has stopped")]
@@ -234,6 +267,19 @@ pub enum BackupError {
     /// The tree cannot be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
+}
+
+impl JournalError {
+    /// The last entry that can be read although later ones are missing.
+    #[must_use]
+    pub fn left_until(&self) -> Option<u64> {
+        match self {
+            Self::Gone { first, .. } => Some(first - 1),
+            Self::Cut { last, .. } => Some(*last),
+            _ => None,
+        }
+        .filter(|last| *last > 0)
+    }
 }
 
 /// A number of bytes, for a person.

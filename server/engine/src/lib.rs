@@ -57,15 +57,18 @@
 //! ```
 //!
 //! **A journal file** is named for its first entry. Zeros stand ahead of the last entry, so that a sync need not write a new
-//! file length too. `journal.json` lists the files; a file gets its name when its first bytes are on the disk, and is used
-//! when it is listed. Closed files are compressed.
+//! file length too. The file's head has the length that is on the disk. It is written with the first entry that lies in new
+//! zeros, so it costs no sync of its own, and a file never gets shorter. A last file that is shorter than its head says was cut
+//! off by something else: it is refused, unless the zeros after its last entry show that no entry is missing. `journal.json`
+//! lists the files; a file gets its name when its head is on the disk, and is used when it is listed. Closed files are
+//! compressed.
 //!
 //! ```text
 //! journal.json                            {"files":[1,205,391]}
 //! journal/00000000000000000001.journal.zst       closed: entries 1 to 204
 //! journal/00000000000000000205.journal           closed, not yet compressed
-//! journal/00000000000000000391.journal           | PAYJRNL1 | entry 391 | entry 392 | 0 0 0 0 ... |
-//!                                                                         synced ^
+//! journal/00000000000000000391.journal           | PAYJRNL2 | length: 8 | entry 391 | entry 392 | 0 0 0 0 ... |
+//!                                                                                     synced ^               length ^
 //! ```
 //!
 //! **The overlay** holds what is durable and not yet in the tree: the latest write to each key. Readers look there first. The
@@ -101,7 +104,8 @@
 //!   batch that is committed meanwhile may be seen in part; [`Layout::apply_order`] says in which order.
 //! - A power cut may leave, of the batches that were not answered, the first ones whole, and none in part. It may damage
 //!   the tree; then the next opening rebuilds it from the journal and keeps the damaged one as `sled.damaged`.
-//! - An entry that is damaged and not the last is never skipped: [`OpenError::Journal`] names the file.
+//! - An entry that is damaged and not the last is never skipped: [`OpenError::Journal`] names the file. Nor is a last file that
+//!   was cut off or emptied, where an entry may have been in the part that is missing.
 //! - The journal keeps everything until [`Database::keep_journal_after`] says what backups hold. From then on a damaged tree
 //!   may need [`restore()`] from a backup and the journal; together they lose nothing.
 //! - A full disk refuses commits and can be emptied. A sync that fails stops the engine ([`Options::on_stop`]): only a new
@@ -137,6 +141,7 @@ mod compression;
 mod database;
 mod disk;
 mod error;
+mod file_error;
 mod group_commit;
 mod journal;
 mod layout;
@@ -161,6 +166,7 @@ mod writes;
 pub use backup::Manifest;
 pub use database::{Closing, Database};
 pub use error::{BackupError, CommitError, JournalError, OpenError, TreeError};
+pub use file_error::system_error;
 pub use journal::check_journal;
 pub use layout::Layout;
 pub use open::Options;

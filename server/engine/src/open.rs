@@ -293,8 +293,9 @@ mod tests {
         let path = directory.path().join(LOCK);
         let file = File::create(&path).unwrap();
         let copy = file.try_clone().unwrap();
+        let file = SystemDisk.open(&path, Open::Write).unwrap();
         file.try_lock().unwrap();
-        let lock = Lock(Box::new(file));
+        let lock = Lock(file);
         assert!(File::open(&path).unwrap().try_lock().is_err());
         drop(lock);
         File::open(&path).unwrap().try_lock().unwrap();

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 use crate::{
     backup::{Manifest, RECORDS, refuse_if_used},
     disk::{Disk, SystemDisk},
-    error::{BackupError, OpenError},
+    error::{BackupError, JournalError, OpenError},
     journal::{self, JournalCopy},
     layout::Layout,
     line::Lines,
@@ -42,6 +42,8 @@ pub enum Until {
 pub struct Restored {
     /// The number of the last change in it.
     pub last: u64,
+    /// How many changes come from [`Sources::journal`].
+    pub replayed: u64,
     /// The changes after that.
     pub left_out: Option<LeftOut>,
 }
@@ -157,7 +159,7 @@ impl Sources<'_> {
         let until = if let Some(Until::Entry(entry)) = self.until { Some(entry) } else { None };
         let journals = [self.backup.map(|backup| backup.join(journal::DIRECTORY)), self.journal.map(Path::to_owned)];
         for source in journals.into_iter().flatten() {
-            last = last.max(journal::read_closed(disk, &source, last, until, |number, writes| {
+            let ends_at = journal::read_closed(disk, &source, last, until, |number, writes| {
                 // Entries have one order, that of their numbers, whatever the clock said: all entries after the first one
                 // that is not wanted are not wanted either.
                 is_beyond |= self.ends_before(number, &writes);
@@ -168,14 +170,18 @@ impl Sources<'_> {
                 copy.append(&writes)?;
                 end = number;
                 Ok(replay.add(number, writes)?)
-            })?);
-            if last < to {
-                return Err(BackupError::Short { last, to });
+            });
+            last = match ends_at {
+                Ok(last) if last < to => return Err(BackupError::Short { journal: source, last, to }),
+                Err(JournalError::Gap { after, found, .. }) if after == to && to > 0 => {
+                    return Err(BackupError::Apart { journal: source, to, found });
+                }
+                ends_at => ends_at?,
+            };
+            if let Some((backup, _)) = backup.filter(|_| end < to) {
+                // Its records are of moments up to its end, and only its whole journal makes them of one.
+                return Err(BackupError::Later { backup: backup.to_path_buf() });
             }
-        }
-        if let Some((backup, _)) = backup.filter(|_| end < to) {
-            // Its records are of moments up to its end, and only its whole journal makes them of one.
-            return Err(BackupError::Later { backup: backup.to_path_buf() });
         }
         // Changes after the end have numbers that others may have had.
         copy.finish(lines.begin(disk.new_id(), end))?;
@@ -183,7 +189,7 @@ impl Sources<'_> {
         let mut writes = Writes::new();
         set_number(&mut writes, APPLIED, end);
         tree.apply(&writes)?;
-        Ok(Restored { last: end, left_out })
+        Ok(Restored { last: end, replayed: end - to, left_out })
     }
 
     /// Puts a backup's records in the tree.

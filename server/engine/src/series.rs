@@ -151,7 +151,7 @@ impl Copier {
             }
         }
         // Their numbers tell which is newer, and where they are the same so are the backups.
-        found.own.sort_by_key(|made| if planted!(BackupsByTime) { 0 } else { made.manifest.to });
+        found.own.sort_by_key(|made| made.manifest.to);
         Ok(found)
     }
 

@@ -65,7 +65,7 @@ pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
     let mut findings = settings::check(args, &credentials);
     findings.push(store::check(&location).await);
-    findings.push(store::check_listen(args, &location));
+    findings.push(store::check_listen(args, &location).await);
     if let Location::Directory(directory) = &location {
         findings.push(host::check_permissions(directory));
         findings

@@ -3,25 +3,26 @@
 use std::io::{self, Write};
 
 use payments_core::Timestamp;
+use serde_json::json;
 
 use super::{Failure, check::check_records, open::with_snapshot};
 use crate::{
     cli::{Location, RestoreArgs},
-    log,
-    store::embedded::{self, BackupError, JournalError, LeftOut, Restored, Sources, Until},
+    log, owner,
+    store::embedded::{self, BackupError, LeftOut, Restored, Sources, Until},
 };
 
 /// Restores a store and checks it before it is used.
 pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
-    let wanted = until_entry;
+    let (wanted, has_journal) = (until_entry, journal.is_some());
     let until = until.map(|time| Until::Time(time.as_millis())).or(until_entry.map(Until::Entry));
     let directory = std::path::absolute(admin.data.directory("restore it with the database's own tools")?)?;
-    let target = directory.clone();
+    let (target, give_to_owner) = (directory.clone(), owner::keep_owner(&directory));
     let making = tokio::task::spawn_blocking(move || {
         embedded::restore(&Sources { backup: backup.as_deref(), journal: journal.as_deref(), until }, &target)
     });
-    let Restored { last, left_out } = making.await?.map_err(with_advice)?;
+    let Restored { last, replayed, left_out } = making.await?.map_err(with_advice)?;
     let time = |millis: Option<i64>| Timestamp::from_millis(millis?).ok();
     if let Some(LeftOut { first, last, since, until }) = left_out {
         let text = |at| time(at).map_or_else(|| "an unknown time".to_owned(), |time| time.to_string());
@@ -34,17 +35,22 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     if let Some(wanted) = wanted.filter(|wanted| *wanted > last) {
         log::say(format_args!("change {wanted} does not exist; the last change is {last}"));
     }
-    let checked = with_snapshot(Location::Directory(directory.clone()), check_records).await?;
+    let checked = with_snapshot(Location::Directory(directory.clone()), check_records).await;
+    give_to_owner(&directory)?;
+    let checked = checked?;
     let mut out = io::stdout().lock();
     if admin.json {
         let left_out = left_out.map(|LeftOut { first, last, since, until }| {
-            serde_json::json!({"first": first, "last": last, "since": time(since), "until": time(until)})
+            json!({"first": first, "last": last, "since": time(since), "until": time(until)})
         });
-        let line = serde_json::json!({"directory": directory, "to": last, "leftOut": left_out, "check": checked});
+        let line = json!({
+            "directory": directory, "to": last, "replayed": replayed, "leftOut": left_out, "check": checked
+        });
         writeln!(out, "{line}")?;
     } else {
         let (records, payments) = (checked.records, checked.payments);
-        writeln!(out, "{records} records, {payments} of them payments, up to change {last}")?;
+        let of_journal = if has_journal { format!("; {replayed} changes from the journal") } else { String::new() };
+        writeln!(out, "{records} records, {payments} of them payments, up to change {last}{of_journal}")?;
     }
     match checked.findings.len() {
         0 => Ok(()),
@@ -52,12 +58,11 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     }
 }
 
-/// Adds the flag by which the changes before a missing file can still be restored.
+/// Adds the flag by which the changes before a missing file can still be restored, or what is left of one that was cut off.
 fn with_advice(error: BackupError) -> Failure {
-    match error {
-        BackupError::Journal(JournalError::Gone { first, .. }) if first > 1 => {
-            format!("{error}, or the changes before it with --until-entry {}", first - 1).into()
-        }
-        error => error.into(),
+    let left = if let BackupError::Journal(fault) = &error { fault.left_until() } else { None };
+    match left {
+        Some(last) => format!("{error}, or the changes before it with --until-entry {last}").into(),
+        None => error.into(),
     }
 }

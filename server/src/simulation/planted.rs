@@ -70,8 +70,6 @@ faults! {
     SlashIsAnotherScope,
     /// Scheduled backups of all stores count as one's own.
     BackupsOfAllLines,
-    /// The time of a scheduled backup tells how new it is.
-    BackupsByTime,
     /// A scheduled backup of a moment ago is removed when enough newer ones are there.
     BackupsWithoutAge,
 }
@@ -90,7 +88,6 @@ pub fn plant(fault: Option<Planted>) {
 fn of_engine(fault: Planted) -> Option<engine::Planted> {
     match fault {
         Planted::BackupsOfAllLines => Some(engine::Planted::BackupsOfAllLines),
-        Planted::BackupsByTime => Some(engine::Planted::BackupsByTime),
         Planted::BackupsWithoutAge => Some(engine::Planted::BackupsWithoutAge),
         _ => None,
     }

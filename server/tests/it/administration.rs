@@ -4,7 +4,8 @@ use std::{
     fs,
     path::Path,
     process::Command,
-    time::{Duration, SystemTime},
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use payments_client::{Client, CreatePayment, CreateWebhook, Money, Subscription, Timestamp};
@@ -14,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, assert_nowhere, eventually, files_under},
+    server::{BINARY, Server, assert_nowhere, eventually, files_under, text_of},
 };
 
 fn client(server: &Server, key: &str) -> Client {
@@ -70,6 +71,31 @@ async fn command_line_errors_say_what_to_do() {
     let mut second = std::process::Command::new(BINARY);
     let second = second.args(["--listen", taken, "--data-dir"]).arg(elsewhere.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&second.stderr).contains("choose another with --listen"));
+}
+
+#[tokio::test]
+async fn a_command_does_not_wait_for_ever_for_a_server_that_stands_still_and_says_so() {
+    let server = Server::start();
+    let signal = |name: &str| Command::new("kill").args([name, &server.process_id().to_string()]).status().unwrap();
+    // As a debugger stops it.
+    signal("-STOP");
+    let begun = Instant::now();
+    let backup = server.directory.path().join("backup").to_str().unwrap().to_owned();
+    let commands = [vec!["keys", "list"], vec!["backup", &backup], vec!["check"], vec!["export", "payments"]];
+    let said: Vec<_> = thread::scope(|threads| {
+        let running: Vec<_> = commands.iter().map(|command| threads.spawn(|| server.try_run(command))).collect();
+        running.into_iter().map(|command| text_of(&command.join().unwrap())).collect()
+    });
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let socket = server.data().join("admin.sock");
+    for said in said {
+        assert!(said.contains("the running server has said nothing at "), "{said}");
+        assert!(said.contains(socket.to_str().unwrap()) && said.contains("look whether it is stopped"), "{said}");
+    }
+    let asked = server.try_run(&["health", "--listen", server.address()]);
+    assert!(text_of(&asked).contains("does not answer"), "{}", text_of(&asked));
+    signal("-CONT");
+    server.run(&["keys", "list"]);
 }
 
 #[test]

@@ -142,7 +142,7 @@ async fn restore_refuses_a_damaged_backup_and_overwrites_nothing() {
         let output = restore(&backup, &restored);
         assert!(!output.status.success() && !restored.exists(), "byte {at}: {}", text_of(&output));
     }
-    fs::write(backup.join("records"), &records[..8]).unwrap();
+    fs::write(backup.join("records"), &records[..16]).unwrap();
     assert!(text_of(&restore(&backup, &restored)).contains("holds less than it says"));
     fs::write(backup.join("records"), &records).unwrap();
     assert!(restore(&backup, &restored).status.success());

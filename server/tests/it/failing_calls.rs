@@ -88,6 +88,45 @@ async fn wait_for_idle(log: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whichever_call_fails_at_an_opening_the_sound_store_is_not_called_damaged_and_the_file_is_named() {
+    let held = tempfile::tempdir().unwrap();
+    let shim = shim(held.path());
+    let mut server = Server::start();
+    for nth in 0..10 {
+        assert_eq!(create_long(&server.url, nth).await.unwrap().status(), StatusCode::CREATED);
+    }
+    server.kill();
+    let template = server.data();
+    let opened = |fail_at: usize| {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, log) = (directory.path().join("data"), directory.path().join("calls"));
+        copy(&template, &data);
+        let mut command = Command::new(BINARY);
+        command.env("LD_PRELOAD", &shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string());
+        let output = command.env("FAIL_LOG", &log).args(["keys", "list", "--data-dir"]).arg(&data).output().unwrap();
+        let calls: Vec<_> = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
+        (data, output, calls, directory)
+    };
+    let (.., calls, _) = opened(0);
+    assert!(calls.len() > 20, "{calls:#?}");
+    let mut refused = 0;
+    for fail_at in 1..=calls.len() {
+        let (data, output, calls, _directory) = opened(fail_at);
+        let what = calls.get(fail_at - 1).map_or("a call that was not made", String::as_str);
+        if !output.status.success() {
+            refused += 1;
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("is damaged"), "{what}: {said}");
+            assert!(said.contains(data.to_str().unwrap()), "{what}: {said}");
+        }
+        let mut again = Command::new(BINARY);
+        let again = again.arg("check").arg("--data-dir").arg(&data).output().unwrap();
+        assert!(again.status.success(), "{what}: {}", String::from_utf8_lossy(&again.stderr));
+    }
+    assert!(refused > 10, "{refused} of {} calls", calls.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_store() {
     let held = tempfile::tempdir().unwrap();
     let shim = shim(held.path());

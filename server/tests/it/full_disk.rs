@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     receiver::Receiver,
-    server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of},
+    server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of, text_of},
     small_disk::SmallDisk,
 };
 
@@ -97,6 +97,49 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         (events.len() == made + 20).then_some(())
     })
     .await;
+    drop(server);
+    drop(disk);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sound_store_on_a_full_or_read_only_disk_is_not_called_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::mount(directory.path(), "192m");
+    let on_it = tempfile::tempdir_in(directory.path()).unwrap();
+    let mut server = Server::try_start_on(on_it).map_err(|(_, log)| log).unwrap();
+    for nth in 0..20 {
+        assert_eq!(create(&server, &format!("before-{nth}")).await.status(), StatusCode::CREATED);
+    }
+    let refused = |server: &Server, what: &str, mend: &str| {
+        for command in [&["keys", "list"][..], &["check"], &["workspaces", "create", "--name", "Shop"]] {
+            let output = server.try_run(command);
+            let said = text_of(&output);
+            assert!(!output.status.success() && !said.contains("damaged"), "{command:?}: {said}");
+            assert!(said.contains(what) && said.contains(mend), "{command:?}: {said}");
+            assert!(said.contains(server.data().to_str().unwrap()), "{command:?}: {said}");
+        }
+    };
+    for is_killed in [true, false] {
+        if is_killed {
+            server.kill()
+        } else {
+            assert!(server.terminate().success())
+        }
+        let ballast = directory.path().join("ballast");
+        let mut fill = Command::new("dd");
+        fill.args(["if=/dev/zero", "bs=4K", "status=none"]).arg(format!("of={}", ballast.display()));
+        assert!(!fill.status().unwrap().success(), "the disk is not full");
+        refused(&server, "No space left on device", "make room on its disk");
+        fs::remove_file(&ballast).unwrap();
+        let mount = |how: &str| Command::new("mount").args(["-o", how]).arg(directory.path()).status().unwrap();
+        assert!(mount("remount,ro").success());
+        refused(&server, "Read-only file system", "mount its disk for writing");
+        assert!(mount("remount,rw").success());
+        server.restart();
+        for nth in 0..20 {
+            assert_eq!(create(&server, &format!("before-{nth}")).await.headers()["idempotent-replayed"], "true");
+        }
+    }
     drop(server);
     drop(disk);
 }

@@ -46,7 +46,7 @@ async fn is_replayed(server: &Server, nth: usize) -> bool {
 /// Where the entries of a journal file end.
 pub(crate) fn entries_end(path: &Path) -> u64 {
     let bytes = fs::read(path).unwrap();
-    let mut end = 8;
+    let mut end = 16;
     while let Some(length) = bytes.get(end..end + 4) {
         match u32::from_le_bytes(length.try_into().unwrap()) {
             0 => break,

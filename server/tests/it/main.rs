@@ -14,6 +14,7 @@ mod cluster;
 mod command_docs;
 mod conformance;
 mod connections;
+mod cut_journal;
 mod database;
 mod delivery;
 mod developer;
@@ -56,6 +57,7 @@ mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod own_sandbox;
+mod owner;
 mod packaging;
 mod page;
 mod pay;

@@ -1,13 +1,13 @@
 //! What the journal's last file holds: entries, then zeros or what a crash left of one more entry.
 
-use std::io;
+use std::{io, ops::Range};
 
 use super::{
-    entry::{EMPTY_BYTES, MAGIC, is_blank, is_entry_behind, is_zero_from, read_entries},
+    entry::{EMPTY_BYTES, Head, is_entry_behind, is_zero_from, read_entries},
     files::JournalFile,
 };
 use crate::{
-    disk::{Disk, Open},
+    disk::{Disk, DiskFile, Open},
     error::JournalError,
     whole_file::if_there,
     writes::Writes,
@@ -15,8 +15,9 @@ use crate::{
 
 /// The content of a file, and where its entries end.
 pub(super) struct Content<'f> {
-    file: &'f JournalFile,
+    pub(super) file: &'f JournalFile,
     bytes: Vec<u8>,
+    head: Head,
     /// Where the last whole entry begins, and ends.
     start: u64,
     pub(super) end: u64,
@@ -26,14 +27,19 @@ pub(super) struct Content<'f> {
 
 impl<'f> Content<'f> {
     pub(super) fn of(disk: &dyn Disk, file: &'f JournalFile) -> Result<Self, JournalError> {
-        let mut content =
-            Self { file, bytes: file.read(disk)?, start: EMPTY_BYTES, end: EMPTY_BYTES, last: file.first - 1 };
-        if !is_blank(&content.bytes) {
-            let Self { bytes, last, .. } = &mut content;
-            let found = read_entries(bytes, &file.path, last, u64::MAX, &mut |_, _| Ok(()))?;
-            (content.start, content.end) = (found.start, found.end);
-        }
-        Ok(content)
+        let (bytes, mut last) = (file.read(disk)?, file.first - 1);
+        // A head is on the disk before the file has its name.
+        let head = Head::of(&bytes).ok_or_else(|| match bytes.len() as u64 {
+            ..EMPTY_BYTES => file.cut(&bytes, EMPTY_BYTES, last),
+            _ => JournalError::Damaged { path: file.path.clone(), offset: 0 },
+        })?;
+        let Range { start, end } = read_entries(&bytes, &file.path, &mut last, u64::MAX, &mut |_, _| Ok(()))?;
+        Ok(Self { file, bytes, head, start, end, last })
+    }
+
+    /// Whether entries can be appended to the file.
+    pub(super) fn has_present_form(&self) -> bool {
+        self.head.end == EMPTY_BYTES
     }
 
     /// Passes the entries after number `after` to `each`.
@@ -62,6 +68,22 @@ impl<'f> Content<'f> {
         }
     }
 
+    /// Returns an error if entries may be missing that the file once had.
+    pub(super) fn refuse_cut(&self) -> Result<(), JournalError> {
+        match self.head.is_cut(&self.bytes, self.end) {
+            true => Err(self.file.cut(&self.bytes, self.head.length, self.last)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns an error if the tree has had an entry that comes after the last one.
+    pub(super) fn refuse_behind(&self, applied: u64) -> Result<(), JournalError> {
+        match applied > self.last {
+            true => Err(JournalError::Behind { path: self.file.path.clone(), last: self.last, applied }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns an error if a file was begun after entries that this one lacks, the last one with entries. A file is begun only
     /// when everything before it is durable, so the last entry here is damaged and not cut short.
     pub(super) fn refuse_gap(&self, begun: &[JournalFile]) -> Result<(), JournalError> {
@@ -73,9 +95,9 @@ impl<'f> Content<'f> {
         }
     }
 
-    /// Makes the last entry durable, if the file is not compressed. A process that was killed may not have synced it. If its
-    /// sync failed, the kernel may have taken it for written, and it is read here although no later sync would write it. So
-    /// it is written again.
+    /// Makes the head and the last entry durable, if the file is not compressed. A process that was killed may not have synced
+    /// them. If its sync failed, the kernel may have taken them for written, and they are read here although no later sync would
+    /// write them. So they are written again.
     pub(super) fn write_last_again(&self, disk: &dyn Disk) -> io::Result<()> {
         if planted!(LastEntryNotSynced) {
             return Ok(());
@@ -85,21 +107,36 @@ impl<'f> Content<'f> {
         if let Some(entry) = range.and_then(|(start, end)| self.bytes.get(start..end)) {
             file.write_all_at(entry, self.start)?;
         }
+        if self.has_present_form() {
+            file.write_all_at(&Head::bytes(self.head.length), 0)?;
+        }
         file.sync_all()
     }
 
-    /// Cuts the file after its last entry unless only zeros follow it. Returns the length of the file.
-    pub(super) fn cut(&self, disk: &dyn Disk) -> io::Result<u64> {
-        let has_magic = self.bytes.starts_with(MAGIC);
-        if has_magic && !self.is_torn() {
-            return Ok(self.bytes.len() as u64);
+    /// Leaves nothing but zeros after the last entry, durably, and returns where those end that are on the disk for certain.
+    /// The file gets no shorter: a start would take that for a loss.
+    pub(super) fn end_well(&self, disk: &dyn Disk) -> io::Result<u64> {
+        let zeros_end = self.head.length.max(self.end);
+        let is_shorter = (self.bytes.len() as u64) < zeros_end;
+        // The last process may have cut off the only entry and not synced that.
+        let has_entries = self.last >= self.file.first;
+        if has_entries && !is_shorter && !self.is_torn() {
+            return Ok(zeros_end);
         }
         let file = disk.open(&self.file.path, Open::Write)?;
-        if !has_magic {
-            file.write_all_at(MAGIC, 0)?;
+        if is_shorter {
+            let path = self.file.path.display();
+            tracing::warn!(%path, "a journal file was cut off behind its last entry; no change is missing");
+            file.set_length(zeros_end)?;
         }
-        file.set_length(self.end)?;
-        file.sync_all()?;
-        Ok(self.end)
+        blank(&*file, self.end, self.bytes.len() as u64)?;
+        Ok(zeros_end)
     }
+}
+
+/// Writes zeros from an offset to another, durably.
+pub(super) fn blank(file: &dyn DiskFile, start: u64, end: u64) -> io::Result<()> {
+    let zeros = usize::try_from(end.saturating_sub(start)).map_err(io::Error::other)?;
+    file.write_all_at(&vec![0; zeros], start)?;
+    file.sync_all()
 }

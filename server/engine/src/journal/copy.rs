@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     FILE_BYTES,
-    entry::{EMPTY_BYTES, MAGIC, encode},
+    entry::{EMPTY_BYTES, Head, encode},
     file_list::FileList,
     files::{JournalFile, file_in},
 };
@@ -70,7 +70,7 @@ impl Pieces {
     /// Begins a file whose first entry will have this number.
     pub(crate) fn create(disk: &dyn Disk, path: &Path, first: u64) -> io::Result<Self> {
         let mut file = io::BufWriter::new(Sequential::new(disk.open(path, Open::CreateNew)?));
-        file.write_all(MAGIC)?;
+        file.write_all(&Head::bytes(EMPTY_BYTES))?;
         Ok(Self { file, length: EMPTY_BYTES, last: first - 1, buffer: Vec::new() })
     }
 

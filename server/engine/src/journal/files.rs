@@ -12,7 +12,7 @@ use std::{
 use super::{
     archive,
     content::Content,
-    entry::{ENTRY_HEAD_BYTES, MAGIC, is_blank, is_zero_from, read_entries},
+    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, is_blank, is_zero_from, read_entries},
     file_list::FileList,
 };
 use crate::{
@@ -44,15 +44,20 @@ impl JournalFile {
         JournalError::Gone { path: self.path.clone(), first: self.first }
     }
 
+    /// The error that it was cut off after entry `last`. It had at least so many bytes.
+    pub(super) fn cut(&self, bytes: &[u8], had: u64, last: u64) -> JournalError {
+        JournalError::Cut { path: self.path.clone(), length: bytes.len() as u64, had, last }
+    }
+
     pub(super) fn is_there(&self, disk: &dyn Disk) -> io::Result<bool> {
         Ok(disk.exists(&self.path)? || disk.exists(&archive::of(&self.path))?)
     }
 
-    /// Whether nothing was ever written to it: it holds nothing but zeros, after the first bytes of a journal file or a part
-    /// of them. A compressed or a missing file is not unused.
+    /// Whether nothing was ever written to it: it holds nothing but zeros after its head. A compressed or a missing file is not
+    /// unused, nor is one that was cut off.
     pub(super) fn is_unused(&self, disk: &dyn Disk) -> io::Result<bool> {
         let Some(file) = if_there(disk.open(&self.path, Open::Read))? else { return Ok(false) };
-        let first = disk::read_first(&*file, MAGIC.len() + ENTRY_HEAD_BYTES)?;
+        let first = disk::read_from(&*file, 0, Head::bytes(0).len() + ENTRY_HEAD_BYTES)?;
         // Where its first entry is zeros, only the whole file tells damage from a file that was never used.
         Ok(is_blank(&first) && is_blank(&disk::read(disk, &self.path)?))
     }
@@ -186,5 +191,5 @@ pub(crate) fn file_in(directory: &Path, first: u64) -> PathBuf {
 
 /// Begins a file whose first entry will have this number.
 pub(super) fn begin_file(disk: &dyn Disk, directory: &Path, first: u64) -> io::Result<Box<dyn DiskFile>> {
-    whole_file::create(disk, &file_in(directory, first), |file| file.write_all(MAGIC))
+    whole_file::create(disk, &file_in(directory, first), |file| file.write_all(&Head::bytes(EMPTY_BYTES)))
 }

@@ -11,6 +11,8 @@
 mod archive;
 mod content;
 mod copy;
+#[cfg(test)]
+mod cut_tests;
 mod entry;
 mod file_list;
 mod files;

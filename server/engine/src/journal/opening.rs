@@ -4,17 +4,17 @@
 //! all later entries again: a crash can leave a part of a batch in the tree, and a power cut the number of the last batch
 //! without the rest of it.
 
-use std::{io, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use super::{
     content::Content,
-    entry::{EMPTY_BYTES, MAGIC},
+    entry::EMPTY_BYTES,
     file_list::FileList,
-    files::{Files, begin_file, files_in},
+    files::{Files, JournalFile, begin_file, files_in},
     writer::Journal,
 };
 use crate::{
-    disk::{Disk, DiskFile, Open},
+    disk::{Disk, Open},
     error::JournalError,
     writes::Writes,
 };
@@ -24,8 +24,9 @@ impl Journal {
     /// before that after number `applied`, the last that the tree says it holds.
     ///
     /// # Errors
-    /// [`JournalError::Gone`] if a file is missing that the tree may need. A missing file that the tree no longer needs is
-    /// only logged: the journal alone can then not rebuild the tree.
+    /// [`JournalError::Gone`] if a file is missing that the tree may need, [`JournalError::Cut`] if the last one lacks entries
+    /// that it may have had. A missing file that the tree no longer needs is only logged: the journal alone can then not rebuild
+    /// the tree.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -38,6 +39,7 @@ impl Journal {
         let current = &files.current;
         let content = Content::of(disk, current)?;
         content.refuse_damage()?;
+        content.refuse_cut()?;
         // From here on the last entry counts: the tree gets it, readers see it, and others are written behind it.
         content.write_last_again(disk)?;
         if content.is_torn() {
@@ -51,9 +53,7 @@ impl Journal {
         let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
         let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
-        if last < applied {
-            return Err(JournalError::Behind { path: current.path.clone(), last, applied });
-        }
+        content.refuse_behind(applied.max(in_tree))?;
         content.refuse_gap(&files.unused)?;
         for file in &files.closed {
             if !file.is_there(disk)? {
@@ -61,13 +61,18 @@ impl Journal {
             }
         }
 
-        let end = content.cut(disk)?;
-        let open = |path| disk.open(path, Open::Write);
-        let (first, file, length, allocated) = match begun {
-            Some(begun) => (begun.first, without_entries(open(&begun.path)?)?, EMPTY_BYTES, EMPTY_BYTES),
-            None if disk.exists(&current.path)? => (current.first, open(&current.path)?, content.end, end),
-            // It is compressed.
-            None => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
+        let mut zeros_end = content.end_well(disk)?;
+        let begun = begun.map(|begun| Content::of(disk, begun)).transpose()?;
+        if let Some(begun) = &begun {
+            begun.write_last_again(disk)?;
+            zeros_end = begun.end_well(disk)?;
+        }
+        let present = begun.as_ref().unwrap_or(&content);
+        let JournalFile { first, path } = present.file;
+        let (first, file, length, allocated) = match present.has_present_form() && disk.exists(path)? {
+            true => (*first, disk.open(path, Open::Write)?, present.end, zeros_end),
+            // It is compressed, or an earlier version wrote it.
+            false => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
         let mut list = FileList {
             files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect(),
@@ -88,11 +93,4 @@ impl Journal {
         (journal.length, journal.allocated) = (length, allocated);
         Ok(journal)
     }
-}
-
-/// A file without entries, made durable as such: the last process may have cut an entry off and not synced the cut.
-fn without_entries(file: Box<dyn DiskFile>) -> io::Result<Box<dyn DiskFile>> {
-    file.write_all_at(MAGIC, 0)?;
-    file.sync_all()?;
-    Ok(file)
 }

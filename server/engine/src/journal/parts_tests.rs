@@ -5,7 +5,7 @@ use std::fs;
 use super::{
     FILE_BYTES,
     copy::JournalCopy,
-    entry::{EMPTY_BYTES, MAGIC, encode, is_entry_behind, read_entries},
+    entry::{EMPTY_BYTES, Head, MAGIC, encode, is_entry_behind, read_entries},
     file_list::FileList,
     files::{JournalFile, file_in},
     reader::is_begun,
@@ -20,9 +20,14 @@ fn entry(number: u64) -> Vec<u8> {
     bytes
 }
 
+/// A file without entries.
+fn empty() -> [u8; 16] {
+    Head::bytes(EMPTY_BYTES)
+}
+
 #[test]
 fn a_file_tells_where_its_last_entry_is() {
-    let bytes = [&MAGIC[..], &entry(1), &entry(2), &[0; 50]].concat();
+    let bytes = [&empty()[..], &entry(1), &entry(2), &[0; 50]].concat();
     let mut last = 0;
     let found = read_entries(&bytes, "journal".as_ref(), &mut last, 0, &mut |_, _| Ok(())).unwrap();
     let one = entry(1).len() as u64;
@@ -54,16 +59,21 @@ fn a_list_of_files_that_is_empty_unsorted_or_has_a_file_twice_or_a_file_zero_is_
 }
 
 #[test]
-fn a_file_with_anything_after_its_first_bytes_is_used() {
+fn a_file_with_a_whole_head_and_nothing_behind_it_is_unused() {
     let (_held, directory, _journal) = new_journal();
     let file = JournalFile::new(&directory, 2);
     assert!(!file.is_unused(&SystemDisk).unwrap(), "it is missing");
     for (bytes, is_unused) in [
-        (&b""[..], true),
-        (&MAGIC[..5], true),
-        (&[&MAGIC[..], &[0; 500]].concat(), true),
-        (&[&MAGIC[..], &[0; 500], &[1]].concat(), false),
-        (&[&MAGIC[..], &entry(2)].concat(), false),
+        (&b""[..], false),
+        (&MAGIC[..5], false),
+        (&empty()[..15], false),
+        (&empty(), true),
+        (b"PAYJRNL1", true),
+        (&[&empty()[..], &[0; 500]].concat(), true),
+        (&[&Head::bytes(500)[..], &[0; 8]].concat(), true),
+        (&[&Head::bytes(500)[..], &[0; 7]].concat(), false),
+        (&[&empty()[..], &[0; 500], &[1]].concat(), false),
+        (&[&empty()[..], &entry(2)].concat(), false),
         (b"something else", false),
     ] {
         fs::write(file_in(&directory, 2), bytes).unwrap();
@@ -74,7 +84,7 @@ fn a_file_with_anything_after_its_first_bytes_is_used() {
 #[test]
 fn a_file_with_entries_that_is_not_listed_yet_belongs_to_the_journal() {
     let (_held, directory, _) = three_entries();
-    fs::write(file_in(&directory, 4), [&MAGIC[..], &entry(4)].concat()).unwrap();
+    fs::write(file_in(&directory, 4), [&empty()[..], &entry(4)].concat()).unwrap();
     assert_eq!(entries_after(&directory, 0).unwrap().len(), 4);
 }
 
@@ -82,7 +92,7 @@ fn a_file_with_entries_that_is_not_listed_yet_belongs_to_the_journal() {
 fn a_missing_file_is_refused_if_the_unused_one_after_it_begins_too_late() {
     let (_held, directory, path) = three_entries();
     fs::remove_file(&path).unwrap();
-    fs::write(file_in(&directory, 4), MAGIC).unwrap();
+    fs::write(file_in(&directory, 4), empty()).unwrap();
     FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
     assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone, first: 1 }) if gone == path));
     assert_eq!(entries_after(&directory, 3).unwrap(), []);
@@ -98,7 +108,9 @@ fn a_journal_is_begun_once_it_may_have_entries() {
     FileList::of(vec![1]).write(&SystemDisk, &directory).unwrap();
     fs::remove_file(file_in(&directory, 1)).unwrap();
     assert!(is_begun(), "its listed file is missing");
-    fs::write(file_in(&directory, 1), [&MAGIC[..], &entry(1)].concat()).unwrap();
+    fs::write(file_in(&directory, 1), "").unwrap();
+    assert!(is_begun(), "it was emptied");
+    fs::write(file_in(&directory, 1), [&empty()[..], &entry(1)].concat()).unwrap();
     assert!(is_begun(), "it has an entry");
     fs::remove_file(held.path().join("journal.json")).unwrap();
     assert!(is_begun(), "it has an entry and no list");
@@ -119,7 +131,7 @@ fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
         copy.finish(Lines::default()).unwrap();
         assert_eq!(FileList::read(&SystemDisk, &path).unwrap().unwrap().files, files);
         let last = files.last().map(|first| fs::read(file_in(&path, *first)).unwrap());
-        assert_eq!(last.as_deref(), Some(&MAGIC[..]));
+        assert_eq!(last.as_deref(), Some(&empty()[..]));
     }
 }
 
@@ -175,17 +187,6 @@ fn a_journal_without_a_list_applies_its_last_file_again_since_the_tree_was_synce
         // A file that was begun and never used changes nothing.
         journal.rotate(0).unwrap();
     }
-}
-
-#[test]
-fn a_file_that_has_only_a_part_of_its_first_bytes_is_begun_again() {
-    let (_held, directory, mut journal) = new_journal();
-    journal.append(&batch("key", Some("a value"))).unwrap();
-    journal.rotate(0).unwrap();
-    fs::write(file_in(&directory, 2), &MAGIC[..3]).unwrap();
-    let mut journal = Journal::open(&SystemDisk::shared(), &directory, 1, |_, _| Ok(())).unwrap();
-    assert_eq!(journal.append(&batch("key", Some("another value"))).unwrap(), 2);
-    assert_eq!(entries_after(&directory, 0).unwrap().len(), 2);
 }
 
 #[cfg(feature = "simulation")]
@@ -250,7 +251,10 @@ fn an_entry_that_was_cut_off_stays_away_once_a_start_has_not_found_it() {
         journal.append(&batch("key", Some("a value"))).unwrap();
         journal.rotate(0).unwrap();
         journal.append(&batch("key", Some("another value"))).unwrap();
-        disk.open(&file_in(directory, 2), Open::Write).unwrap().set_length(EMPTY_BYTES).unwrap();
+        let file = disk.open(&file_in(directory, 2), Open::Write).unwrap();
+        file.write_all_at(&empty(), 0).unwrap();
+        file.sync_all().unwrap();
+        file.set_length(EMPTY_BYTES).unwrap();
         if is_started {
             assert_eq!(entries(&disk), 1);
         }

@@ -54,7 +54,7 @@ pub(crate) fn write_last_again(disk: &dyn Disk, directory: &Path) -> Result<(), 
 }
 
 /// As [`read`], of a journal that nobody appends to. Returns the last entry's number. A journal that is damaged before its end
-/// is refused, and one whose last file is missing, unless only entries up to `until` are wanted.
+/// is refused, and one whose last file is missing or was cut off, unless only entries up to `until` are wanted.
 pub(crate) fn read_closed(
     disk: &dyn Disk,
     directory: &Path,
@@ -67,7 +67,16 @@ pub(crate) fn read_closed(
     files.read(disk, &content, after, &mut each)?;
     content.refuse_damage()?;
     content.refuse_gap(&files.unused)?;
+    if until.is_none_or(|until| until > content.last) {
+        content.refuse_cut()?;
+        content.refuse_behind(in_tree(disk, directory)?)?;
+    }
     Ok(content.last)
+}
+
+/// Up to which entry the tree was synced, as far as a list of files says so.
+fn in_tree(disk: &dyn Disk, directory: &Path) -> Result<u64, JournalError> {
+    Ok(FileList::read(disk, directory)?.map_or(0, |list| list.in_tree()))
 }
 
 /// Reads all journal files of a database, which may be open, and returns what is wrong with them: each must be there and
@@ -89,7 +98,7 @@ pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(
     let mut faults = Vec::new();
     for (nth, file) in used.iter().enumerate() {
         // A file that a backup supersedes may be removed at any moment.
-        if let Err(error) = check(disk, file, used.get(nth + 1), &unused)
+        if let Err(error) = check(disk, &directory, file, used.get(nth + 1), &unused)
             && FileList::read(disk, &directory)?.is_none_or(|list| list.has(file.first))
         {
             faults.push((file.path.clone(), error));
@@ -101,16 +110,21 @@ pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(
 /// Whether a file is there and whole. A file that has a next one is closed.
 fn check(
     disk: &dyn Disk,
+    directory: &Path,
     file: &JournalFile,
     next: Option<&JournalFile>,
     unused: &[JournalFile],
 ) -> Result<(), JournalError> {
     let ends_well = || {
+        let in_tree = in_tree(disk, directory)?;
         let content = Content::of(disk, file)?;
-        content.refuse_damage().and_then(|()| content.refuse_gap(unused))
+        content.refuse_damage()?;
+        content.refuse_cut()?;
+        content.refuse_behind(in_tree)?;
+        content.refuse_gap(unused)
     };
     let Some(next) = next else {
-        // Its last entry may be half written at this moment, and is whole when it is read again.
+        // Its last entry may be half written at this moment, or its head, and is whole when it is read again.
         return ends_well().or_else(|_| ends_well());
     };
     if !file.is_there(disk)? {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     archive::start_archivist,
-    entry::{MAGIC, encode},
+    entry::{EMPTY_BYTES, Head, encode},
     file_list::FileList,
     files::file_in,
     reader::{check_journal, read, read_closed},
@@ -20,7 +20,7 @@ use crate::{
     writes::Writes,
 };
 
-fn system() -> Arc<dyn Disk> {
+pub(super) fn system() -> Arc<dyn Disk> {
     SystemDisk::shared()
 }
 
@@ -56,8 +56,20 @@ pub(super) fn three_entries() -> (tempfile::TempDir, PathBuf, PathBuf) {
     // Without the zeros, so that the tests go over the entries only. The last entry ends with its value.
     let mut bytes = fs::read(&path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte == b'3').unwrap() + 1);
+    set_head(&mut bytes);
     fs::write(&path, bytes).unwrap();
     (held, directory, path)
+}
+
+/// Makes the head of a file say its length.
+fn set_head(bytes: &mut [u8]) {
+    let head = Head::bytes(bytes.len() as u64);
+    bytes[..head.len()].copy_from_slice(&head);
+}
+
+/// A file without entries.
+pub(super) fn empty() -> Vec<u8> {
+    Head::bytes(EMPTY_BYTES).to_vec()
 }
 
 #[test]
@@ -76,18 +88,6 @@ fn where_a_power_cut_took_the_first_list_with_two_files_a_start_applies_the_firs
 }
 
 #[test]
-fn a_file_whose_first_bytes_never_reached_the_disk_is_begun_again_unless_entries_are_missing() {
-    let (_held, directory, path) = three_entries();
-    for never_written in [&[][..], &[0], &[0; 8], &[0; 5000], b"PAYJ"] {
-        fs::write(&path, never_written).unwrap();
-        assert_eq!(entries_after(&directory, 0).unwrap(), []);
-        assert_eq!(fs::read(&path).unwrap(), MAGIC);
-    }
-    fs::write(&path, [0; 5000]).unwrap();
-    assert!(matches!(entries_after(&directory, 3), Err(JournalError::Behind { last: 0, applied: 3, .. })));
-}
-
-#[test]
 fn appended_entries_are_read_again_in_order() {
     let (_held, directory, _) = three_entries();
     let all = vec![(1, batch("a", Some("1"))), (2, batch("b", None)), (3, batch("c", Some("3")))];
@@ -98,12 +98,15 @@ fn appended_entries_are_read_again_in_order() {
 }
 
 #[test]
-fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
+fn cut_short_by_a_crash_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let mut kept = Vec::new();
-    for length in 0..whole.len() {
-        fs::write(&path, &whole[..length]).unwrap();
+    for length in 0..whole.len() - empty().len() {
+        // What never reached the disk are the zeros from before.
+        let mut cut = whole.clone();
+        cut[empty().len() + length..].fill(0);
+        fs::write(&path, cut).unwrap();
         let entries = entries_after(&directory, 0).unwrap();
         kept.push(entries.len());
         let mut journal = Journal::open(&system(), &directory, 0, |_, _| Ok(())).unwrap();
@@ -113,7 +116,7 @@ fn cut_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
         assert_eq!(entries[kept[length]].1, batch("new", Some("x")));
     }
     assert!(kept.is_sorted());
-    assert_eq!((kept[0], kept[whole.len() - 1]), (0, 2));
+    assert_eq!((kept[0], kept[kept.len() - 1]), (0, 2));
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn an_entry_with_a_flipped_bit_is_never_read_and_only_the_last_one_is_taken_for_
     let mut last = Vec::new();
     encode(&mut last, 3, &batch("c", Some("3"))).unwrap();
     let last_bytes = last.len();
-    for bit in MAGIC.len() * 8..whole.len() * 8 {
+    for bit in empty().len() * 8..whole.len() * 8 {
         let mut flipped = whole.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &flipped).unwrap();
@@ -150,18 +153,26 @@ fn a_journal_that_ends_before_the_tree_or_begins_after_it_is_refused() {
     journal.rotate(8).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gap { after: 4, found: 9, .. })));
+    // The list says what the tree has, also where a tree that was lost does not.
+    let mut list = FileList::read(&SystemDisk, &directory).unwrap().unwrap();
+    list.in_tree = Some(12);
+    list.write(&SystemDisk, &directory).unwrap();
+    let is_behind = |error: JournalError| matches!(error, JournalError::Behind { last: 9, applied: 12, .. });
+    assert!(is_behind(entries_after(&directory, 9).unwrap_err()));
+    assert!(is_behind(read_closed(&SystemDisk, &directory, 8, None, |_, _| Ok(())).unwrap_err()));
+    assert!(is_behind(check_journal(directory.parent().unwrap()).unwrap().pop().unwrap().1));
 }
 
 #[test]
 fn a_file_without_entries_does_not_hide_the_file_before_it() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
-    // The next file is there, whole, half or not at all written, and listed or not; the old one went on.
+    // The next file is there, with and without zeros, and listed or not; the old one went on.
     let stray = file_in(&directory, 2);
     journal.append(&batch("b", Some("2"))).unwrap();
     journal.append(&batch("c", Some("3"))).unwrap();
     for list in [vec![1], vec![1, 2]] {
-        for left in [&MAGIC[..], b"", b"PAY", &[0; 9000]] {
+        for left in [empty(), [empty(), vec![0; 9000]].concat()] {
             fs::write(&stray, left).unwrap();
             FileList::of(list.clone()).write(&SystemDisk, &directory).unwrap();
             assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
@@ -177,7 +188,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
         }
     }
     // A file that begins after the last entry was begun and is continued.
-    fs::write(file_in(&directory, 4), MAGIC).unwrap();
+    fs::write(file_in(&directory, 4), empty()).unwrap();
     FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     assert_eq!(journal.list.files, [1, 4]);
@@ -226,7 +237,9 @@ fn a_closed_journal_without_its_last_file_is_refused_unless_only_earlier_entries
 fn damage_in_the_last_file_is_a_fault_and_a_torn_last_entry_is_not() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    let mut torn = whole.clone();
+    torn[whole.len() - 3..].fill(0);
+    fs::write(&path, torn).unwrap();
     assert!(check_journal(directory.parent().unwrap()).unwrap().is_empty());
     let mut damaged = whole.clone();
     damaged[30] ^= 1;
@@ -260,7 +273,7 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     journal.rotate(0).unwrap_err();
     fs::remove_dir_all(&blocked).unwrap();
     assert!(!file_in(&directory, 2).exists());
-    fs::write(file_in(&directory, 2), "PAYJRNL1").unwrap();
+    fs::write(file_in(&directory, 2), empty()).unwrap();
     journal.append(&batch("b", Some("2"))).unwrap();
     journal.append(&batch("c", Some("3"))).unwrap();
     journal.rotate(0).unwrap();

@@ -10,12 +10,13 @@ use std::{
 };
 
 use super::{
-    entry::{EMPTY_BYTES, encode},
+    content::blank,
+    entry::{EMPTY_BYTES, Head, encode},
     file_list::FileList,
     files::{begin_file, file_in, files_in},
 };
 use crate::{
-    disk::{Disk, DiskFile, Identity},
+    disk::{self, Disk, DiskFile, Identity},
     error::{AppendError, JournalError},
     whole_file,
     writes::Writes,
@@ -23,6 +24,8 @@ use crate::{
 
 /// How many zeros are written at a time ahead of the entries, at most.
 const AHEAD_BYTES: usize = 1024 * 1024;
+/// The suffix of a file that was cut off while it was in use. The tree has what it held.
+const CUT: &str = "cut";
 
 /// The journal's last file, open for appending.
 pub(crate) struct Journal {
@@ -36,7 +39,7 @@ pub(crate) struct Journal {
     identity: Identity,
     /// Where the last entry ends.
     pub(crate) length: u64,
-    /// Where the zeros after it end, and the file.
+    /// Where the zeros after it end, and the file. That much is on the disk, and the file's head says so.
     pub(super) allocated: u64,
     last: u64,
     /// How many zeros are written at a time ahead of the entries.
@@ -87,8 +90,12 @@ impl Journal {
     /// # Errors
     /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
     /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it again. After
-    /// [`AppendError::Gone`] the journal is as it was, under a name that no start would look for.
+    /// [`AppendError::Gone`] the journal is as it was, or what is left of it, under a name that no start would look for.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
+        if self.file.length().is_ok_and(|length| length < self.allocated) {
+            let _ = whole_file::rename(&*self.disk, &self.path, &whole_file::beside(&self.path, CUT));
+            return Err(AppendError::Gone { path: self.path.clone() });
+        }
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
         if let Err(error) = self.write_buffer()
@@ -127,16 +134,19 @@ impl Journal {
             self.file.write_all_at(&vec![0; needed.saturating_add(self.ahead)], self.allocated)?;
             self.file.sync_all()?;
             self.allocated = end + self.ahead as u64;
+            // The sync of the entry makes that durable as well: no entry among the zeros is acknowledged before.
+            self.file.write_all_at(&Head::bytes(self.allocated), 0)?;
         }
         self.file.write_all_at(&self.buffer, self.length)
     }
 
-    /// Cuts the file after its last entry: an entry that failed may have overwritten some of the zeros. The next file may be
-    /// begun before anything else is written to this one, and a closed file that does not end well counts as damaged.
+    /// Restores the zeros after the last entry: one that failed may have overwritten some of them. The next file may be begun
+    /// before anything else is written to this one, and a closed file that does not end well counts as damaged.
     fn cut(&mut self) -> io::Result<()> {
-        self.allocated = self.length;
-        self.file.set_length(self.length)?;
-        self.file.sync_all()
+        let overwritten = disk::read_from(&*self.file, self.length, self.buffer.len())?;
+        let filled = overwritten.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        // A full disk may have no room even for zeros, and need not.
+        if filled > 0 { blank(&*self.file, self.length, self.length + filled as u64) } else { Ok(()) }
     }
 
     /// The tree has everything up to this entry on the disk, as far as the list says.
@@ -249,7 +259,7 @@ mod tests {
         bytes[usize::try_from(end).unwrap() + 600] = 7;
         fs::write(&path, &bytes).unwrap();
         let mut journal = open();
-        assert_eq!(fs::metadata(&path).unwrap().len(), end);
+        assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
         journal.append(&batch("c", Some("3"))).unwrap();
         assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
 
@@ -330,6 +340,20 @@ mod tests {
         assert_eq!(journal.list.files, [1, 2]);
         assert_eq!(journal.append(&batch("b", Some("2"))).unwrap(), 2);
         assert_eq!(entries_after(&directory, 0).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_in_use_takes_no_entry_and_goes_out_of_a_starts_way() {
+        let (_held, directory, mut journal) = new_journal();
+        journal.append(&batch("a", Some("1"))).unwrap();
+        fs::File::options().write(true).open(&journal.path).unwrap().set_len(journal.length).unwrap();
+        assert!(matches!(journal.append(&batch("b", Some("2"))), Err(AppendError::Gone { .. })));
+        journal.set_in_tree(1).unwrap();
+        journal.rotate(0).unwrap();
+        drop(journal);
+        let mut journal = Journal::open(&SystemDisk::shared(), &directory, 1, |_, _| Ok(())).unwrap();
+        assert_eq!(journal.append(&batch("b", Some("2"))).unwrap(), 2);
+        assert!(directory.join("00000000000000000001.journal.cut").exists());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::cut::{Cut, Unsynced};
 const SECTOR: usize = 512;
 
 /// The content of a file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Content {
     /// What the process reads.
     pub(super) now: Vec<u8>,
@@ -18,6 +18,7 @@ pub(super) struct Content {
     unsynced: Vec<Unsynced<Edit>>,
 }
 
+#[derive(Clone)]
 enum Edit {
     /// These bytes, and zeros after them up to `end`. A journal writes many zeros.
     Write {

@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 /// A change since the last sync.
+#[derive(Clone)]
 pub(super) struct Unsynced<T> {
     /// The number of the call that made it.
     pub(super) call: u64,

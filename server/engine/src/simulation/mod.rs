@@ -152,6 +152,22 @@ impl SimulatedDisk {
         names.now.iter().filter_map(|(name, node)| Some((directory.join(name), file(node)?))).collect()
     }
 
+    /// Cuts a file at rest off, as a person or another program may. Returns what puts it back, if there is the file.
+    pub fn cut_off(&self, path: &Path, length: u64) -> Option<impl FnOnce() + use<>> {
+        let mut state = self.lock();
+        state.trace.note(format!("{} is cut off at {length} bytes", path.display()));
+        let (node, call) = (state.find(path).ok()?, state.trace.calls);
+        let content = &mut state.file_mut(node).ok()?.content;
+        let whole = content.clone();
+        content.set_length(call, usize::try_from(length).ok()?);
+        let disk = self.clone();
+        Some(move || {
+            if let Ok(file) = disk.lock().file_mut(node) {
+                file.content = whole;
+            }
+        })
+    }
+
     /// Changes a bit of a file at rest. A second time it changes it back.
     pub fn flip_bit(&self, path: &Path, bit: usize) {
         let mut state = self.lock();

@@ -33,10 +33,10 @@ pub enum Planted {
     NoReserve,
     /// A series takes backups of all lines for its own.
     BackupsOfAllLines,
-    /// The time of a backup tells how new it is.
-    BackupsByTime,
     /// A backup of a moment ago goes when enough newer ones are there.
     BackupsWithoutAge,
+    /// A journal file that is shorter than it was is taken for whole.
+    CutAccepted,
 }
 
 thread_local! {

@@ -1,14 +1,18 @@
 //! What keeps the tree's records: sled, or in a simulation a map. No other file names sled.
 
 use std::{
+    io,
     panic::{self, AssertUnwindSafe},
     path::Path,
 };
+
+use rustix::io::Errno;
 
 #[cfg(feature = "simulation")]
 use crate::simulation::{SimulatedRange, SimulatedTree};
 use crate::{
     error::{OpenError, TreeError},
+    file_error::named,
     read::KeyRange,
 };
 
@@ -38,6 +42,9 @@ impl Store {
             Ok(Ok(db)) => Ok(Self::Sled(db)),
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
                 Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
+            }
+            Ok(Err(sled::Error::Io(error))) if is_refusal(&error) => {
+                named(directory, Err(error)).map_err(OpenError::Io)
             }
             Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
             Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
@@ -121,6 +128,29 @@ enum Range {
     Sled(sled::Iter),
     #[cfg(feature = "simulation")]
     Simulated(SimulatedRange),
+}
+
+/// Whether the system refused a call, which tells nothing of what the files hold: the disk is full, or failed, there are too
+/// many open files, or the rights are wrong.
+fn is_refusal(error: &io::Error) -> bool {
+    let is = |errno: Errno| {
+        let code = errno.raw_os_error();
+        // sled copies errors as text.
+        error.raw_os_error() == Some(code) || error.to_string().starts_with(&format!("Os {{ code: {code},"))
+    };
+    [
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::ROFS,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::IO,
+    ]
+    .into_iter()
+    .any(is)
 }
 
 /// The entries of a range.

@@ -39,6 +39,8 @@ struct Counts {
     backups: u64,
     restores: u64,
     flips: u64,
+    cuts: u64,
+    refused: u64,
     calls: u64,
     paths: u64,
 }
@@ -57,6 +59,8 @@ impl AddAssign for Counts {
         self.backups += other.backups;
         self.restores += other.restores;
         self.flips += other.flips;
+        self.cuts += other.cuts;
+        self.refused += other.refused;
         self.calls += other.calls;
         self.paths += other.paths;
     }
@@ -112,7 +116,7 @@ fn a_seed_makes_the_same_calls_each_time() {
 }
 
 /// Faults that are planted in the engine, and within how many seeds they must be found.
-const FOUND_WITHIN: [(Planted, u64); 13] = [
+const FOUND_WITHIN: [(Planted, u64); 14] = [
     (Planted::AnswerBeforeSync, 50),
     (Planted::FailedWriteCounts, 50),
     (Planted::FailedSyncGoesOn, 500),
@@ -126,6 +130,7 @@ const FOUND_WITHIN: [(Planted, u64); 13] = [
     (Planted::RemovedBeforeCompressed, 500),
     (Planted::NumberBeforeBatch, 100),
     (Planted::NoReserve, 5_000),
+    (Planted::CutAccepted, 100),
 ];
 
 #[test]

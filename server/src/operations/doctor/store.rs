@@ -3,9 +3,10 @@
 use std::{
     io::ErrorKind,
     net::TcpListener,
-    os::unix::net::UnixStream,
     path::{Path, absolute},
 };
+
+use tokio::net::UnixStream;
 
 use super::Finding;
 use crate::{
@@ -20,7 +21,7 @@ pub(super) async fn check(location: &Location) -> Finding {
     match location {
         Location::Directory(directory) if embedded::is_there(directory) => {
             let name = absolute(directory).unwrap_or_else(|_| directory.clone());
-            let served = if is_served(directory) { "a server runs on it" } else { "no server runs on it" };
+            let served = if is_served(directory).await { "a server runs on it" } else { "no server runs on it" };
             Finding::in_order("store", format!("{}; {served}", name.display()))
         }
         Location::Directory(directory) => {
@@ -38,9 +39,9 @@ pub(super) async fn check(location: &Location) -> Finding {
 }
 
 /// Checks that `serve` can listen. The address of the server that runs on the data is taken, of course.
-pub(super) fn check_listen(args: &ServeArgs, location: &Location) -> Finding {
+pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Finding {
     let address = args.listen;
-    let is_served = matches!(location, Location::Directory(directory) if is_served(directory));
+    let is_served = matches!(location, Location::Directory(directory) if is_served(directory).await);
     match TcpListener::bind(address) {
         Ok(_) => Finding::in_order("address", format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_served => {
@@ -52,6 +53,9 @@ pub(super) fn check_listen(args: &ServeArgs, location: &Location) -> Finding {
     }
 }
 
-fn is_served(directory: &Path) -> bool {
-    UnixStream::connect(admin_socket::socket_in(directory)).is_ok()
+/// Whether a server listens on the socket of a directory.
+async fn is_served(directory: &Path) -> bool {
+    let connected = UnixStream::connect(admin_socket::socket_in(directory)).await;
+    // Too many wait already for one that stands still.
+    connected.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true)
 }

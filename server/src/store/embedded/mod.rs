@@ -39,7 +39,7 @@ mod write;
 
 use std::{fmt::Display, sync::Arc};
 
-pub(crate) use journaled_tree::{BackupError, Closing, JournalError, LeftOut, Restored, Sources, Until};
+pub(crate) use journaled_tree::{BackupError, Closing, LeftOut, Restored, Sources, Until};
 use journaled_tree::{Database, Read};
 use prometheus_client::metrics::gauge::Gauge;
 use serde::de::DeserializeOwned;
@@ -51,7 +51,7 @@ use tokio::{
 use self::{codec::Records, key_cache::KeyCache, subscribed::Subscribed, view::View};
 pub(crate) use self::{
     maintenance::{check_journal, restore},
-    open::{OpenError, is_there},
+    open::{OpenError, is_there, tree_in},
 };
 use super::{Leases, StoreError};
 use crate::domain::{ApiKey, KeyHash};

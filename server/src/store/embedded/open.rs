@@ -8,6 +8,7 @@ use std::{
 };
 
 use journaled_tree::{Closing, Database, Options};
+use rustix::io::Errno;
 
 use super::{
     EmbeddedStore,
@@ -84,9 +85,14 @@ impl EmbeddedStore {
     }
 }
 
+/// The directory of the tree in a store's.
+pub(crate) fn tree_in(directory: &Path) -> PathBuf {
+    directory.join(journaled_tree::TREE_DIRECTORY)
+}
+
 /// Whether there is a store in a directory.
 pub(crate) fn is_there(directory: &Path) -> bool {
-    directory.join(journaled_tree::TREE_DIRECTORY).exists()
+    tree_in(directory).exists()
 }
 
 fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
@@ -116,29 +122,44 @@ pub(crate) enum OpenError {
 }
 
 /// What the engine does not know: the command that restores a store.
-fn advice(error: &journaled_tree::OpenError) -> &'static str {
+fn advice(error: &journaled_tree::OpenError) -> String {
     match error {
         journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::Incomplete { .. } => {
-            "; payments-server restore makes one of them"
+            "; payments-server restore makes one of them".to_owned()
         }
-        _ => "",
+        journaled_tree::OpenError::Journal(error) => match error.left_until() {
+            Some(last) => {
+                format!("; payments-server restore --journal DIR --until-entry {last} makes a store of what is left")
+            }
+            None => String::new(),
+        },
+        _ => String::new(),
     }
 }
 
 impl OpenError {
-    /// The system's own errors name no file.
+    /// An error of the system is not one of the store.
     fn of(error: journaled_tree::OpenError, directory: &Path) -> Self {
         match error {
-            journaled_tree::OpenError::Io(error) => Self::unusable(error, directory),
+            journaled_tree::OpenError::Io(error)
+            | journaled_tree::OpenError::Journal(journaled_tree::JournalError::Io(error)) => {
+                Self::unusable(error, directory)
+            }
             error => Self::Engine(error),
         }
     }
 
     /// The system refused a call on the directory.
     pub(crate) fn unusable(error: io::Error, directory: &Path) -> Self {
-        let mend = match error.kind() {
-            io::ErrorKind::PermissionDenied => "run this as its owner, or name another with --data-dir",
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on its disk",
+        let system = journaled_tree::system_error(&error).map(Errno::from_raw_os_error);
+        let mend = match (error.kind(), system) {
+            (io::ErrorKind::PermissionDenied, _) => {
+                "run this as its owner, who must own all files in it (chown -R), or name another with --data-dir"
+            }
+            (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "make room on its disk",
+            (io::ErrorKind::ReadOnlyFilesystem, _) => "mount its disk for writing; the kernel's log says why it is not",
+            (_, Some(Errno::MFILE | Errno::NFILE)) => "allow more open files, by ulimit -n or systemd's LimitNOFILE",
+            (_, Some(Errno::IO)) => "its disk failed, and the kernel's log says how; replace it, and restore the store",
             _ => "name a directory that can be made or written with --data-dir",
         };
         Self::Unusable { directory: absolute(directory).unwrap_or_else(|_| directory.to_owned()), error, mend }
@@ -159,7 +180,8 @@ mod tests {
     fn a_directory_that_the_system_refuses_is_named_with_what_to_do() {
         let words = |kind: io::ErrorKind| OpenError::unusable(kind.into(), Path::new("data")).to_string();
         for (kind, mend) in [
-            (io::ErrorKind::PermissionDenied, "run this as its owner, or name another with --data-dir"),
+            (io::ErrorKind::PermissionDenied, "(chown -R), or name another with --data-dir"),
+            (io::ErrorKind::ReadOnlyFilesystem, "mount its disk for writing; the kernel's log says why it is not"),
             (io::ErrorKind::StorageFull, "make room on its disk"),
             (io::ErrorKind::QuotaExceeded, "make room on its disk"),
             (io::ErrorKind::NotADirectory, "name a directory that can be made or written with --data-dir"),

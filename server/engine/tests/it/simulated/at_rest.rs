@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use journaled_tree::{Sources, simulation};
 
 use super::run::Run;
-use crate::workload::Bytes;
+use crate::workload::{Bytes, count};
 
 impl Run<'_> {
     /// A path that nothing has.
@@ -67,6 +67,29 @@ impl Run<'_> {
             drop(database);
             closing.wait();
             (self.data, self.least, self.most) = (data, least, most);
+        }
+    }
+
+    /// Cuts the newest journal file off. A start refuses it, and finds everything once it is whole again; or nothing is missing.
+    pub(super) fn cut_the_newest_file_off(&mut self) {
+        let mut files = self.disk.files(&self.data.join("journal"));
+        files.retain(|(path, _)| path.extension().is_some_and(|suffix| suffix == "journal"));
+        let Some((path, length)) = files.pop() else { return };
+        let left = if self.rng.u8(..4) == 0 { 0 } else { self.rng.u64(..=length) };
+        let Some(put_back) = self.disk.cut_off(&path, left) else { return };
+        self.counts.cuts += 1;
+        match self.options().open() {
+            Ok((database, closing)) => {
+                self.check(&database);
+                (self.least, self.most) = (count(&database), count(&database));
+                drop(database);
+                closing.wait();
+            }
+            Err(error) => {
+                self.disk.note(format!("refused: {error}"));
+                self.counts.refused += 1;
+                put_back();
+            }
         }
     }
 

@@ -79,6 +79,7 @@ impl<'m> Run<'m> {
             match self.rng.u8(..16) {
                 0 => self.flip_a_bit(),
                 1 | 2 => self.restore_beside(),
+                3 | 4 => self.cut_the_newest_file_off(),
                 _ => {}
             }
         }
@@ -144,7 +145,7 @@ impl<'m> Run<'m> {
         self.is_failing = false;
     }
 
-    fn options(&mut self) -> Options {
+    pub(super) fn options(&mut self) -> Options {
         let (mut clock, disk, has_stopped) = (self.rng.fork(), self.disk.clone(), Arc::clone(&self.has_stopped));
         let clock = std::sync::Mutex::new(move || clock.i64(..1_000_000));
         Options::new(&self.data, Bytes)
@@ -183,7 +184,7 @@ impl<'m> Run<'m> {
     }
 
     /// Fails unless the database holds what some number of commits left that may be there.
-    fn check(&mut self, database: &Database) {
+    pub(super) fn check(&mut self, database: &Database) {
         let found = self.model.check(database, "the content is wrong");
         let (least, most) = (self.least, self.most);
         assert!((least..=most).contains(&found), "{found} commits are there, not {least} to {most}");
