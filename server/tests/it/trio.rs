@@ -1,6 +1,11 @@
 //! A PostgreSQL primary with two standbys, of which one must have each commit.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    os::unix::net::UnixListener,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{engine::run_sql, nodes::Nodes};
 
@@ -35,12 +40,18 @@ kill_postmaster() {
 }
 
 # Stops the postmaster first, so that it starts no further process.
-kill_node() {
+freeze_node() {
     postmaster=$(head -n 1 $1/postmaster.pid)
     kill -STOP $postmaster
+    kill -STOP $(cat /proc/$postmaster/task/$postmaster/children)
+}
+
+# Of a node that was killed before, nothing is left.
+kill_node() {
+    freeze_node $1 || return 0
     kill -KILL $postmaster $(cat /proc/$postmaster/task/$postmaster/children)
     wait $postmaster
-    true
+    rm $1/postmaster.pid
 }
 "#;
 
@@ -103,6 +114,25 @@ impl Trio {
         self.nodes.run(&format!("kill_node {}", NODES[self.primary]));
     }
 
+    /// Makes all processes of the primary stand still.
+    pub(crate) fn freeze_primary(&mut self) {
+        self.nodes.run(&format!("freeze_node {}", NODES[self.primary]));
+    }
+
+    /// Kills the primary. What listens in its place accepts connections and says nothing.
+    pub(crate) fn silence_primary(&mut self) {
+        self.kill_primary();
+        let socket = self.nodes.directory.join(format!(".s.PGSQL.{}", port(self.primary)));
+        fs::remove_file(&socket).unwrap();
+        let listener = UnixListener::bind(socket).unwrap();
+        thread::spawn(move || {
+            let mut held = Vec::new();
+            loop {
+                held.push(listener.accept());
+            }
+        });
+    }
+
     /// Makes the standbys receive nothing more, as if the primary could not be reached.
     pub(crate) fn cut_standbys_off(&self) {
         self.standbys().into_iter().for_each(|node| self.receive_from(node, ""));
@@ -122,9 +152,9 @@ impl Trio {
         self.receive_from(other, &self.way_to_primary());
     }
 
-    /// Makes the node that was killed a standby again.
+    /// Makes the node that was the primary a standby again, whatever is left of it.
     pub(crate) fn rebuild(&mut self, node: usize) {
-        self.nodes.run(&format!("rm -rf {}", NODES[node]));
+        self.nodes.run(&format!("kill_node {0} && rm -rf {0} .s.PGSQL.{1}", NODES[node], port(node)));
         self.copy_primary_to(node);
     }
 

@@ -140,9 +140,9 @@ async fn a_change_that_postgresql_refuses_is_tried_as_often_as_its_code_allows()
         ("23505", "10", "refused (23505)"),
         ("55P03", "10", "refused (55P03)"),
         ("57014", "10", "refused (57014)"),
-        ("25006", "10", "the connections to the database break one after another"),
-        ("57P01", "10", "the connections to the database break one after another"),
-        ("57P02", "10", "the connections to the database break one after another"),
+        ("25006", "10", "the connections to the database break one after another: refused (25006)"),
+        ("57P01", "10", "the connections to the database break one after another: refused (57P01)"),
+        ("57P02", "10", "the connections to the database break one after another: refused (57P02)"),
         ("23514", "1", "refused (23514)"),
     ];
     for (code, tries, what) in refused {

@@ -8,10 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{
-    OpenError, Target, schema,
-    session::{Session, describe},
-};
+use super::{OpenError, Target, schema, session::Session, sqlstate::store_error};
 
 /// How long others may take to leave: the last process may have been stopped a moment ago.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -39,11 +36,11 @@ pub(crate) struct SourceLock(Session);
 impl SourceLock {
     /// Locks a database that has a store. Refuses it while a server is connected.
     pub(crate) async fn take(target: &Target) -> Result<Self, OpenError> {
-        let session = Session::connect(target).await.map_err(unreachable)?;
+        let session = Session::connect(target).await?;
         schema::expect(&session, &target.schema).await?;
         // Without waiting: a server that is connected may hold it up.
         refuse(&session, &[SERVER]).await?;
-        session.client().batch_execute(LOCK).await.map_err(unreachable)?;
+        session.client().batch_execute(LOCK).await.map_err(failed)?;
         // One may have come before the lock.
         refuse(&session, &[SERVER]).await?;
         Ok(Self(session))
@@ -64,13 +61,13 @@ impl Target {
 
     /// Refuses a database that anybody uses: servers, commands, or a migration.
     pub(crate) async fn refuse_if_used(&self) -> Result<(), OpenError> {
-        let session = Session::connect(self).await.map_err(unreachable)?;
+        let session = Session::connect(self).await?;
         refuse(&session, &[SERVER, MIGRATION]).await
     }
 
     /// Refuses a database that others than migrations use.
     pub(crate) async fn refuse_if_served(&self) -> Result<(), OpenError> {
-        let session = Session::connect(self).await.map_err(unreachable)?;
+        let session = Session::connect(self).await?;
         refuse(&session, &[SERVER]).await
     }
 }
@@ -79,8 +76,8 @@ impl Target {
 async fn refuse(session: &Session, names: &[&str]) -> Result<(), OpenError> {
     let begun = Instant::now();
     loop {
-        let rows = session.query(OTHERS, &[&names]).await.map_err(unreachable)?;
-        let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreachable)?;
+        let rows = session.query(OTHERS, &[&names]).await.map_err(failed)?;
+        let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(failed)?;
         if others == 0 {
             return Ok(());
         }
@@ -91,6 +88,6 @@ async fn refuse(session: &Session, names: &[&str]) -> Result<(), OpenError> {
     }
 }
 
-fn unreachable(error: tokio_postgres::Error) -> OpenError {
-    OpenError::Unreachable(describe(&error))
+fn failed(error: tokio_postgres::Error) -> OpenError {
+    store_error(&error).into()
 }

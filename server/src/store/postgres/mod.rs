@@ -9,9 +9,11 @@ mod batch;
 mod check;
 mod claims;
 mod clock;
+mod connector;
 mod days;
 mod earlier_batches;
 mod events;
+mod hosts;
 mod in_use;
 mod key_cache;
 mod load;
@@ -19,6 +21,7 @@ mod names;
 mod payment_blocks;
 mod payment_list;
 mod payment_part;
+mod primary;
 mod prune;
 mod read;
 mod read_task;
@@ -31,6 +34,7 @@ mod save;
 mod schema;
 mod session;
 mod snapshot;
+mod sqlstate;
 mod statements;
 mod take_in;
 mod target;
@@ -52,10 +56,12 @@ pub(crate) use self::{
     target::{Target, TargetError},
 };
 use self::{
+    connector::Unreachable,
     key_cache::KeyCache,
     readers::Readers,
     records::MIGRATION,
-    session::{Session, describe},
+    session::Session,
+    sqlstate::store_error,
     writer::{Job, Writer},
 };
 use crate::{
@@ -89,8 +95,8 @@ pub(crate) struct Closing(TaskTracker);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// The database cannot be reached.
-    #[error("the database cannot be reached: {0}; check the URL, and that the database runs and accepts this user")]
-    Unreachable(String),
+    #[error("the database cannot be reached: {0}; {advice}", advice = .0.advice())]
+    Unreachable(#[from] Unreachable),
     /// Its schema cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -108,7 +114,7 @@ pub(crate) enum OpenError {
 impl PostgresStore {
     /// Whether a database has the tables of a store. Makes none.
     pub(crate) async fn is_there(target: &Target) -> Result<bool, OpenError> {
-        let session = Session::connect(target).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+        let session = Session::connect(target).await?;
         Ok(schema::is_there(&session, &target.schema).await?)
     }
 
@@ -134,8 +140,8 @@ impl PostgresStore {
     }
 
     async fn prepare(target: &Target) -> Result<Session, OpenError> {
-        let session = Session::connect(target).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
-        schema::prepare(&session, &target.schema).await?;
+        let session = Session::connect(target).await?;
+        session.or_elsewhere(schema::prepare(&session, &target.schema)).await?;
         Ok(session)
     }
 
@@ -155,7 +161,7 @@ impl PostgresStore {
 
 /// Refuses a database into which a migration is not finished.
 async fn refuse_unfinished(session: &Session) -> Result<(), OpenError> {
-    let rows = session.query(MIGRATION, &[]).await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+    let rows = session.query(MIGRATION, &[]).await.map_err(|error| store_error(&error))?;
     let found = rows.first().map(|row| load::parse("migration", read::field(row, 0)?)).transpose()?;
     Ok(Migration::refuse_unfinished(found)?)
 }

@@ -4,9 +4,11 @@ use payments_core::{DeliveryId, Timestamp};
 
 use super::{
     PostgresStore,
+    connector::{Connector, Purpose},
     read::{delivery, field},
     request_counts::millis,
-    session::{Session, describe},
+    session::Session,
+    sqlstate::store_error,
 };
 use crate::store::{Prunable, Result, StoreError, WINDOW};
 
@@ -63,19 +65,21 @@ impl PostgresStore {
         if next.is_none_or(|id| id.created_at().is_some_and(|at| at >= before)) {
             return Ok(0);
         }
-        let failed = |error| StoreError::unavailable(describe(&error));
-        let session = Session::connect(&self.target).await.map_err(failed)?;
         let id = self.ambient.random();
-        session.pass_barrier(&id).await.map_err(failed)?;
-        let passed = redact_next(&session, before, at_most).await;
-        let left = session.leave(&id).await.map_err(failed);
-        passed.and_then(|passed| left.map(|()| passed))
+        let connector = Connector::new(self.target.clone(), Purpose::Writing(Some(id)));
+        let session = connector.connect().await.map_err(StoreError::unavailable)?;
+        let redacting = async {
+            let passed = redact_next(&session, before, at_most).await?;
+            session.leave(&id).await.map_err(|error| store_error(&error))?;
+            Ok(passed)
+        };
+        session.in_time(redacting).await.unwrap_or_else(|| Err(StoreError::unavailable("the database does not answer")))
     }
 }
 
 /// Redacts the next deliveries, oldest first, and returns how many it passed. A pending one keeps its payload until it ends.
 async fn redact_next(session: &Session, before: Timestamp, at_most: i64) -> Result<usize> {
-    let failed = |error| StoreError::unavailable(describe(&error));
+    let failed = |error| store_error(&error);
     session.client().batch_execute("BEGIN").await.map_err(failed)?;
     let rows = session.query(NEXT_DELIVERIES, &[&at_most]).await.map_err(failed)?;
     let (mut ids, mut bodies, mut passed) = (Vec::new(), Vec::new(), Vec::new());

@@ -14,7 +14,7 @@ use super::{
     PostgresStore,
     load::{LoadError, idempotency_row, payment_body},
     names::{self, Kind},
-    session::describe,
+    sqlstate::store_error,
 };
 use crate::{
     domain::{
@@ -71,7 +71,7 @@ const OLDEST_PENDING: &str = "SELECT min(id) FILTER (WHERE retry_at IS NULL), mi
 
 /// A field of a row.
 pub(super) fn field<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
-    row.try_get(column).map_err(|error| StoreError::unavailable(describe(&error)))
+    row.try_get(column).map_err(|error| store_error(&error))
 }
 
 fn parse<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -200,7 +200,7 @@ impl PostgresStore {
         match idempotency_row(&row) {
             Ok((_, row)) => Ok(row.response.map(|response| response.response)),
             Err(LoadError::Store(error)) => Err(error),
-            Err(LoadError::Database(error)) => Err(StoreError::unavailable(describe(&error))),
+            Err(LoadError::Database(error)) => Err(store_error(&error)),
         }
     }
 

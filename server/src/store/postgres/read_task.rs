@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::store::{
         contract::cluster_url,
-        postgres::{Target, session::describe},
+        postgres::{Target, sqlstate::describe},
     };
 
     const ROWS: &str = "SELECT $1::bigint + number, $2::text FROM generate_series(1, 1000) number";

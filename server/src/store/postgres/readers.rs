@@ -10,7 +10,9 @@ use tokio_postgres::{Row, types::ToSql};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    session::{Session, describe},
+    connector::{Connector, Purpose},
+    session::Session,
+    sqlstate::store_error,
     target::Target,
 };
 use crate::store::StoreError;
@@ -31,7 +33,8 @@ impl Readers {
     pub(super) fn start(target: &Target, ids: Vec<[u8; 16]>, tasks: &TaskTracker) -> Self {
         let sessions = ids.into_iter().map(|id| {
             let (shown, session) = watch::channel(None);
-            tasks.spawn(keep_connected(target.clone(), id, shown));
+            let connector = Connector::new(target.clone(), Purpose::Writing(Some(id)));
+            tasks.spawn(keep_connected(connector, id, shown));
             session
         });
         Self { sessions: sessions.collect(), next: 0.into() }
@@ -63,7 +66,7 @@ impl Readers {
                 None => return Err(StoreError::unavailable("the database does not answer")),
                 Some(Err(error)) => {
                     if broken == self.sessions.len() || !session.breaks_with(&error).await {
-                        return Err(StoreError::unavailable(describe(&error)));
+                        return Err(store_error(&error));
                     }
                 }
             }
@@ -81,22 +84,26 @@ impl Readers {
 }
 
 /// Connects, shows the connection, and connects again when it breaks.
-async fn keep_connected(target: Target, id: [u8; 16], shown: watch::Sender<Option<Arc<Session>>>) {
+async fn keep_connected(connector: Arc<Connector>, id: [u8; 16], shown: watch::Sender<Option<Arc<Session>>>) {
     let mut said = None;
-    while !shown.is_closed() {
-        match connect(&target, &id).await {
+    loop {
+        let connected = tokio::select! {
+            connected = connector.connect() => connected,
+            () = shown.closed() => return,
+        };
+        match connected {
             Ok(session) => {
                 said = None;
                 let session = Arc::new(session);
                 shown.send_replace(Some(Arc::clone(&session)));
                 tokio::select! {
                     () = session.closed() => {}
-                    () = shown.closed() => return drop(session.leave(&id).await),
+                    () = shown.closed() => return drop(session.in_time(session.leave(&id)).await),
                 }
                 shown.send_replace(None);
             }
             Err(error) => {
-                let error = describe(&error);
+                let error = error.to_string();
                 // Once for each reason, not for each try.
                 if said.as_ref() != Some(&error) {
                     tracing::warn!(%error, "the database cannot be reached");
@@ -106,10 +113,4 @@ async fn keep_connected(target: Target, id: [u8; 16], shown: watch::Sender<Optio
             }
         }
     }
-}
-
-async fn connect(target: &Target, id: &[u8; 16]) -> Result<Session, tokio_postgres::Error> {
-    let session = Session::connect(target).await?;
-    session.pass_barrier(id).await?;
-    Ok(session)
 }

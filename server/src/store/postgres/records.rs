@@ -9,8 +9,8 @@ use super::{
     load::{LoadError, idempotency_row, parse, payment_body},
     names::{self, Kind},
     read::field,
-    session::describe,
     snapshot::PostgresSnapshot,
+    sqlstate::store_error,
 };
 use crate::{
     domain::{IdempotencyKey, KeyHash, Scope},
@@ -134,7 +134,7 @@ impl PostgresSnapshot {
             let unreadable = || StoreError::corrupt(b"idempotency", "its key cannot be read");
             let (((developer, environment), digest), row) = idempotency_row(row).map_err(|error| match error {
                 LoadError::Store(error) => error,
-                LoadError::Database(error) => StoreError::unavailable(describe(&error)),
+                LoadError::Database(error) => store_error(&error),
             })?;
             let developer_id = developer.parse().map_err(|_| unreadable())?;
             let environment = names::environment(environment).ok_or_else(unreadable)?;

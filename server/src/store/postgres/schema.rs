@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::{Error, error::SqlState};
 
-use super::session::{Session, describe};
+use super::{session::Session, sqlstate::describe};
 
 /// The statements that make each version of the schema from the one before.
 const STEPS: [&str; 8] = [
@@ -52,8 +52,8 @@ pub(crate) enum SchemaError {
         known: i32,
     },
     /// The database refused.
-    #[error("the schema cannot be made or read: {0}")]
-    Refused(String),
+    #[error("the schema cannot be made or read: {}", describe(.0))]
+    Refused(#[from] Error),
 }
 
 /// Brings the schema to this server's version. Servers may do so at the same time: one waits for another.
@@ -75,7 +75,7 @@ pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), Schem
             SqlState::T_R_DEADLOCK_DETECTED,
         ];
         if tries == TRIES || !error.code().is_some_and(|code| is_race.contains(code)) {
-            return Err(SchemaError::Refused(describe(&error)));
+            return Err(error.into());
         }
         tries += 1;
         sleep(Duration::from_millis(50)).await;
@@ -111,15 +111,13 @@ async fn upgrade(session: &Session, schema: &str) -> Result<Result<(), SchemaErr
 
 /// Whether the tables of any version are there.
 pub(super) async fn is_there(session: &Session, schema: &str) -> Result<bool, SchemaError> {
-    let found = version(session, schema, "SELECT version FROM schema_version").await;
-    Ok(found.map_err(|error| SchemaError::Refused(describe(&error)))?.is_some())
+    Ok(version(session, schema, "SELECT version FROM schema_version").await?.is_some())
 }
 
 /// Checks that the tables are there as this program knows them, and changes nothing.
 pub(super) async fn expect(session: &Session, schema: &str) -> Result<(), SchemaError> {
     let known = known();
-    let found = version(session, schema, "SELECT version FROM schema_version").await;
-    match found.map_err(|error| SchemaError::Refused(describe(&error)))? {
+    match version(session, schema, "SELECT version FROM schema_version").await? {
         None => Err(SchemaError::Missing),
         Some(found) if found > known => Err(SchemaError::Newer { found, known }),
         Some(found) if found < known => Err(SchemaError::Older { found, known }),

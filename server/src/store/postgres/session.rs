@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     future::poll_fn,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +24,11 @@ use tokio_postgres::{
 
 use tokio_util::task::AbortOnDropHandle;
 
-use super::target::Target;
+use super::{
+    connector::{Connector, Purpose, Unreachable},
+    sqlstate::describe,
+    target::Target,
+};
 
 /// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
 /// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
@@ -39,6 +44,12 @@ const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET e
                       SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off";
 /// How long an answer of the database may take.
 const ANSWER: Duration = Duration::from_secs(10);
+/// After how long without an answer another primary is looked for.
+const SILENT: Duration = Duration::from_secs(1);
+/// A commit that needs no table. It waits for the standbys as every other.
+const MESSAGE: &str = "SELECT pg_logical_emit_message(true, 'payments', '')";
+/// The name of the file that the database writes now begins with its timeline.
+const TIMELINE: &str = "SELECT pg_walfile_name(pg_current_wal_lsn())";
 const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUES ($1, 0, 1, now()) ON CONFLICT (id) DO \
                        UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
 
@@ -50,25 +61,30 @@ pub(super) struct Session {
     /// Carries the connection, and closes it when it is dropped.
     task: AbortOnDropHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
+    connector: Arc<Connector>,
+    /// The number of its host in the URL.
+    host: usize,
+    /// The number of the last batch that was committed under its id before it passed the barrier.
+    pub(super) last_batch: i64,
 }
 
 impl Session {
-    /// Connects and sets up the connection, without the barrier.
-    pub(super) async fn connect(target: &Target) -> Result<Self, Error> {
-        let session = Self::connect_by(&target.for_writing(), target).await?;
-        session.client.batch_execute(BY_KEY).await?;
-        Ok(session)
+    /// Connects for a command, and passes the barrier.
+    pub(super) async fn connect(target: &Target) -> Result<Self, Unreachable> {
+        Connector::new(target.clone(), Purpose::Writing(None)).connect().await
     }
 
     /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
-    pub(super) async fn connect_to_any(target: &Target) -> Result<Self, Error> {
-        Self::connect_by(&target.config, target).await
+    pub(super) async fn connect_to_any(target: &Target) -> Result<Self, Unreachable> {
+        Connector::new(target.clone(), Purpose::Reading).connect().await
     }
 
-    async fn connect_by(config: &Config, target: &Target) -> Result<Self, Error> {
-        let (client, mut connection) = config.connect(target.tls.clone()).await?;
+    /// Connects to one host and sets up the connection, without the barrier.
+    pub(super) async fn open(connector: &Arc<Connector>, host: usize, config: &Config) -> Result<Self, Error> {
+        let target = &connector.target;
         let (open, closed) = watch::channel(());
-        let (doubts, mut doubted) = (Arc::clone(&target.doubts), target.doubts.subscribe());
+        let (primary, mut ends) = (Arc::clone(&target.primary), Box::pin(target.primary.ends(host)));
+        let (client, mut connection) = config.connect(target.tls.clone()).await?;
         // A warning at the start, as of another version of the collations, is about the database and not about a commit.
         let is_set_up = Arc::new(AtomicBool::new(false));
         let has_begun = Arc::clone(&is_set_up);
@@ -77,7 +93,7 @@ impl Session {
             loop {
                 let message = tokio::select! {
                     biased;
-                    _ = doubted.changed() => return,
+                    () = &mut ends => return,
                     message = poll_fn(|context| connection.poll_message(context)) => message,
                 };
                 let Some(message) = message else { return };
@@ -91,7 +107,7 @@ impl Session {
                         // connection reads it. So nothing that any connection says is certain, before it passes the
                         // barrier again.
                         tracing::warn!(notice = notice.message(), "the database warns; its connections are dropped");
-                        doubts.send_replace(());
+                        primary.doubt();
                         return;
                     }
                     Ok(_) => {}
@@ -108,8 +124,31 @@ impl Session {
                               current_setting('synchronous_commit') IN ('off', 'local')";
         client.batch_execute(standbys).await?;
         client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
+        if connector.purpose != Purpose::Reading {
+            client.batch_execute(BY_KEY).await?;
+        }
         is_set_up.store(true, Ordering::Relaxed);
-        Ok(Self { client, closed, task, statements: Mutex::default() })
+        let (statements, connector) = (Mutex::default(), Arc::clone(connector));
+        Ok(Self { client, closed, task, statements, connector, host, last_batch: 0 })
+    }
+
+    /// Passes the barrier without the table of connections, which may not be there.
+    pub(super) async fn commit_something(&self) -> Result<(), Error> {
+        match self.client.batch_execute(MESSAGE).await {
+            // The role may not be allowed to call it. What a command then reads may yet be undone by a failover.
+            Err(error) if error.as_db_error().is_some() && !self.is_closed() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// The timeline of the host; `None` if the database does not tell it.
+    pub(super) async fn timeline(&self) -> Result<Option<u32>, Error> {
+        let rows = match self.client.query_typed(TIMELINE, &[]).await {
+            Err(error) if error.as_db_error().is_some() && !self.is_closed() => return Ok(None),
+            rows => rows?,
+        };
+        let file: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        Ok(file.and_then(|name| u32::from_str_radix(name.get(..8)?, 16).ok()))
     }
 
     /// Passes the barrier: afterwards everything that this connection reads is durable. Returns the number of the last batch
@@ -133,23 +172,39 @@ impl Session {
     }
 
     /// Ends the process of an earlier connection, which may wait for us with a transaction under way. One that waits for a
-    /// standby is left alone: its end would show everyone a commit that no standby has.
-    pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<(), Error> {
-        let Some((pid, begun)) = backend else { return Ok(()) };
-        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 AND \
-                   wait_event = 'ClientRead'";
-        self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await.map(drop)
+    /// standby is left alone: its end would show everyone a commit that no standby has. Returns whether it waits.
+    pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<bool, Error> {
+        let Some((pid, begun)) = backend else { return Ok(false) };
+        let sql = "SELECT CASE WHEN wait_event = 'ClientRead' THEN NOT pg_terminate_backend(pid) \
+                   ELSE coalesce(wait_event = 'SyncRep' OR wait_event_type = 'Lock', false) END \
+                   FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+        let rows = self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await?;
+        rows.first().map_or(Ok(false), |row| row.try_get(0))
     }
 
     /// The outcome of calls whose answers come in time. If they do not, the connection is closed: the database or the way to it
     /// is gone. The database is not told to stop, so a commit may still happen.
     pub(super) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
-        let outcome = timeout(ANSWER, calls).await.ok();
+        let outcome = timeout(ANSWER, self.or_elsewhere(calls)).await.ok();
         if outcome.is_none() {
             tracing::warn!("the database does not answer; a connection to it is closed");
             self.task.abort();
         }
         outcome
+    }
+
+    /// The outcome of calls that may take long. While the database is silent, looks whether another host has become the primary:
+    /// then the connection is closed, and the calls fail.
+    pub(super) async fn or_elsewhere<T>(&self, calls: impl Future<Output = T>) -> T {
+        let mut calls = pin!(calls);
+        if let Ok(outcome) = timeout(SILENT, &mut calls).await {
+            return outcome;
+        }
+        tokio::select! {
+            biased;
+            outcome = calls => outcome,
+            never = self.connector.look_beside(self.host) => match never {},
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -200,14 +255,3 @@ impl Session {
 /// The process of the database that serves a connection, told from later ones with the same number by its begin.
 #[derive(Clone)]
 pub(super) struct Backend(Option<(i32, String)>);
-
-/// An error with what the database said: its own text is only a kind.
-pub(super) fn describe(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(said) => format!("{} ({})", said.message(), said.code().code()),
-        None => std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(": "),
-    }
-}

@@ -15,11 +15,12 @@ use super::{
     load::{parse, payment_body},
     read::{delivery, field},
     refuse_unfinished, schema,
-    session::{Session, describe},
+    session::Session,
+    sqlstate::store_error,
 };
 use crate::{
     domain::{Outgoing, Session as PaymentSession},
-    store::{Checked, Each, Migration, Record, RecordKind, Result, Snapshot, StoreError},
+    store::{Checked, Each, Migration, Record, RecordKind, Result, Snapshot},
 };
 
 /// How many rows are in memory at a time.
@@ -63,9 +64,8 @@ impl PostgresSnapshot {
 
     /// As [`open`](Self::open), even if it is a part of another store.
     pub(crate) async fn open_to_migrate(target: &Target) -> Result<Self, OpenError> {
-        let unreachable = |error| OpenError::Unreachable(describe(&error));
-        let session = Session::connect_to_any(target).await.map_err(unreachable)?;
-        session.client().batch_execute(BEGIN).await.map_err(unreachable)?;
+        let session = Session::connect_to_any(target).await?;
+        session.client().batch_execute(BEGIN).await.map_err(|error| store_error(&error))?;
         schema::expect(&session, &target.schema).await?;
         Ok(Self { session, runtime: Handle::current(), cursors: AtomicU32::new(0) })
     }
@@ -91,7 +91,7 @@ impl PostgresSnapshot {
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T> {
-        self.runtime.block_on(answer).map_err(|error| StoreError::unavailable(describe(&error)))
+        self.runtime.block_on(answer).map_err(|error| store_error(&error))
     }
 }
 

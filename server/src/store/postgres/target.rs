@@ -5,14 +5,14 @@ use std::{fmt, fs, io, path::Path, sync::Arc, time::Duration};
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer, pki_types::pem::PemObject};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::watch;
+use tokio::sync::Mutex;
 use tokio_postgres::{
     Config,
-    config::{Host, SslMode, TargetSessionAttrs},
+    config::{Host, SslMode},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::in_use::SERVER;
+use super::{in_use::SERVER, primary::Primary};
 
 /// The name of the schema that holds the tables, unless a test asks for its own.
 const SCHEMA: &str = "payments";
@@ -20,7 +20,7 @@ const SCHEMA: &str = "payments";
 /// Where Debian's packages put the sockets of a database on this machine, for a URL without a host.
 const SOCKETS: &str = "/run/postgresql";
 /// How long a host may be silent on the network.
-const HOST_LOST: Duration = Duration::from_secs(5);
+pub(super) const HOST_LOST: Duration = Duration::from_secs(5);
 
 /// A database and the way to it.
 #[derive(Clone)]
@@ -29,8 +29,10 @@ pub(crate) struct Target {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) schema: String,
-    /// A change ends every connection: what they read may be lost.
-    pub(super) doubts: Arc<watch::Sender<()>>,
+    /// Which host is the primary.
+    pub(super) primary: Arc<Primary>,
+    /// Held by the connection that looks for another primary.
+    pub(super) lookout: Arc<Mutex<()>>,
 }
 
 /// A database URL cannot be used. No message quotes the URL, which may hold a password.
@@ -80,19 +82,12 @@ impl Target {
         config.application_name(SERVER);
         notice_a_lost_host(&mut config);
         let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
-        Ok(Self { config, tls, schema: SCHEMA.to_owned(), doubts: Arc::default() })
+        Ok(Self { config, tls, schema: SCHEMA.to_owned(), primary: Arc::default(), lookout: Arc::default() })
     }
 
     /// Whether a URL holds a password.
     pub(crate) fn has_password(url: &str) -> bool {
         own_parameters(url).0.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
-    }
-
-    /// The way to the one of several hosts that accepts writes, whatever the URL asks for.
-    pub(super) fn for_writing(&self) -> Config {
-        let mut config = self.config.clone();
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config
     }
 
     /// The same database with the tables in another schema.
@@ -173,8 +168,6 @@ mod tests {
     fn a_url_may_name_several_hosts_a_socket_and_the_roots_to_trust() {
         let target = Target::new(&"postgres://me@one:5433,two/shop?connect_timeout=3".into(), None).unwrap();
         assert_eq!((target.config.get_hosts().len(), target.config.get_dbname()), (2, Some("shop")));
-        assert_eq!(target.for_writing().get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
-        assert_eq!(target.config.get_target_session_attrs(), TargetSessionAttrs::Any);
         assert_eq!(Target::new(&"postgres:///shop".into(), None).unwrap().config.get_hosts().len(), 1);
         assert!(Target::new(&"postgres:///shop?host=/run/postgresql".into(), None).is_ok());
         let verified = Target::new(&"postgres://one/shop?sslmode=verify-full".into(), None).unwrap();

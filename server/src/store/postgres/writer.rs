@@ -15,9 +15,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     batch::Batch,
+    connector::{Connector, Purpose},
     load::{Keys, LoadError},
     save,
-    session::{Backend, Session, describe},
+    session::Session,
+    sqlstate::{describe, store_error},
     statements::Statements,
     target::Target,
 };
@@ -52,7 +54,7 @@ type Outcomes = Vec<Result<Committed, CommitError>>;
 
 /// Commits batches over one connection, one at a time.
 pub(super) struct Writer {
-    target: Target,
+    connector: Arc<Connector>,
     /// The connection's row in the database.
     id: [u8; 16],
     commits: Commits,
@@ -61,9 +63,7 @@ pub(super) struct Writer {
     connection: Option<Connected>,
     /// The connection that is being made. It may wait for a standby for longer than a batch waits for it; a second one would
     /// only wait behind it.
-    connecting: Option<AbortOnDropHandle<NewConnection>>,
-    /// The backend of the last connection, which may still have a transaction under way.
-    last_backend: Option<Backend>,
+    connecting: Option<AbortOnDropHandle<Result<Connected, String>>>,
 }
 
 struct Connected {
@@ -71,17 +71,14 @@ struct Connected {
     statements: Statements,
 }
 
-/// A new connection, the number of the last committed batch, and the connection's backend.
-type NewConnection = Result<(Connected, i64, Backend), Error>;
-
 /// Why a try of a batch failed.
 enum Failed {
     /// Nothing was committed, and the same batch may succeed.
     TryAgain(Error),
     /// A change was refused, and the first try did not read everything.
     ReadAll,
-    /// The connection broke before the commit was sent.
-    Broken,
+    /// The connection broke, or is of no use, before the commit was sent.
+    Broken(String),
     /// The connection broke. If the batch was committed, these are its outcomes.
     Unknown(Outcomes),
     /// Nothing was committed.
@@ -90,7 +87,8 @@ enum Failed {
 
 impl Writer {
     pub(super) fn new(target: Target, id: [u8; 16], commits: Commits) -> Self {
-        Self { target, id, commits, number: 0, connection: None, connecting: None, last_backend: None }
+        let connector = Connector::new(target, Purpose::Writing(Some(id)));
+        Self { connector, id, commits, number: 0, connection: None, connecting: None }
     }
 
     /// Commits what waits, until nobody can send any more.
@@ -111,7 +109,7 @@ impl Writer {
         }
         if let Some(Connected { session, .. }) = &self.connection {
             // A row that stays is removed when it is old.
-            let _ = session.leave(&self.id).await;
+            let _ = session.in_time(session.leave(&self.id)).await;
         }
     }
 
@@ -140,8 +138,8 @@ impl Writer {
             let connected = match self.connection.take().filter(|connected| !connected.session.is_closed()) {
                 Some(connected) => connected,
                 None => {
-                    let (connected, last) = self.connect(patience, unknown.is_some()).await?;
-                    if let Some(outcomes) = unknown.take().filter(|_| last == self.number) {
+                    let connected = self.connect(patience, unknown.is_some()).await?;
+                    if let Some(outcomes) = unknown.take().filter(|_| connected.session.last_batch == self.number) {
                         self.connection = Some(connected);
                         return Ok(outcomes);
                     }
@@ -161,10 +159,11 @@ impl Writer {
                     return Err(StoreError::unavailable(describe(&error)));
                 }
                 Err(Failed::TryAgain(_)) => sleep(LONGEST_PAUSE.mul_f64(pause_share(&self.id, tries))).await,
-                Err(Failed::Broken) if tries >= TRIES => {
-                    return Err(StoreError::unavailable("the connections to the database break one after another"));
+                Err(Failed::Broken(what)) if tries >= TRIES => {
+                    let said = format!("the connections to the database break one after another: {what}");
+                    return Err(StoreError::unavailable(said));
                 }
-                Err(Failed::Broken) => self.connection = None,
+                Err(Failed::Broken(_)) => self.connection = None,
                 Err(Failed::Unknown(outcomes)) => {
                     self.connection = None;
                     unknown = Some(outcomes);
@@ -185,10 +184,13 @@ impl Writer {
                 keys.load(session, statements),
             )
         };
-        let Some((begun, marked, loaded)) = session.in_time(read).await else { return Err(Failed::Broken) };
+        let broken = |what: &str| Failed::Broken(what.to_owned());
+        let Some((begun, marked, loaded)) = session.in_time(read).await else {
+            return Err(broken("it does not answer"));
+        };
         let loaded = match begun.and(marked).map_err(LoadError::from) {
             // Somebody removed the row as old. The next connection makes it again.
-            Ok(0) => return Err(Failed::Broken),
+            Ok(0) => return Err(broken("its row is gone")),
             Ok(_) => loaded,
             Err(error) => Err(error),
         };
@@ -198,7 +200,7 @@ impl Writer {
                 let is_over = roll_back(session).await;
                 return Err(match error {
                     LoadError::Store(error) => Failed::Refused(error),
-                    LoadError::Database(_) if !is_over => Failed::Broken,
+                    LoadError::Database(error) if !is_over => Failed::Broken(describe(&error)),
                     LoadError::Database(error) => refused(error),
                 });
             }
@@ -206,7 +208,7 @@ impl Writer {
         let outcomes: Outcomes = changes.iter().map(|change| batch.decide(change.clone())).collect();
         if is_first && outcomes.iter().any(depends_on_writes) {
             // An earlier write of the same change may be stale because of a row that was not read.
-            return Err(if roll_back(session).await { Failed::ReadAll } else { Failed::Broken });
+            return Err(if roll_back(session).await { Failed::ReadAll } else { broken("it does not answer") });
         }
         let steps = match save::steps(batch, i16::from(self.id[0] % SLOTS), statements) {
             Ok(steps) => steps,
@@ -228,23 +230,19 @@ impl Writer {
         }
     }
 
-    /// Connects, passes the barrier and prepares the statements. Returns the number of the last committed batch too.
-    async fn connect(&mut self, until: Instant, is_unknown: bool) -> Result<(Connected, i64), StoreError> {
+    /// Connects, passes the barrier and prepares the statements.
+    async fn connect(&mut self, until: Instant, is_unknown: bool) -> Result<Connected, StoreError> {
         let mut last = None;
         loop {
-            let connecting = self.connecting.get_or_insert_with(|| {
-                let connecting = connect_once(self.target.clone(), self.id, self.last_backend.clone());
-                AbortOnDropHandle::new(tokio::spawn(connecting))
-            });
+            let connecting = self
+                .connecting
+                .get_or_insert_with(|| AbortOnDropHandle::new(tokio::spawn(connect_once(Arc::clone(&self.connector)))));
             let error = match timeout_at(until, connecting).await {
                 Ok(ended) => {
                     self.connecting = None;
                     match ended {
-                        Ok(Ok((connected, last, backend))) => {
-                            self.last_backend = Some(backend);
-                            return Ok((connected, last));
-                        }
-                        Ok(Err(error)) => describe(&error),
+                        Ok(Ok(connected)) => return Ok(connected),
+                        Ok(Err(error)) => error,
                         Err(error) => error.to_string(),
                     }
                 }
@@ -270,15 +268,11 @@ async fn roll_back(session: &Session) -> bool {
     rolled_back.is_some_and(|outcome| outcome.is_ok()) && !session.is_closed()
 }
 
-async fn connect_once(target: Target, id: [u8; 16], last_backend: Option<Backend>) -> NewConnection {
-    let session = Session::connect(&target).await?;
-    if let Some(backend) = &last_backend {
-        session.end_backend(backend).await?;
-    }
-    let last = session.pass_barrier(&id).await?;
-    let backend = session.backend().await?;
-    let statements = Statements::prepare(session.client()).await?;
-    Ok((Connected { session, statements }, last, backend))
+async fn connect_once(connector: Arc<Connector>) -> Result<Connected, String> {
+    let session = connector.connect().await.map_err(|error| error.to_string())?;
+    let prepared = session.in_time(Statements::prepare(session.client())).await.ok_or("it does not answer")?;
+    let statements = prepared.map_err(|error| describe(&error))?;
+    Ok(Connected { session, statements })
 }
 
 /// Whether a change was refused by one of its writes. Those are the last of its conditions.
@@ -303,8 +297,8 @@ fn refused(error: Error) -> Failed {
     let elsewhere = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
     match error.code() {
         Some(code) if again.contains(code) => Failed::TryAgain(error),
-        Some(code) if elsewhere.contains(code) => Failed::Broken,
-        _ => Failed::Refused(StoreError::unavailable(describe(&error))),
+        Some(code) if elsewhere.contains(code) => Failed::Broken(describe(&error)),
+        _ => Failed::Refused(store_error(&error)),
     }
 }
 

@@ -18,8 +18,8 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     load::{LoadError, payment_body},
-    session::describe,
     snapshot::PostgresSnapshot,
+    sqlstate::store_error,
 };
 use crate::{
     domain::DayTotals,
@@ -116,7 +116,7 @@ impl Check<'_> {
                 Ok(None)
             }
             Err(LoadError::Store(error)) => Err(error),
-            Err(LoadError::Database(error)) => Err(StoreError::unavailable(describe(&error))),
+            Err(LoadError::Database(error)) => Err(store_error(&error)),
         }
     }
 
