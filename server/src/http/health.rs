@@ -12,6 +12,7 @@ use super::{
     request::Request,
     route::Outcome,
 };
+use crate::{service::Refused, store::StoreError};
 
 /// How long the metrics wait for the store. Scrapers usually wait for ten seconds.
 const STORE_PATIENCE: Duration = Duration::from_secs(4);
@@ -21,13 +22,22 @@ pub(super) async fn alive(_: Request) -> Outcome {
     Ok(reply::json_literal(r#"{"status":"ok"}"#))
 }
 
-/// Readiness: the store is readable, and the server is not shutting down.
+/// Readiness: the store is readable and lets itself be written, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
         return Err(Problem::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
     }
-    request.service().is_ready().await?;
-    alive(request).await
+    match request.service().is_ready().await {
+        // Whoever watches the server may know what its operator has to grant.
+        Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
+            tracing::error!(%cause, "the server is not ready");
+            Err(Problem::new(ErrorCode::ServiceUnavailable, cause.to_string()))
+        }
+        outcome => {
+            outcome?;
+            alive(request).await
+        }
+    }
 }
 
 /// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.

@@ -14,7 +14,7 @@ use crate::{
     domain::Permission,
     gateway::EventFault,
     service::{Answer, Refused},
-    store::PaymentJson,
+    store::{PaymentJson, StoreError},
 };
 
 /// A header whose value is known in advance.
@@ -199,7 +199,12 @@ impl From<Refused> for Problem {
             Refused::Invalid(invalid) => invalid.into(),
             Refused::Event(EventFault::Signature(_)) => Invalid::new(code, message).into(),
             Refused::Unavailable(cause) => {
-                tracing::error!(%cause, "the store is unavailable");
+                match cause {
+                    StoreError::Denied(_) => {
+                        tracing::error!(%cause, "a request failed, and others will until this is granted")
+                    }
+                    _ => tracing::error!(%cause, "the store is unavailable"),
+                }
                 Self::new(code, message)
             }
             _ => Self::new(code, message),

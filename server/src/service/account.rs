@@ -89,11 +89,11 @@ impl Service {
         })
     }
 
-    /// Fails if the store cannot be read.
+    /// Fails if the store cannot be read, or may not be written.
     pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
         let unknown = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&unknown).await?;
-        Ok(())
+        Ok(self.store.prove_readiness().await?)
     }
 }
 

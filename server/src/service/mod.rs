@@ -200,7 +200,7 @@ pub(crate) enum Refused {
     #[error("the server lost its database while it saved this; send the request again, with the same Idempotency-Key")]
     OutcomeUnknown,
     /// The store cannot answer now.
-    #[error("the server cannot reach its store; try again in a moment")]
+    #[error("{}", .0.for_callers())]
     Unavailable(#[from] StoreError),
 }
 

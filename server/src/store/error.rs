@@ -24,6 +24,10 @@ pub(crate) enum StoreError {
     /// It cannot for now, most often because its disk is full. Nothing was changed: try again.
     #[error("the store cannot do this now: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The database denies the server what it needs, such as a privilege. Trying again does not help until its operator has
+    /// granted it.
+    #[error("the database denies the server what it needs: {0}")]
+    Denied(String),
     /// A record is not what was written. Trying again does not help; `check` finds all that is damaged.
     #[error("the record {record} cannot be read: {what}")]
     Corrupt {
@@ -47,10 +51,27 @@ impl StoreError {
         Self::Unavailable(source.into())
     }
 
+    /// What a caller of the API is told, who must not see what the operator does.
+    pub(crate) fn for_callers(&self) -> &'static str {
+        match self {
+            Self::Denied(_) => {
+                "the server's database denies the server what it needs, so this cannot be done until the server's operator has \
+                 granted it; the server's log and /readyz have the cause"
+            }
+            Self::Corrupt { .. } => {
+                "a record that this needs cannot be read; give the X-Request-Id to the server's operator, whose log names it"
+            }
+            Self::Unavailable(_) | Self::Unknown | Self::Stopped => {
+                "the server cannot reach its store; try again in a moment"
+            }
+        }
+    }
+
     /// The same error, for another change of the same batch.
     pub(crate) fn repeated(&self) -> Self {
         match self {
             Self::Unavailable(cause) => Self::unavailable(cause.to_string()),
+            Self::Denied(what) => Self::Denied(what.clone()),
             Self::Corrupt { record, what } => Self::Corrupt { record: record.clone(), what: what.clone() },
             Self::Unknown => Self::Unknown,
             Self::Stopped => Self::Stopped,

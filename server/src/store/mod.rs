@@ -166,6 +166,11 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize>;
 
+    /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
+    async fn prove_readiness(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The backups that the engine makes, if it does.
     fn backups(&self) -> Option<&dyn Backups> {
         None

@@ -13,7 +13,10 @@ use crate::{
     admin_socket,
     cli::{Location, ServeArgs},
     no_store::no_store_in,
-    store::{embedded, postgres::PostgresStore},
+    store::{
+        embedded,
+        postgres::{OpenError, PostgresStore, SchemaError},
+    },
 };
 
 /// Checks that the store is there, or that `serve` may make one. Makes none.
@@ -29,7 +32,16 @@ pub(super) async fn check(location: &Location) -> Finding {
             Finding::warning("store", format!("{missing}; `serve` makes a new store there"))
         }
         Location::Database(target) => match PostgresStore::is_there(target).await {
-            Ok(true) => Finding::in_order("store", format!("{target}")),
+            Ok(true) => match PostgresStore::prove(target).await {
+                Ok(()) => {
+                    Finding::in_order("store", format!("{target}; its role has the privileges that a server needs"))
+                }
+                Err(OpenError::Schema(SchemaError::Older { found, known })) => Finding::warning(
+                    "store",
+                    format!("{target} has schema {found}; `serve` updates it to {known} if its role owns the tables"),
+                ),
+                Err(error) => Finding::failed("store", format!("{target}: {error}")),
+            },
             Ok(false) => {
                 Finding::warning("store", format!("there is no store in {target}; `serve` makes a new one there"))
             }

@@ -22,6 +22,7 @@ mod payment_blocks;
 mod payment_list;
 mod payment_part;
 mod primary;
+mod privileges;
 mod prune;
 mod read;
 mod read_task;
@@ -118,7 +119,14 @@ impl PostgresStore {
         Ok(schema::is_there(&session, &target.schema).await?)
     }
 
-    /// Connects, and makes or updates the tables. Refuses a part of another store.
+    /// Fails if a server of this version could not work with the tables as they are. Changes nothing.
+    pub(crate) async fn prove(target: &Target) -> Result<(), OpenError> {
+        let session = Session::connect(target).await?;
+        schema::expect(&session, &target.schema).await?;
+        Ok(session.prove_privileges().await?)
+    }
+
+    /// Connects, and makes or updates the tables. Refuses a part of another store, and a role that lacks privileges.
     pub(crate) async fn open(
         target: Target,
         ambient: Arc<dyn Ambient>,
@@ -126,6 +134,7 @@ impl PostgresStore {
     ) -> Result<(Self, Closing), OpenError> {
         let session = Self::prepare(&target).await?;
         refuse_unfinished(&session).await?;
+        session.prove_privileges().await?;
         Ok(Self::start(target, ambient, commits))
     }
 

@@ -66,12 +66,19 @@ impl Readers {
                 None => return Err(StoreError::unavailable("the database does not answer")),
                 Some(Err(error)) => {
                     if broken == self.sessions.len() || !session.breaks_with(&error).await {
-                        return Err(store_error(&error));
+                        return Err(session.name_privileges(store_error(&error)).await);
                     }
                 }
             }
             broken += 1;
         }
+    }
+
+    /// Fails if the role lacks a privilege that a server needs.
+    pub(super) async fn prove_privileges(&self) -> Result<(), StoreError> {
+        let session = self.session().await?;
+        let proven = session.in_time(session.prove_privileges()).await;
+        proven.unwrap_or_else(|| Err(StoreError::unavailable("the database does not answer")))
     }
 
     pub(super) async fn one(

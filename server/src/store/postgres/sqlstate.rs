@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use tokio_postgres::Error;
+use tokio_postgres::{Error, error::SqlState};
 
 use crate::store::StoreError;
 
@@ -23,7 +23,10 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
 
 /// What a read or a change, of which nothing was made, failed with.
 pub(super) fn store_error(error: &Error) -> StoreError {
-    StoreError::unavailable(describe(error))
+    match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Denied(describe(error)),
+        _ => StoreError::unavailable(describe(error)),
+    }
 }
 
 /// What to do about a host that refuses a connection.

@@ -41,6 +41,10 @@ impl Store for PostgresStore {
         committed
     }
 
+    async fn prove_readiness(&self) -> Result<()> {
+        self.readers.prove_privileges().await
+    }
+
     fn request_counts(&self) -> Option<&dyn RequestCounts> {
         Some(self)
     }

@@ -153,7 +153,10 @@ impl Writer {
             }
             match outcome {
                 Ok(outcomes) => return Ok(outcomes),
-                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Refused(error)) => match &self.connection {
+                    Some(connected) => return Err(connected.session.name_privileges(error).await),
+                    None => return Err(error),
+                },
                 Err(Failed::ReadAll) => {}
                 Err(Failed::TryAgain(error)) if tries >= TRIES => {
                     return Err(StoreError::unavailable(describe(&error)));

@@ -38,7 +38,7 @@ pub(super) fn text_in(path: &str) -> String {
 }
 
 /// The code blocks of a README: language and text.
-pub(super) fn blocks(readme: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(readme: &str) -> Vec<(String, String)> {
     let text = text_in(readme);
     let fenced = text.split("\n```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').unwrap()).map(|(language, text)| (language.into(), text.into())).collect()
@@ -67,7 +67,8 @@ pub(super) fn documents() -> Vec<String> {
     found
 }
 
-/// Every README of the project, by its path.
+/// Every README and every page for operators, by its path.
 pub(super) fn readmes() -> Vec<String> {
-    documents().into_iter().filter(|path| Path::new(path).ends_with("README.md")).collect()
+    let is_one = |path: &String| Path::new(path).ends_with("README.md") || path.starts_with("server/docs/");
+    documents().into_iter().filter(is_one).collect()
 }

@@ -26,13 +26,14 @@ enum By {
     Nobody,
 }
 
-const READMES: [(&str, By); 9] = [
+const READMES: [(&str, By); 10] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
     ("payments-client/README.md", By::Documentation),
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
+    ("server/docs/postgresql.md", By::Program("server/tests/it/postgresql_page.rs")),
     ("server/fakes/README.md", By::Program("server/tests/new_user")),
     ("webhook-verify/README.md", By::Documentation),
     ("webhook-verify/tests/data/README.md", By::Nobody),
