@@ -4,9 +4,13 @@ use std::{fmt, net::SocketAddr, path::absolute};
 
 use crate::cli::Location;
 
-/// What a server prints at start.
+/// The first line, for programs.
+pub(crate) fn first_line(address: SocketAddr) -> String {
+    format!("listening on http://{address}\n")
+}
+
+/// What a server prints at start after the first line.
 pub(crate) struct Greeting<'g> {
-    pub(crate) address: SocketAddr,
     pub(crate) base_url: &'g str,
     pub(crate) data: Location,
     /// Each gateway of live payments, with its mode.
@@ -16,9 +20,9 @@ pub(crate) struct Greeting<'g> {
 }
 
 impl fmt::Display for Greeting<'_> {
-    /// The first line is for programs.
+    /// What follows the first line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, base_url, sandbox_key, .. } = self;
+        let Self { base_url, sandbox_key, .. } = self;
         let data = match &self.data {
             Location::Directory(directory) => absolute(directory).unwrap_or(directory.clone()).display().to_string(),
             database @ Location::Database(_) => database.to_string(),
@@ -28,7 +32,7 @@ impl fmt::Display for Greeting<'_> {
             gateways => gateways.join("; "),
         };
         let sandbox = sandbox_key.map_or("off".to_owned(), |key| format!("the key {key} works and moves no money"));
-        writeln!(f, "listening on http://{address}\n")?;
+        writeln!(f)?;
         for (name, value) in [
             ("Console", format!("{base_url}/dashboard")),
             ("Reference", format!("{base_url}/docs")),
@@ -83,13 +87,12 @@ mod tests {
         let of = |base_url, sandbox_key, gateways: &[&str]| {
             let gateways = gateways.iter().map(ToString::to_string).collect();
             let data = Location::Directory("/var/lib/Rahim's payments".into());
-            let address = "127.0.0.1:8080".parse().unwrap();
-            Greeting { address, base_url, data, gateways, sandbox_key }.to_string()
+            Greeting { base_url, data, gateways, sandbox_key }.to_string()
         };
         let with = of("http://127.0.0.1:8080", Some("sk_test_demo"), &[]);
         let without = of("https://pay.example", None, &["bKash for BDT: live", "Stripe for USD: test mode"]);
         for text in [&with, &without] {
-            assert_eq!(text.lines().next(), Some("listening on http://127.0.0.1:8080"));
+            assert_eq!(text.lines().next(), Some(""));
             assert!(text.contains("\n  Data       /var/lib/Rahim's payments\n"), "{text}");
         }
         assert!(with.contains("curl http://127.0.0.1:8080/api/v1/payments -H 'Authorization: Bearer sk_test_demo'"));

@@ -7,13 +7,17 @@ pub(crate) mod workers;
 
 use std::{
     io::{self, Write},
-    sync::Arc,
+    pin::pin,
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
 use payments_core::FeeRate;
-use tokio::time::timeout;
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use self::{front::Front, stores::Stores, tasks::Tasks};
 use crate::{
@@ -23,7 +27,7 @@ use crate::{
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     failure::Failure,
     gateway::{Credentials, Gateways},
-    greeting::Greeting,
+    greeting::{Greeting, first_line},
     metrics::Metrics,
     operations,
     reach::Reach,
@@ -34,6 +38,8 @@ use crate::{
 
 /// How long tasks and stores may take to close after the last request.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a start waits before it listens for a database that is silent, or whose tables it updates.
+const SILENT_START: Duration = Duration::from_secs(5);
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
@@ -45,57 +51,76 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
             .directory("back up a database with its own tools, such as pg_basebackup, and leave --backup-dir out")?;
     }
     let front = Front::bind(&args).await?;
-    let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone()).await?;
+    let is_on_database = args.data.database_url.is_some();
+    if is_on_database && args.sandbox && front.reach == Reach::Public {
+        return Err(
+            "a public sandbox would fill the database with the payments of strangers; serve it from a directory, \
+                    without --database-url"
+                .into(),
+        );
+    }
+    let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone())?;
     let ambient = stores.ambient();
     let gateways = credentials.modes();
     let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
-    // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
-    let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
-    stores.set_sandbox(sandbox, args.sandbox_mib).await?;
-    service.store = stores.store();
+    if !is_on_database {
+        // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
+        let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
+        stores.set_sandbox(sandbox, args.sandbox_mib).await?;
+        service.store = stores.store();
+    }
     let service = Arc::new(service);
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
     let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
     let dispatcher = Dispatcher::new(stores.store(), ambient, service.server, sender, deliveries, slots);
 
     tasks.stop_on_signals()?;
-    // The command line opens a database itself, beside the servers.
-    if args.data.database_url.is_none() {
-        let data_dir = &args.data.data_dir;
-        let admin = admin_socket::bind(data_dir)
-            .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
-        tasks.start_worker(admin_socket::serve(admin, Arc::clone(&service)));
-    }
-    for worker in workers::of(&service, &dispatcher, &metrics) {
-        tasks.start_worker(worker);
-    }
-    if let Some(directory) = args.backup_dir.clone() {
-        let every = Duration::from_secs(args.backup_every.into());
-        let series = Series { directory, every, keep: args.backup_keep.into() };
-        let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
-        tasks.start_worker(operations::back_up_regularly(store, ambient, series));
-    }
-    if let Some(workers) = stores.of_database() {
-        tasks.start_worker(workers);
-    }
-    if let Some(renewal) = stores.renewal() {
-        tasks.start_worker(renewal);
-    }
-    print_greeting(&Greeting {
-        address: front.address,
-        base_url: &service.settings.base_url,
-        data: args.data.location()?,
-        gateways,
-        sandbox_key: service.offered_key().await,
-    });
-
+    let address = front.address;
     let drain = Duration::from_secs(args.drain.into());
-    // Deliveries drain together with requests.
-    let delivering = async {
-        tasks.stopping.cancelled().await;
-        let _ = timeout(drain.min(LONGEST_ATTEMPT), dispatcher.close()).await;
+    let started = {
+        let waits = Arc::new(Notify::new());
+        let opened = stores.database_opens(Arc::clone(&waits));
+        let mut starting = pin!(tasks.stopping.clone().run_until_cancelled_owned(async {
+            opened.await?;
+            if is_on_database {
+                service.prepare_sandbox_in_time().await?;
+            }
+            start_workers(&args, &stores, &service, &dispatcher, &metrics, &tasks)?;
+            Ok::<_, Failure>(service.offered_key().await)
+        }));
+        // A server that its database keeps waiting listens meanwhile, and says that it does.
+        let at_once = tokio::select! {
+            biased;
+            started = &mut starting => Some(started.unwrap_or(Ok(None))?),
+            () = waits.notified() => None,
+            () = sleep(SILENT_START) => None,
+        };
+        let printer = printer();
+        let _ = printer.send(first_line(address));
+        let greet = |sandbox_key| -> Result<(), Failure> {
+            let (base_url, data) = (&*service.settings.base_url, args.data.location()?);
+            let _ = printer.send(Greeting { base_url, data, gateways, sandbox_key }.to_string());
+            Ok(())
+        };
+        let greeting = async {
+            let started = match at_once {
+                Some(sandbox_key) => Ok(sandbox_key),
+                None => starting.await.unwrap_or(Ok(None)),
+            };
+            let started = started.and_then(greet);
+            if started.is_err() {
+                tasks.stopping.cancel();
+            }
+            started
+        };
+        // Deliveries drain together with requests.
+        let delivering = async {
+            tasks.stopping.cancelled().await;
+            let _ = timeout(drain.min(LONGEST_ATTEMPT), dispatcher.close()).await;
+        };
+        let serving = front.serve(&args, Arc::clone(&service), metrics.clone(), tasks.stopping.clone());
+        tokio::join!(greeting, serving, delivering).0
     };
-    tokio::join!(front.serve(&args, Arc::clone(&service), metrics, tasks.stopping.clone()), delivering);
 
     let closing = async {
         tokio::join!(tasks.end(), dispatcher.close());
@@ -111,6 +136,40 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     } else {
         // Every acknowledged change is in the journal.
         tracing::warn!("shut down before all tasks ended and the store closed; no acknowledged change is lost");
+    }
+    started
+}
+
+/// Starts everything that works on the stores beside requests.
+fn start_workers(
+    args: &ServeArgs,
+    stores: &Stores,
+    service: &Arc<Service>,
+    dispatcher: &Arc<Dispatcher>,
+    metrics: &Metrics,
+    tasks: &Tasks,
+) -> Result<(), Failure> {
+    // The command line opens a database itself, beside the servers.
+    if args.data.database_url.is_none() {
+        let data_dir = &args.data.data_dir;
+        let admin = admin_socket::bind(data_dir)
+            .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
+        tasks.start_worker(admin_socket::serve(admin, Arc::clone(service)));
+    }
+    for worker in workers::of(service, dispatcher, metrics) {
+        tasks.start_worker(worker);
+    }
+    if let Some(directory) = args.backup_dir.clone() {
+        let every = Duration::from_secs(args.backup_every.into());
+        let series = Series { directory, every, keep: args.backup_keep.into() };
+        let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
+        tasks.start_worker(operations::back_up_regularly(store, ambient, series));
+    }
+    if let Some(workers) = stores.of_database() {
+        tasks.start_worker(workers);
+    }
+    if let Some(renewal) = stores.renewal() {
+        tasks.start_worker(renewal);
     }
     Ok(())
 }
@@ -155,19 +214,19 @@ fn service(
     })
 }
 
-/// Prints in a thread of its own, because the parent process may have closed our output, or read none of it.
-fn print_greeting(greeting: &Greeting<'_>) {
-    let text = greeting.to_string();
+/// Prints what it is sent in a thread of its own, because the parent process may have closed our output, or read none of it.
+fn printer() -> mpsc::Sender<String> {
+    let (printer, texts) = mpsc::channel::<String>();
     let print = move || {
-        let mut out = io::stdout();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush())
-    };
-    let printing = thread::Builder::new().name("greeting".into()).spawn(move || {
-        if let Err(error) = print() {
-            tracing::debug!(%error, "cannot write to the standard output");
+        for text in texts {
+            let mut out = io::stdout();
+            if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                tracing::debug!(%error, "cannot write to the standard output");
+            }
         }
-    });
-    if let Err(error) = printing {
+    };
+    if let Err(error) = thread::Builder::new().name("greeting".into()).spawn(print) {
         tracing::warn!(%error, "cannot print the server's address");
     }
+    printer
 }

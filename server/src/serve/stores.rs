@@ -1,8 +1,12 @@
 //! The stores of a running server: opening and closing.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::task::spawn_blocking;
+use tokio::{
+    sync::Notify,
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
 
 use crate::{
     ambient::Ambient,
@@ -21,6 +25,11 @@ use crate::{
     },
 };
 
+/// The pause between two tries to open a database.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How often the log says that the server waits for its database.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+
 /// The main store, and the sandbox's store if it has a separate one.
 pub(super) struct Stores {
     store: Arc<dyn Store>,
@@ -37,12 +46,8 @@ enum Main {
 }
 
 impl Stores {
-    /// Opens the main store.
-    pub(super) async fn open(
-        location: Location,
-        mut ambient: Arc<dyn Ambient>,
-        metrics: Metrics,
-    ) -> Result<Self, Failure> {
+    /// Opens the main store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
+    pub(super) fn open(location: Location, mut ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
         let (store, main): (Arc<dyn Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
@@ -53,8 +58,8 @@ impl Stores {
             }
             Location::Database(target) => {
                 let commits = metrics.commits.clone();
-                let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), commits).await?;
-                let (clock, store) = (DatabaseClock::new(&store).await?, Arc::new(store));
+                let (store, closing) = PostgresStore::start(*target, Arc::clone(&ambient), commits);
+                let (clock, store) = (DatabaseClock::new(&store), Arc::new(store));
                 ambient = Arc::clone(&clock) as Arc<dyn Ambient>;
                 (Arc::clone(&store) as _, Main::Postgres(clock, store, closing))
             }
@@ -62,18 +67,42 @@ impl Stores {
         Ok(Self { store, sandbox: None, main, ambient, metrics })
     }
 
+    /// Waits until the main store's database, if it has one, is there and can be used. `waits` is told that it was not at once.
+    /// Fails if a person must mend something.
+    pub(super) fn database_opens(
+        &self,
+        waits: Arc<Notify>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let database = match &self.main {
+            Main::Embedded(..) => None,
+            Main::Postgres(clock, store, _) => Some((Arc::clone(clock), Arc::clone(store))),
+        };
+        async move {
+            let Some((clock, store)) = database else { return Ok(()) };
+            let mut said: Option<Instant> = None;
+            while let Err(error) = store.begin(Some(&clock)).await {
+                if error.is_lasting() {
+                    return Err(error.into());
+                }
+                if said.is_none_or(|said| said.elapsed() >= SAY_AGAIN) {
+                    tracing::warn!(%error, "waiting for the database; until it is there, requests get 503");
+                    said = Some(Instant::now());
+                }
+                waits.notify_one();
+                sleep(AGAIN).await;
+            }
+            if said.is_some() {
+                tracing::info!("the database is there");
+            }
+            Ok(())
+        }
+    }
+
     /// Opens a separate store of at most `max_mib` for the sandbox's workspace. Without a workspace, removes an earlier
     /// run's store.
     pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
-        let directory = match &self.main {
-            Main::Embedded(directory, _) => directory.join("sandbox"),
-            Main::Postgres(..) if workspace.is_none() => return Ok(()),
-            Main::Postgres(..) => {
-                return Err("a public sandbox would fill the database with the payments of strangers; \
-                            serve it from a directory, without --database-url"
-                    .into());
-            }
-        };
+        let Main::Embedded(directory, _) = &self.main else { return Ok(()) };
+        let directory = directory.join("sandbox");
         let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
         let (ambient, gauges) = (Arc::clone(&self.ambient), self.metrics.sandbox.clone());
         let max_bytes = u64::from(max_mib) * 1024 * 1024;

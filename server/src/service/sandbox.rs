@@ -1,7 +1,10 @@
 //! The sandbox: a workspace with a public key. It is on if only this machine can reach the server. Otherwise the
 //! operator must turn it on, because every visitor can then store payments and endpoints.
 
+use std::time::Duration;
+
 use payments_core::Environment;
+use tokio::time::sleep;
 
 use super::{
     Refused, Service,
@@ -9,7 +12,10 @@ use super::{
     retry_on_conflict,
 };
 use crate::domain::{KeyHash, Workspace};
-use crate::store::{Change, Write};
+use crate::store::{Change, StoreError, Write};
+
+/// The pause between two tries to create the sandbox.
+const AGAIN: Duration = Duration::from_millis(500);
 
 impl Service {
     /// The caller of the sandbox key, for requests without a key.
@@ -24,6 +30,20 @@ impl Service {
     /// The sandbox key if it works, to show to visitors.
     pub(crate) async fn offered_key(&self) -> Option<&'static str> {
         self.sandbox().await.ok().map(|_| SANDBOX_KEY)
+    }
+
+    /// [`prepare_sandbox`](Self::prepare_sandbox) on a store that may go away just now.
+    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<(), Refused> {
+        loop {
+            match self.prepare_sandbox().await {
+                Err(
+                    Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_) | StoreError::Unknown),
+                ) => {
+                    sleep(AGAIN).await;
+                }
+                outcome => return outcome.map(drop),
+            }
+        }
     }
 
     /// Creates the sandbox's workspace and key if they are missing. Returns `None` if the sandbox is off.

@@ -16,6 +16,7 @@ mod conformance;
 mod connections;
 mod cut_journal;
 mod database;
+mod database_away;
 mod delivery;
 mod developer;
 mod disk;

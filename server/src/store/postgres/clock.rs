@@ -10,8 +10,9 @@ use std::{
 
 use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_postgres::Row;
 
-use super::{PostgresStore, read::field};
+use super::{PostgresStore, read::field, session::Session, sqlstate::store_error};
 use crate::{ambient::Ambient, store::Result};
 
 /// How often the database is asked.
@@ -39,12 +40,10 @@ impl Ambient for DatabaseClock {
 }
 
 impl DatabaseClock {
-    /// Asks the database for its time.
-    pub(crate) async fn new(store: &PostgresStore) -> Result<Arc<Self>> {
+    /// A clock that tells this machine's time until it is set by the database's.
+    pub(crate) fn new(store: &PostgresStore) -> Arc<Self> {
         let there = store.ambient.now().as_millis();
-        let clock = Arc::new(Self { random: Arc::clone(&store.ambient), begun: Instant::now(), there: there.into() });
-        clock.ask(store).await?;
-        Ok(clock)
+        Arc::new(Self { random: Arc::clone(&store.ambient), begun: Instant::now(), there: there.into() })
     }
 
     /// Asks again and again.
@@ -53,15 +52,24 @@ impl DatabaseClock {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.ask(&store).await {
+            let asked = self.elapsed();
+            let answer = store.readers.one(CLOCK, &[]).await;
+            if let Err(error) = answer.and_then(|row| self.set(asked, row)) {
                 tracing::warn!(%error, "the database's clock cannot be read; this server counts on until it can");
             }
         }
     }
 
-    async fn ask(&self, store: &PostgresStore) -> Result<()> {
+    /// Asks the database for its time over a connection.
+    pub(super) async fn set_by(&self, session: &Session) -> Result<()> {
         let asked = self.elapsed();
-        if let Some(row) = store.readers.one(CLOCK, &[]).await? {
+        let rows = session.query(CLOCK, &[]).await.map_err(|error| store_error(&error))?;
+        self.set(asked, rows.into_iter().next())
+    }
+
+    /// Sets the clock by the answer to a question.
+    fn set(&self, asked: i64, answer: Option<Row>) -> Result<()> {
+        if let Some(row) = answer {
             let there: i64 = field(&row, 0)?;
             // The database read its clock about half-way between the question and the answer.
             self.there.store(there - (asked + self.elapsed()) / 2, Ordering::Relaxed);
@@ -113,7 +121,9 @@ mod tests {
     #[tokio::test]
     async fn a_server_whose_own_clock_is_wrong_tells_the_databases_time() {
         let (store, closing) = store("clock").await;
-        let clock = DatabaseClock::new(&store).await.unwrap();
+        let clock = DatabaseClock::new(&store);
+        assert!(ahead(&clock).abs() > 3_000_000);
+        store.begin(Some(&clock)).await.unwrap();
         let off = ahead(&clock);
         assert!(off.abs() < 1_000, "{off}");
         // Its random bytes are the system's.

@@ -19,7 +19,7 @@ use super::{
     hosts::{self, Host},
     primary::Behind,
     session::{Backend, Session},
-    sqlstate::{advice, describe},
+    sqlstate::{advice, describe, is_lasting},
     target::{HOST_LOST, Target},
 };
 
@@ -67,6 +67,11 @@ enum HostError {
 pub(crate) struct Unreachable(Vec<(String, HostError)>);
 
 impl Unreachable {
+    /// Whether every host refuses what time does not mend, such as a password.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.0.iter().all(|(_, error)| matches!(error, HostError::Database(error) if is_lasting(error)))
+    }
+
     /// What to do.
     pub(crate) fn advice(&self) -> &'static str {
         let of_database = self.0.iter().find_map(|(_, error)| match error {

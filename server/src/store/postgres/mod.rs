@@ -46,7 +46,7 @@ mod writer;
 use std::sync::Arc;
 
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
@@ -87,6 +87,8 @@ pub(crate) struct PostgresStore {
     /// How many deliveries are pending, as of the last look.
     outbox: Gauge,
     changes: mpsc::Sender<Job>,
+    /// Whether the tables were found as this server needs them. Nothing is asked before.
+    is_open: watch::Sender<bool>,
 }
 
 /// Waits for a store to be closed.
@@ -112,6 +114,18 @@ pub(crate) enum OpenError {
     Store(#[from] StoreError),
 }
 
+impl OpenError {
+    /// Whether time does not mend it: a person must.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Unreachable(error) => error.is_lasting(),
+            Self::Schema(error) => error.is_lasting(),
+            Self::InUse(_) | Self::Unfinished(_) => true,
+            Self::Store(error) => matches!(error, StoreError::Corrupt { .. } | StoreError::Denied(_)),
+        }
+    }
+}
+
 impl PostgresStore {
     /// Whether a database has the tables of a store. Makes none.
     pub(crate) async fn is_there(target: &Target) -> Result<bool, OpenError> {
@@ -132,10 +146,21 @@ impl PostgresStore {
         ambient: Arc<dyn Ambient>,
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
-        let session = Self::prepare(&target).await?;
+        let (store, closing) = Self::start(target, ambient, commits);
+        store.begin(None).await?;
+        Ok((store, closing))
+    }
+
+    /// Connects to the database of a store that was [started](Self::start), as [`open`](Self::open) does, and sets a clock by it.
+    pub(crate) async fn begin(&self, clock: Option<&DatabaseClock>) -> Result<(), OpenError> {
+        let session = Self::prepare(&self.target).await?;
         refuse_unfinished(&session).await?;
         session.prove_privileges().await?;
-        Ok(Self::start(target, ambient, commits))
+        if let Some(clock) = clock {
+            clock.set_by(&session).await?;
+        }
+        self.is_open.send_replace(true);
+        Ok(())
     }
 
     /// As [`open`](Self::open), even if it is a part of another store.
@@ -145,7 +170,9 @@ impl PostgresStore {
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
         Self::prepare(&target).await?;
-        Ok(Self::start(target, ambient, commits))
+        let (store, closing) = Self::start(target, ambient, commits);
+        store.is_open.send_replace(true);
+        Ok((store, closing))
     }
 
     async fn prepare(target: &Target) -> Result<Session, OpenError> {
@@ -154,16 +181,20 @@ impl PostgresStore {
         Ok(session)
     }
 
-    fn start(target: Target, ambient: Arc<dyn Ambient>, commits: Commits) -> (Self, Closing) {
-        let tasks = TaskTracker::new();
-        let readers = Readers::start(&target, (0..READERS).map(|_| ambient.random()).collect(), &tasks);
+    /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.
+    pub(crate) fn start(target: Target, ambient: Arc<dyn Ambient>, commits: Commits) -> (Self, Closing) {
+        let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
+        let ids = (0..READERS).map(|_| ambient.random()).collect();
+        let readers = Readers::start(&target, ids, &is_open, &tasks);
         let (changes, queue) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..WRITERS {
-            tasks.spawn(Writer::new(target.clone(), ambient.random(), commits.clone()).run(Arc::clone(&queue)));
+            let writer = Writer::new(target.clone(), ambient.random(), commits.clone());
+            tasks.spawn(writer.run(Arc::clone(&queue)));
         }
         tasks.close();
-        let store = Self { target, ambient, readers, keys: KeyCache::default(), outbox: commits.outbox, changes };
+        let store =
+            Self { target, ambient, readers, keys: KeyCache::default(), outbox: commits.outbox, changes, is_open };
         (store, Closing(tasks))
     }
 }

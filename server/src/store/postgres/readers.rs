@@ -26,18 +26,29 @@ const RECONNECT: Duration = Duration::from_millis(200);
 pub(super) struct Readers {
     sessions: Vec<watch::Receiver<Option<Arc<Session>>>>,
     next: std::sync::atomic::AtomicUsize,
+    is_open: watch::Receiver<bool>,
 }
 
 impl Readers {
-    /// Starts a task for each connection's id. The tasks end when the readers are dropped.
-    pub(super) fn start(target: &Target, ids: Vec<[u8; 16]>, tasks: &TaskTracker) -> Self {
+    /// Starts a task for each connection's id, which waits until the store is open. The tasks end when the readers are dropped.
+    pub(super) fn start(
+        target: &Target,
+        ids: Vec<[u8; 16]>,
+        is_open: &watch::Sender<bool>,
+        tasks: &TaskTracker,
+    ) -> Self {
         let sessions = ids.into_iter().map(|id| {
             let (shown, session) = watch::channel(None);
             let connector = Connector::new(target.clone(), Purpose::Writing(Some(id)));
-            tasks.spawn(keep_connected(connector, id, shown));
+            let mut opened = is_open.subscribe();
+            tasks.spawn(async move {
+                if opened.wait_for(|is_open| *is_open).await.is_ok() {
+                    keep_connected(connector, id, shown).await;
+                }
+            });
             session
         });
-        Self { sessions: sessions.collect(), next: 0.into() }
+        Self { sessions: sessions.collect(), next: 0.into(), is_open: is_open.subscribe() }
     }
 
     /// A connection that works, as far as anybody knows.
@@ -46,6 +57,9 @@ impl Readers {
         let mut shown = self.sessions[nth].clone();
         let is_open = |session: &Option<Arc<Session>>| session.as_ref().is_some_and(|session| !session.is_closed());
         let away = || StoreError::unavailable("the database cannot be reached");
+        if !*self.is_open.borrow() {
+            return Err(away());
+        }
         let session = timeout(PATIENCE, shown.wait_for(is_open)).await.map_err(|_| away())?;
         session.map_err(|_| StoreError::Stopped)?.clone().ok_or_else(away)
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::{Error, error::SqlState};
 
-use super::{session::Session, sqlstate::describe};
+use super::{
+    session::Session,
+    sqlstate::{describe, is_lasting},
+};
 
 /// The statements that make each version of the schema from the one before.
 const STEPS: [&str; 8] = [
@@ -54,6 +57,16 @@ pub(crate) enum SchemaError {
     /// The database refused.
     #[error("the schema cannot be made or read: {}", describe(.0))]
     Refused(#[from] Error),
+}
+
+impl SchemaError {
+    /// Whether time does not mend it.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Newer { .. } | Self::Missing | Self::Older { .. } => true,
+            Self::Refused(error) => is_lasting(error),
+        }
+    }
 }
 
 /// Brings the schema to this server's version. Servers may do so at the same time: one waits for another.

@@ -1,6 +1,6 @@
 //! What the errors of a database mean.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, io};
 
 use tokio_postgres::{Error, error::SqlState};
 
@@ -29,6 +29,16 @@ pub(super) fn store_error(error: &Error) -> StoreError {
     }
 }
 
+/// Whether only a person mends it: a role, a password, a database, a privilege, a table, a certificate.
+pub(super) fn is_lasting(error: &Error) -> bool {
+    /// Invalid authorization, database, schema; syntax or access rule; a feature that the database does not have.
+    const CLASSES: [&str; 5] = ["28", "3D", "3F", "42", "0A"];
+    match error.code() {
+        Some(code) => CLASSES.iter().any(|class| code.code().starts_with(class)),
+        None => is_of_tls(error),
+    }
+}
+
 /// What to do about a host that refuses a connection.
 pub(super) fn advice(error: &Error) -> Option<&'static str> {
     Some(match error.code()?.code() {
@@ -40,3 +50,16 @@ pub(super) fn advice(error: &Error) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Whether the database's certificate is refused, or it has none.
+fn is_of_tls(error: &Error) -> bool {
+    let of_rustls = |cause: &(dyn StdError + 'static)| {
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let refused = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
+        inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some_and(refused)
+    };
+    causes(error).any(of_rustls) || error.source().is_some_and(|cause| cause.to_string() == NO_TLS)
+}
+
+/// What the driver says of a host without TLS, if the URL asks for it.
+const NO_TLS: &str = "server does not support TLS";

@@ -31,6 +31,9 @@ impl Store for PostgresStore {
         });
         let changed: Vec<_> = changed.collect();
         let adds_endpoint = change.writes.iter().any(|write| matches!(write, Write::EndpointAdded { .. }));
+        if !*self.is_open.borrow() {
+            return Err(StoreError::unavailable("the database cannot be reached").into());
+        }
         let (answer, outcome) = oneshot::channel();
         self.changes.send(Job { change, answer }).await.map_err(|_| StoreError::Stopped)?;
         let committed = outcome.await.map_err(|_| StoreError::Stopped)?;
