@@ -11,7 +11,12 @@ use payments_core::{
 use tokio::select;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{Trouble, database::Database, fate::Fate, life::Life};
+use super::{
+    Trouble,
+    database::Database,
+    fate::Fate,
+    life::{Life, Way},
+};
 use crate::{
     domain::{
         ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
@@ -39,8 +44,7 @@ impl Connection {
             self.fate.count(|counts| counts.endless += 1);
             std::future::pending::<()>().await;
         }
-        if self.life.is_cut_off() {
-            self.fate.wait(20..=3_000).await;
+        if self.is_lost().await {
             return Err(StoreError::unavailable("the database cannot be reached"));
         }
         if self.fate.strikes(Trouble::DatabaseLink, 2_000) {
@@ -49,6 +53,22 @@ impl Connection {
             return Err(StoreError::unavailable("the connection to the database broke"));
         }
         self.database.current().ok_or_else(|| StoreError::unavailable("the database is down"))
+    }
+
+    /// Whether the server has lost the database, after it has waited for it as long as it does.
+    async fn is_lost(&self) -> bool {
+        match self.life.way() {
+            Way::Open => false,
+            Way::Closed => {
+                self.fate.wait(20..=3_000).await;
+                true
+            }
+            Way::Silent => {
+                self.fate.wait(1_000..=20_000).await;
+                // Else it goes on meanwhile, or another host has become the primary.
+                self.life.way() != Way::Open
+            }
+        }
     }
 
     /// Waits for a change. Without an answer nobody knows what became of it.
@@ -72,7 +92,7 @@ impl Connection {
         }));
         let outcome = outcome.await.unwrap_or_else(|_| Err(StoreError::Unknown.into()));
         self.life.runs().await;
-        match self.life.is_cut_off() || self.fate.strikes(Trouble::DatabaseLink, 2_000) {
+        match self.is_lost().await || self.fate.strikes(Trouble::DatabaseLink, 2_000) {
             true => Err(StoreError::Unknown.into()),
             false => outcome,
         }
@@ -86,7 +106,7 @@ macro_rules! read {
         let outcome = store.$verb($($argument),*).await;
         drop(store);
         $self.life.runs().await;
-        match $self.life.is_cut_off() {
+        match $self.is_lost().await {
             true => Err(StoreError::unavailable("the database cannot be reached")),
             false => outcome,
         }

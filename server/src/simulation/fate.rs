@@ -67,7 +67,12 @@ impl Fate {
         drop(state);
         if matches!(
             trouble,
-            Trouble::Partition | Trouble::Clock | Trouble::Database | Trouble::Disk | Trouble::DatabaseLink
+            Trouble::Partition
+                | Trouble::SilentDatabase
+                | Trouble::Clock
+                | Trouble::Database
+                | Trouble::Disk
+                | Trouble::DatabaseLink
         ) {
             self.shake();
         }

@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     pin::pin,
-    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -24,8 +24,19 @@ pub(super) struct Life {
     next: AtomicU8,
     calls_left: AtomicU64,
     died: Notify,
-    /// The process runs, and does not reach the database.
-    is_cut_off: AtomicBool,
+    /// Whether the process reaches the database: a [`Way`].
+    way: AtomicU8,
+}
+
+/// The way of a running process to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Way {
+    Open,
+    /// Connections break, and new ones are refused.
+    Closed,
+    /// Connections stay, and nothing answers.
+    Silent,
 }
 
 impl Life {
@@ -87,12 +98,16 @@ impl Life {
     }
 
     /// The way to the database ends, or is there again.
-    pub(super) fn cut_off(&self, is_cut_off: bool) {
-        self.is_cut_off.store(is_cut_off, Ordering::Relaxed);
+    pub(super) fn set_way(&self, way: Way) {
+        self.way.store(way as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn is_cut_off(&self) -> bool {
-        self.is_cut_off.load(Ordering::Relaxed)
+    pub(super) fn way(&self) -> Way {
+        match self.way.load(Ordering::Relaxed) {
+            way if way == Way::Closed as u8 => Way::Closed,
+            way if way == Way::Silent as u8 => Way::Silent,
+            _ => Way::Open,
+        }
     }
 
     fn change(&self, from: u8, to: u8) {

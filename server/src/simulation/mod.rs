@@ -64,6 +64,8 @@ pub enum Trouble {
     Stop,
     /// A server runs and does not reach the database for a while.
     Partition,
+    /// The database accepts a server's connections and is silent for a while: each request waits until the server gives it up.
+    SilentDatabase,
     /// The clock steps, forward or back.
     Clock,
     /// The database crashes, in the middle of a write or between two, with or without its power. Now and then all that is left
@@ -87,10 +89,11 @@ pub enum Trouble {
 
 impl Trouble {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Kill,
         Self::Stop,
         Self::Partition,
+        Self::SilentDatabase,
         Self::Clock,
         Self::Database,
         Self::Disk,
@@ -109,6 +112,7 @@ impl Trouble {
             Self::Kill => "kill",
             Self::Stop => "stop",
             Self::Partition => "partition",
+            Self::SilentDatabase => "silent-database",
             Self::Clock => "clock",
             Self::Database => "database",
             Self::Disk => "disk",

@@ -25,7 +25,7 @@ use super::{
     endpoints::{BUFFER_BYTES, Hosts, ToEndpoints},
     fate::{Fate, ServerAmbient},
     gateways::{TIMEOUT, ToGateway},
-    life::Life,
+    life::{Life, Way},
 };
 use crate::{
     ambient::Ambient,
@@ -160,9 +160,9 @@ impl Node {
     }
 
     /// The way from the process to the database ends, or is there again.
-    pub(super) fn cut_off(&self, is_cut_off: bool) {
+    pub(super) fn set_way(&self, way: Way) {
         if let Some(process) = &*self.process() {
-            process.life.cut_off(is_cut_off);
+            process.life.set_way(way);
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{Trouble, world::World};
+use super::{Trouble, life::Way, world::World};
 
 /// The mean time between two troubles, in milliseconds. Requests have troubles of their own.
 const MEAN_MILLIS: u64 = 20_000;
@@ -30,7 +30,7 @@ pub(super) async fn strike(world: Arc<World>) {
         let Some(node) = world.fate.choose(&world.nodes) else { return };
         let node = Arc::clone(node);
         let (fate, world) = (Arc::clone(&world.fate), Arc::clone(&world));
-        match fate.number(0..=9) {
+        match fate.number(0..=10) {
             0..3 if fate.strikes(Trouble::Kill, 1) => {
                 tokio::spawn(async move {
                     node.kill_soon().await;
@@ -50,10 +50,18 @@ pub(super) async fn strike(world: Arc<World>) {
                 });
             }
             5 if fate.strikes(Trouble::Partition, 1) => {
-                node.cut_off(true);
+                node.set_way(Way::Closed);
                 tokio::spawn(async move {
                     fate.wait(500..=60_000).await;
-                    node.cut_off(false);
+                    node.set_way(Way::Open);
+                    fate.shake();
+                });
+            }
+            10 if fate.strikes(Trouble::SilentDatabase, 1) => {
+                node.set_way(Way::Silent);
+                tokio::spawn(async move {
+                    fate.wait(500..=60_000).await;
+                    node.set_way(Way::Open);
                     fate.shake();
                 });
             }
@@ -113,7 +121,7 @@ pub(super) fn mend(world: &World) {
     rest(world);
     for node in &world.nodes {
         node.go_on();
-        node.cut_off(false);
+        node.set_way(Way::Open);
         if let Err(what) = node.restart() {
             world.violation(format!("a server does not start: {what}"));
         }
