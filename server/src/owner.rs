@@ -17,7 +17,7 @@ use rustix::{
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use crate::{failure::Failure, store::embedded};
+use crate::{failure::Failure, log, store::embedded};
 
 /// If root runs this process, makes it act as the owner of these directories. No other thread may run yet: each thread has a
 /// user of its own, and gets that of the thread that starts it.
@@ -44,7 +44,7 @@ pub(crate) fn act_as_owner_of(directories: &[&Path]) -> Result<(), Failure> {
     changed.map_err(|error| {
         format!("user {user} owns {name}, and root may not act as that user here ({error}); run it as that user")
     })?;
-    eprintln!("acting as user {user}, who owns {name}");
+    log::say(format_args!("acting as user {user}, who owns {name}"));
     Ok(())
 }
 
