@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use super::{PostgresStore, read::field};
 use crate::store::{Report, RequestCounts, Result, SharedWindow, StoreError, WINDOW, WindowId};
 
-/// A report of a window that is over belongs to no window. What waits begins a new one.
+/// A report of a window that is over belongs to no window. What waits begins a new one. A window that begins a window's length ahead
+/// is over too: the database's clock went back.
 const COUNT: &str = "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now), \
     report AS (SELECT k.*, coalesce(k.begun, now - k.age) AS since, now FROM clock, \
     unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) \
     k (subject, begun, age, admitted, waiting)), \
     counted AS (INSERT INTO request_window AS w (subject, begun_at, requests, waiting) \
-    SELECT subject, CASE WHEN since <= now - $6 THEN now ELSE since END, \
-    CASE WHEN since <= now - $6 THEN waiting ELSE admitted + waiting END, waiting FROM report ORDER BY subject \
+    SELECT subject, CASE WHEN abs(now - since) >= $6 THEN now ELSE since END, \
+    CASE WHEN abs(now - since) >= $6 THEN waiting ELSE admitted + waiting END, waiting FROM report ORDER BY subject \
     ON CONFLICT (subject) DO UPDATE SET waiting = excluded.waiting, \
-    begun_at = CASE WHEN w.begun_at <= (SELECT now FROM clock) - $6 THEN excluded.begun_at ELSE w.begun_at END, \
-    requests = CASE WHEN w.begun_at <= (SELECT now FROM clock) - $6 THEN excluded.requests \
+    begun_at = CASE WHEN abs((SELECT now FROM clock) - w.begun_at) >= $6 THEN excluded.begun_at ELSE w.begun_at END, \
+    requests = CASE WHEN abs((SELECT now FROM clock) - w.begun_at) >= $6 THEN excluded.requests \
     WHEN w.begun_at > excluded.begun_at THEN w.requests + excluded.waiting ELSE w.requests + excluded.requests END \
     RETURNING subject, begun_at, requests) \
     SELECT begun_at, greatest(now - begun_at, 0), requests FROM counted, clock ORDER BY subject";
@@ -101,6 +102,17 @@ mod tests {
         assert_eq!((anew.requests, anew.age.as_secs()), (4, 2));
         let forgotten = one(report("c", Some(WindowId(id.0 - 70_000)), 70, 9, 2)).await;
         assert_eq!((forgotten.requests, forgotten.age.as_secs()), (2, 0));
+
+        // The database's clock goes back by ten hours.
+        store
+            .readers
+            .query("UPDATE request_window SET begun_at = begun_at + 36000000 WHERE subject <> 'a'", &[])
+            .await
+            .unwrap();
+        let back = one(report("b", Some(WindowId(anew.id.0 + 36_000_000)), 3, 2, 1)).await;
+        assert_eq!((back.requests, back.age.as_secs()), (1, 0), "what waits begins a window");
+        let back = one(report("c", None, 1, 2, 1)).await;
+        assert_eq!((back.requests, back.age.as_secs()), (3, 1));
 
         store.prune_older(Prunable::KeyClaims, store.ambient.now(), 10).await.unwrap();
         let left = store.readers.query("SELECT subject FROM request_window ORDER BY 1", &[]).await.unwrap();
