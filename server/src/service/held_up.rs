@@ -103,3 +103,22 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_slow_or_steps_forward_has_not_gone_back_and_one_that_steps_back_has_once() {
+        let at = |millis: i64| Timestamp::from_millis(1_700_000_000_000 + millis).unwrap();
+        let mut watch = Watch { seen: at(0), at: Instant::now() };
+        for (says, went_back) in
+            [(10_000, false), (18_000, false), (40_000_000, false), (40_007_999, true), (40_017_999, false), (0, true)]
+        {
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(watch.went_back(at(says)), went_back, "{says}");
+        }
+    }
+}
