@@ -58,9 +58,11 @@ impl EmbeddedStore {
         ambient: Arc<dyn Ambient>,
         commits: Commits,
     ) -> Result<(Self, Closing), OpenError> {
+        let place = directory.to_owned();
         let options =
-            Options::new(directory, Layout).clock(move || ambient.now().as_millis()).on_stop(|what, error| {
-                tracing::error!(%error, "{what}; the server stops, start it again to recover from the journal");
+            Options::new(directory, Layout).clock(move || ambient.now().as_millis()).on_stop(move |what, error| {
+                let directory = place.display();
+                tracing::error!(%error, %directory, "{what}; the server stops, start it again to recover from the journal");
                 log::flush();
                 process::exit(74)
             });
