@@ -6,12 +6,13 @@
 mod error;
 mod event;
 mod refund;
+mod session;
 
 use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
 use reqwest::{RequestBuilder, StatusCode};
 use secrecy::ExposeSecret;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use webhook_verify::{
     Failure, Secret, Verifier,
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
@@ -20,6 +21,7 @@ use webhook_verify::{
 use self::{
     error::{ErrorResponse, StripeError},
     refund::{RefundList, RefundState, StripeRefund},
+    session::{PaymentIntent, Session},
 };
 pub(crate) use self::{event::EventAbout, refund::RefundFault};
 use super::{
@@ -27,7 +29,6 @@ use super::{
     call::{GatewayClient, Response},
     contract::{
         AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
-        is_amount,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
@@ -52,37 +53,6 @@ pub(crate) struct Stripe {
     credentials: StripeCredentials,
     events: Verifier,
     seen: ReplayGuard<MemoryClaims>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Session {
-    id: String,
-    url: Option<String>,
-    status: Option<String>,
-    payment_status: Option<String>,
-    amount_total: Option<u64>,
-    currency: Option<String>,
-    client_reference_id: Option<String>,
-    payment_intent: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PaymentIntent {
-    id: String,
-    status: String,
-    last_payment_error: Option<StripeError>,
-}
-
-impl Names for Session {
-    fn names(&self, session: &str) -> bool {
-        self.id == session
-    }
-}
-
-impl Names for PaymentIntent {
-    fn names(&self, intent: &str) -> bool {
-        self.id == intent
-    }
 }
 
 impl Stripe {
@@ -160,7 +130,7 @@ impl Stripe {
 
     async fn state(&self, session: About<Session>, payment: &Payment) -> Result<AttemptState, GatewayError> {
         match (session.status.as_deref(), session.payment_status.as_deref()) {
-            (_, Some("paid")) => Ok(paid(&session, payment)),
+            (_, Some("paid")) => Ok(session.paid(payment)),
             (Some("open"), _) => Ok(AttemptState::Open),
             (Some("expired"), _) => Ok(AttemptState::Cancelled),
             // The customer has finished, the money has not arrived: some payment methods take days.
@@ -375,30 +345,6 @@ impl Gateway for Stripe {
             Some(known) if !planted!(AnyErrorRefuses) => self.outcome(&known),
             _ => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),
         }
-    }
-}
-
-/// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
-fn paid(session: &Session, payment: &Payment) -> AttemptState {
-    let amount = session.amount_total.map(Amount::from_minor);
-    let fits = session.client_reference_id.as_deref() == Some(payment.id.as_str())
-        && is_amount(payment, session.currency.as_deref().unwrap_or_default(), amount);
-    match &session.payment_intent {
-        Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
-        transaction => AttemptState::Discrepancy {
-            transaction: transaction.clone(),
-            what: format!(
-                "Stripe reports session {} paid by {:?}: {} {} for {:?}; expected {} {} for {}",
-                session.id,
-                transaction.as_deref().unwrap_or_default(),
-                amount.map(|amount| amount.to_string()).unwrap_or_default(),
-                session.currency.as_deref().unwrap_or("?"),
-                session.client_reference_id.as_deref().unwrap_or_default(),
-                payment.amount,
-                payment.currency.code(),
-                payment.id,
-            ),
-        },
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{io, ops::Range};
 
 use super::{
-    entry::{EMPTY_BYTES, Head, is_entry_behind, is_zero_from, read_entries},
+    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, is_entry_behind, is_zero_from, read_entries},
     files::JournalFile,
 };
 use crate::{
@@ -97,14 +97,16 @@ impl<'f> Content<'f> {
 
     /// Makes the head and the last entry durable, if the file is not compressed. A process that was killed may not have synced
     /// them. If its sync failed, the kernel may have taken them for written, and they are read here although no later sync would
-    /// write them. So they are written again.
+    /// write them. So they are written again, and so is the beginning of what follows: it may be zeros that took the place of an
+    /// entry which nobody was told of.
     pub(super) fn write_last_again(&self, disk: &dyn Disk) -> io::Result<()> {
         if planted!(LastEntryNotSynced) {
             return Ok(());
         }
         let Some(file) = if_there(disk.open(&self.file.path, Open::Write))? else { return Ok(()) };
-        let range = usize::try_from(self.start).ok().zip(usize::try_from(self.end).ok());
-        if let Some(entry) = range.and_then(|(start, end)| self.bytes.get(start..end)) {
+        let start = usize::try_from(self.start).map_err(io::Error::other)?;
+        let end = usize::try_from(self.end).map_err(io::Error::other)? + ENTRY_HEAD_BYTES;
+        if let Some(entry) = self.bytes.get(start..end.min(self.bytes.len())) {
             file.write_all_at(entry, self.start)?;
         }
         if self.has_present_form() {
