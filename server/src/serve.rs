@@ -82,10 +82,10 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         let opened = stores.database_opens(Arc::clone(&waits));
         let mut starting = pin!(tasks.stopping.clone().run_until_cancelled_owned(async {
             opened.await?;
+            start_workers(&args, &stores, &service, &dispatcher, &metrics, &tasks)?;
             if is_on_database {
                 service.prepare_sandbox_in_time().await?;
             }
-            start_workers(&args, &stores, &service, &dispatcher, &metrics, &tasks)?;
             Ok::<_, Failure>(service.offered_key().await)
         }));
         // A server that its database keeps waiting listens meanwhile, and says that it does.

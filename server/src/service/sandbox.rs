@@ -15,7 +15,7 @@ use crate::domain::{KeyHash, Workspace};
 use crate::store::{Change, StoreError, Write};
 
 /// The pause between two tries to create the sandbox.
-const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN: Duration = Duration::from_secs(2);
 
 impl Service {
     /// The caller of the sandbox key, for requests without a key.
@@ -36,9 +36,8 @@ impl Service {
     pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<(), Refused> {
         loop {
             match self.prepare_sandbox().await {
-                Err(
-                    Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_) | StoreError::Unknown),
-                ) => {
+                Err(error @ (Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_)))) => {
+                    tracing::warn!(%error, "the sandbox cannot be made yet");
                     sleep(AGAIN).await;
                 }
                 outcome => return outcome.map(drop),

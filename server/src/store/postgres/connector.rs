@@ -13,7 +13,10 @@ use std::{
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Config, Error, config::TargetSessionAttrs};
+use tokio_postgres::{
+    Config, Error,
+    config::{LoadBalanceHosts, TargetSessionAttrs},
+};
 
 use super::{
     hosts::{self, Host},
@@ -105,6 +108,9 @@ impl Connector {
     /// Connects. Tries the hosts until one passes, or until each has failed.
     pub(super) async fn connect(self: &Arc<Self>) -> Result<Session, Unreachable> {
         let mut hosts = self.target.hosts();
+        if self.target.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            fastrand::shuffle(&mut hosts);
+        }
         // The last primary first.
         let last = self.target.primary.host();
         hosts.sort_by_key(|host| Some(host.nth) != last);
