@@ -98,7 +98,7 @@ impl<'f> Content<'f> {
     /// Makes the head and the last entry durable, if the file is not compressed. A process that was killed may not have synced
     /// them. If its sync failed, the kernel may have taken them for written, and they are read here although no later sync would
     /// write them. So they are written again, and so is the beginning of what follows: it may be zeros that took the place of an
-    /// entry which nobody was told of.
+    /// entry that was never acknowledged.
     pub(super) fn write_last_again(&self, disk: &dyn Disk) -> io::Result<()> {
         if planted!(LastEntryNotSynced) {
             return Ok(());
