@@ -1,8 +1,15 @@
 //! A PostgreSQL primary with one synchronous standby.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
-use crate::nodes::Nodes;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::{
+    engine::run_sql,
+    nodes::Nodes,
+    server::{BINARY, Server, eventually, payment_of, text_of},
+};
 
 /// Two servers: `one` starts as the primary, and `two` as its standby. Each commit waits for `two`.
 pub(crate) struct Pair(Nodes);
@@ -59,4 +66,29 @@ impl Pair {
 
 fn port(name: &str) -> u16 {
     if name == "one" { 5432 } else { 5433 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_and_export_read_a_standby_as_they_read_its_primary() {
+    let pair = Pair::start();
+    let mut server = Server::start_with(&["--database-url", &pair.url()]);
+    let payment = server.create(&payment_of(&json!(10))).await;
+    let path = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+    let paid = server.keyless(Method::POST, &path).json(&json!({"action": "success"})).send().await.unwrap();
+    assert_eq!(paid.status(), 200);
+    assert!(server.terminate().success());
+
+    let last = run_sql(&pair.url_of("one"), "SELECT pg_current_wal_lsn()");
+    let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{last}'");
+    eventually("the standby to replay all", async || (run_sql(&pair.url_of("two"), &replayed) == "t").then_some(()))
+        .await;
+    let run = |name: &str, arguments: &[&str]| {
+        let output =
+            Command::new(BINARY).args(arguments).args(["--database-url", &pair.url_of(name)]).output().unwrap();
+        assert!(output.status.success(), "{arguments:?} on {name}: {}", String::from_utf8_lossy(&output.stderr));
+        text_of(&output)
+    };
+    for arguments in [&["check"][..], &["export", "payments"], &["export", "postings"], &["export", "deliveries"]] {
+        assert_eq!(run("two", arguments), run("one", arguments), "{arguments:?}");
+    }
 }

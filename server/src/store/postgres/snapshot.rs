@@ -29,8 +29,7 @@ const PAGE: usize = 128;
 /// Who reads may pause for longer than a server's transaction may.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = 0";
-/// The rows that a check reads.
-/// Leases are left out: a standby cannot read their table, which is not logged.
+/// The rows that a check reads, without the leases.
 const RECORDS: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM endpoint_count) \
     + (SELECT count(*) FROM payment) + (SELECT count(*) FROM posting) + (SELECT count(*) FROM total) \
     + (SELECT count(*) FROM day_total) \
@@ -38,6 +37,9 @@ const RECORDS: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) F
     + (SELECT count(*) FROM event) + (SELECT count(*) FROM payment_lookup) \
     + (SELECT count(*) FROM balance_checkpoint) + (SELECT count(*) FROM redaction) \
     + (SELECT count(*) FROM payment_block_sum JOIN payment_block USING (developer, environment, number) WHERE is_counted)";
+const LEASES: &str = "SELECT count(*) FROM lease";
+/// Whether leases can be read. A standby has none, since their table is not logged, and refuses each statement that names it.
+const HAS_LEASES: &str = "SELECT NOT pg_is_in_recovery()";
 const SESSIONS: &str = "SELECT id, body FROM payment ORDER BY id";
 const SESSIONS_WITH_POSTINGS: &str = "SELECT p.id, p.body, \
     ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
@@ -51,6 +53,8 @@ pub(crate) struct PostgresSnapshot {
     session: Session,
     /// Runs the connection. The methods wait for it.
     runtime: Handle,
+    /// Whether leases can be read.
+    has_leases: bool,
     /// How many cursors were made.
     cursors: AtomicU32,
 }
@@ -68,7 +72,20 @@ impl PostgresSnapshot {
         let session = Session::connect_to_any(target).await?;
         session.client().batch_execute(BEGIN).await.map_err(|error| store_error(&error))?;
         schema::expect(&session, &target.schema).await?;
-        Ok(Self { session, runtime: Handle::current(), cursors: AtomicU32::new(0) })
+        let row = session.client().query_one(HAS_LEASES, &[]).await.map_err(|error| store_error(&error))?;
+        let has_leases = field(&row, 0)?;
+        Ok(Self { session, runtime: Handle::current(), has_leases, cursors: AtomicU32::new(0) })
+    }
+
+    /// Whether the leases can be read: a standby has none.
+    pub(super) fn has_leases(&self) -> bool {
+        self.has_leases
+    }
+
+    /// The number that a query returns.
+    fn number(&self, sql: &'static str) -> Result<u64> {
+        let number: i64 = self.query(sql, &[])?.first().map_or(Ok(0), |row| field(row, 0))?;
+        Ok(number.cast_unsigned())
     }
 
     /// Runs a query that returns few rows.
@@ -126,8 +143,8 @@ impl Iterator for Rows<'_> {
 
 impl Snapshot for PostgresSnapshot {
     fn records(&self) -> Result<u64> {
-        let records: i64 = self.query(RECORDS, &[])?.first().map_or(Ok(0), |row| field(row, 0))?;
-        Ok(records.cast_unsigned())
+        let leases = if self.has_leases { self.number(LEASES)? } else { 0 };
+        Ok(self.number(RECORDS)? + leases)
     }
 
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
