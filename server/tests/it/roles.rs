@@ -53,17 +53,17 @@ async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_the_database_denies_is_named_too() {
-    let (database, of_role) = database_of("reader");
+    let (database, of_role) = database_of("viewer");
     let server = Server::start_with(&["--database-url", &of_role]);
-    run_sql(&database, "REVOKE SELECT ON payments.record FROM reader");
+    run_sql(&database, "REVOKE SELECT ON payments.record FROM viewer");
     let list = async || server.request(Method::GET, "/webhooks").send().await.unwrap();
     // The server remembers its key for a second.
     let refused =
         eventually("the list to be denied", async || Some(list().await).filter(|it| it.status() != StatusCode::OK));
     let said = refused.await.text().await.unwrap();
     assert!(said.contains("the server's operator"), "{said}");
-    assert!(server.log().contains("GRANT SELECT ON payments.record TO reader"), "{}", server.log());
-    run_sql(&database, "GRANT SELECT ON payments.record TO reader");
+    assert!(server.log().contains("GRANT SELECT ON payments.record TO viewer"), "{}", server.log());
+    run_sql(&database, "GRANT SELECT ON payments.record TO viewer");
     assert_eq!(list().await.status(), StatusCode::OK);
 }
 
