@@ -104,7 +104,7 @@ async fn a_clock_that_goes_back_ten_hours_holds_up_no_refund_no_payment_and_no_w
     assert!(live.payment(&waiting.approved).await["rawStatus"] == "processing");
     clock.set(0);
     waiting.end(&live).await;
-    assert!(live.server.log().contains("the clock went back"), "{}", live.server.log());
+    live.server.assert_logs("the clock went back");
 }
 
 #[tokio::test(flavor = "multi_thread")]

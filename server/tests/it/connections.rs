@@ -150,7 +150,7 @@ async fn a_trusted_proxy_has_no_per_address_connection_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn max_connections_above_the_descriptor_limit_is_lowered_with_a_warning() {
     let server = Server::start_limited_with(1024, &["--max-connections", "5000"]);
-    assert!(server.log().contains("--max-connections is lowered"), "{}", server.log());
+    server.assert_logs("--max-connections is lowered");
     assert_eq!(count(&neighbour(), &server, "payments_connections_at_most").await, 488);
 }
 

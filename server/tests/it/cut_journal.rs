@@ -67,7 +67,7 @@ async fn a_store_whose_newest_journal_file_was_cut_off_is_refused_and_opens_once
     // Behind the last change were only zeros.
     fs::write(&journal, &whole[..end + 4096]).unwrap();
     server.restart();
-    assert!(server.log().contains("no change is missing"), "{}", server.log());
+    server.assert_logs("no change is missing");
     assert_all_are_there(&server).await;
     server.run(&["check"]);
 }
@@ -81,7 +81,7 @@ async fn a_server_whose_journal_file_is_cut_off_in_use_stops_before_it_acknowled
     fs::File::options().write(true).open(&journal).unwrap().set_len(end / 2).unwrap();
     assert!(create_long(&server.url, PAYMENTS).await.is_err(), "the server must not answer");
     assert_eq!(server.wait().code(), Some(74));
-    assert!(server.log().contains("or cut off"), "{}", server.log());
+    server.assert_logs("or cut off");
     server.restart();
     assert_all_are_there(&server).await;
 }

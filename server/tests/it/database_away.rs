@@ -47,7 +47,7 @@ async fn a_server_waits_for_its_database_says_so_and_serves_when_it_comes() {
     let directory = nodes.directory.display().to_string();
     nodes.run(&format!("pg_ctl -D one -w -l one.log -o \"-k {directory} -c listen_addresses=''\" start"));
     eventually("the server to be ready", async || (statuses(&server).await == THERE).then_some(())).await;
-    assert!(server.log().contains("the database is there"), "{}", server.log());
+    server.assert_logs("the database is there");
 }
 
 /// A host that accepts connections and says nothing.

@@ -124,7 +124,7 @@ async fn a_write_cancelled_while_it_waits_for_a_standby_is_not_answered_as_done(
     eventually("the row to show", async || (run_sql(&pair.url_of("one"), COUNT) == "2").then_some(())).await;
     assert_nothing_is_answered(&server, Duration::from_secs(7)).await;
     assert_eq!(creating.await.unwrap().0, 503);
-    assert!(server.log().contains("the database warns"), "{}", server.log());
+    server.assert_logs("the database warns");
 
     // The primary is lost, and the commit with it. The key makes one payment on the promoted standby.
     pair.crash_server("one");

@@ -138,11 +138,11 @@ async fn a_server_stops_without_answering_when_its_journal_file_is_removed() {
     let answer = create_long(&server.url, 20).await;
     assert!(answer.is_err_and(|error| error.is_request()), "the server must not answer");
     assert_eq!(server.wait().code(), Some(74));
-    assert!(server.log().contains("was removed or renamed while it was in use"), "{}", server.log());
+    server.assert_logs("was removed or renamed while it was in use");
 
     // The payments are in the engine. The log names the missing file.
     server.restart();
-    assert!(server.log().contains("is missing: the journal alone"), "{}", server.log());
+    server.assert_logs("is missing: the journal alone");
     for nth in 0..20 {
         assert!(is_replayed(&server, nth).await, "{nth}");
     }
@@ -176,8 +176,8 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     let found = server.try_run(&["check"]);
     assert!(!found.status.success() && text_of(&found).contains("is missing"), "{}", text_of(&found));
     server.crash_and_restart();
-    let log = server.log();
-    assert!(log.contains("is missing: the journal alone") && log.contains(&name), "{log}");
+    server.assert_logs("is missing: the journal alone");
+    server.assert_logs(&name);
     fs::write(&archive, &whole).unwrap();
     server.run(&["check"]);
 }
@@ -226,5 +226,5 @@ async fn other_users_can_read_no_file_of_the_store() {
     fs::set_permissions(files(&server).remove(0), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(server.data().join("journal"), fs::Permissions::from_mode(0o755)).unwrap();
     server.restart();
-    assert!(server.log().contains("other users of this machine can read files of the store"), "{}", server.log());
+    server.assert_logs("other users of this machine can read files of the store");
 }

@@ -20,7 +20,8 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = directory.path().join("payments-server");
-    fs::copy(BINARY, &program).unwrap();
+    // By another process: a program that this one has open to write cannot be run, and a thread that starts a child passes it on.
+    assert!(Command::new("cp").args([BINARY.as_ref(), &*program]).status().unwrap().success());
     let data = directory.path().join("data");
     fs::create_dir(&data).unwrap();
     chown(&data, Some(SERVICE), Some(SERVICE)).unwrap();

@@ -24,7 +24,7 @@ async fn an_unclean_shutdown_is_reported_and_a_clean_one_is_not() {
     assert!(!server.log().contains(REPORT), "{}", server.log());
     // A crash counts as unclean even without a write.
     server.crash_and_restart();
-    assert_eq!(server.log().matches(REPORT).count(), 1, "{}", server.log());
+    server.assert_logs(REPORT);
     assert!(server.terminate().success());
     server.restart();
     assert_eq!(server.log().matches(REPORT).count(), 1, "{}", server.log());
@@ -146,7 +146,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     damage(&server.data());
     server.restart();
     assert_has_all(&server, &bodies).await;
-    assert!(server.log().contains("was rebuilt"));
+    server.assert_logs("was rebuilt");
     assert!(server.terminate().success());
 
     damage(&server.data());
@@ -259,7 +259,7 @@ async fn an_interrupted_first_start_is_repeated() {
         }
         fs::write(server.data().join("sled/db"), vec![7; 100_000]).unwrap();
         server.restart();
-        assert!(server.log().contains("a store that was never open is created again"), "{}", server.log());
+        server.assert_logs("a store that was never open is created again");
         create(&server, 0..1).await;
         server.kill();
     }

@@ -161,8 +161,8 @@ async fn the_status_410_disables_an_endpoint_with_retries_until_it_is_turned_on(
     assert_eq!((&failed["status"], &failed["attempts"]), (&json!("failed"), &json!(1)));
     let disabled = endpoint(&server).await;
     assert_eq!((disabled.is_active, disabled.disabled_reason), (false, Some(DisabledReason::Gone)));
-    let log = server.log();
-    assert!(log.contains("webhook endpoint disabled") && log.contains("reason=gone"), "{log}");
+    server.assert_logs("webhook endpoint disabled");
+    server.assert_logs("reason=gone");
     server.create(&payment_of(&json!(2))).await;
     assert_eq!(server.get("/webhooks/deliveries").await["total"], 1, "no delivery is made");
 

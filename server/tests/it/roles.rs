@@ -45,7 +45,7 @@ async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_
     assert_eq!(unready.status(), StatusCode::SERVICE_UNAVAILABLE);
     let said = unready.text().await.unwrap();
     assert!(said.contains(named), "{said}");
-    assert!(server.log().contains(named), "{}", server.log());
+    server.assert_logs(named);
 
     run_sql(&database, named);
     assert_eq!((create().await.status(), ready().await.status()), (StatusCode::CREATED, StatusCode::OK));
@@ -62,7 +62,7 @@ async fn a_read_that_the_database_denies_is_named_too() {
         eventually("the list to be denied", async || Some(list().await).filter(|it| it.status() != StatusCode::OK));
     let said = refused.await.text().await.unwrap();
     assert!(said.contains("the server's operator"), "{said}");
-    assert!(server.log().contains("GRANT SELECT ON payments.record TO viewer"), "{}", server.log());
+    server.assert_logs("GRANT SELECT ON payments.record TO viewer");
     run_sql(&database, "GRANT SELECT ON payments.record TO viewer");
     assert_eq!(list().await.status(), StatusCode::OK);
 }

@@ -97,7 +97,7 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let store = stores(&server).remove(0);
     fs::write(store.join("journal.json"), "torn").unwrap();
     server.restart();
-    assert!(server.log().contains("it starts empty"), "{}", server.log());
+    server.assert_logs("it starts empty");
     assert_eq!(create_long(&server.url, 2).await.unwrap().status(), StatusCode::CREATED);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(server.terminate().success());

@@ -243,7 +243,7 @@ async fn scheduled_backups_on_a_full_disk_leave_nothing_and_the_parts_that_a_kil
         let disk = SmallDisk::mount(backups.0.path(), "64k");
         server.restart();
         eventually("a failed backup", async || server.log().contains("backup failed").then_some(())).await;
-        assert!(server.log().contains(" KiB are free"), "{}", server.log());
+        server.assert_logs(" KiB are free");
         assert_eq!(backups.all(), [] as [PathBuf; 0], "a part of it is left");
         server.kill();
         disk

@@ -8,6 +8,7 @@ use std::{
     process::{Child, Command, ExitStatus, Output, Stdio},
     str::FromStr,
     sync::LazyLock,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -168,6 +169,15 @@ impl Server {
 
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("server.log")).unwrap()
+    }
+
+    /// The log has a text soon: a thread of its own writes the lines.
+    pub(crate) fn assert_logs(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.log().contains(text) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "no {text:?} in the log:\n{}", self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub(crate) fn client(&self) -> Client {
