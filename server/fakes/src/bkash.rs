@@ -9,7 +9,7 @@ mod payment;
 mod tokens;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 
@@ -32,7 +32,7 @@ pub struct Bkash(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    payments: HashMap<String, Payment>,
+    payments: BTreeMap<String, Payment>,
     tokens: Tokens,
 }
 

@@ -11,7 +11,7 @@ mod replays;
 mod session;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 
@@ -38,8 +38,8 @@ pub struct Stripe {
 
 #[derive(Debug, Default)]
 struct State {
-    sessions: HashMap<String, Session>,
-    refunds: HashMap<String, Refund>,
+    sessions: BTreeMap<String, Session>,
+    refunds: BTreeMap<String, Refund>,
     next_refund: Option<&'static str>,
     refuses_session: bool,
     events: Events,

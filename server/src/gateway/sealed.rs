@@ -1,17 +1,20 @@
 //! Encryption of a gateway's token on disk, under the gateway's secret.
 
 use aws_lc_rs::{
-    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
 };
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-/// Encrypts a token.
-pub(super) fn seal(secret: &SecretString, token: &SecretString) -> Option<Vec<u8>> {
+use crate::ambient::Ambient;
+
+/// Encrypts a token. Its nonce is random, from `ambient`, so that a simulated world has the same ones when it is played again.
+pub(super) fn seal(secret: &SecretString, token: &SecretString, ambient: &dyn Ambient) -> Option<Vec<u8>> {
+    let nonce: [u8; NONCE_LEN] = ambient.random();
     let mut bytes = token.expose_secret().as_bytes().to_vec();
-    let nonce = key(secret)?.seal_in_place_append_tag(Aad::empty(), &mut bytes).ok()?;
-    Some([nonce.as_ref().as_slice(), &bytes].concat())
+    key(secret)?.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut bytes).ok()?;
+    Some([nonce.as_slice(), &bytes].concat())
 }
 
 /// Decrypts a token. `None` if it was sealed under another secret, or is corrupt.
@@ -31,19 +34,20 @@ pub(super) fn name(secret: &SecretString, parts: &[&str]) -> String {
 }
 
 /// Never `None` with a digest of this length; the library's type allows it.
-fn key(secret: &SecretString) -> Option<RandomizedNonceKey> {
+fn key(secret: &SecretString) -> Option<LessSafeKey> {
     let key = Sha256::new().chain_update("gateway token\n").chain_update(secret.expose_secret()).finalize();
-    RandomizedNonceKey::new(&AES_256_GCM, &key).ok()
+    UnboundKey::new(&AES_256_GCM, &key).ok().map(LessSafeKey::new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ambient::OperatingSystem;
 
     #[test]
     fn only_the_secret_that_sealed_a_token_opens_it() {
         let secret = "app secret".into();
-        let sealed = seal(&secret, &"token".into()).unwrap();
+        let sealed = seal(&secret, &"token".into(), &OperatingSystem).unwrap();
         assert!(!sealed.windows(5).any(|window| window == b"token"));
         assert_eq!(open(&secret, &sealed).unwrap().expose_secret(), "token");
         assert!(open(&"another".into(), &sealed).is_none());
@@ -51,6 +55,6 @@ mod tests {
         *damaged.last_mut().unwrap() ^= 1;
         assert!(open(&secret, &damaged).is_none());
         assert!(open(&secret, b"short").is_none());
-        assert_ne!(seal(&secret, &"token".into()).unwrap(), sealed, "each seal has its own nonce");
+        assert_ne!(seal(&secret, &"token".into(), &OperatingSystem).unwrap(), sealed, "each seal has its own nonce");
     }
 }

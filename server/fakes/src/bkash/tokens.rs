@@ -1,6 +1,6 @@
 //! Tokens: two per hour. A caller who requests more is blocked for an hour.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ const CALLS_AN_HOUR: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     /// When each token expires, in seconds since 1970.
-    tokens: HashMap<String, u64>,
-    pub(super) refresh_tokens: HashSet<String>,
+    tokens: BTreeMap<String, u64>,
+    pub(super) refresh_tokens: BTreeSet<String>,
     /// The token calls of the last hour.
     pub(super) calls: Vec<u64>,
     blocked_until: Option<u64>,

@@ -1,6 +1,6 @@
 //! Refunds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ impl Refund {
         form: &Form,
         number: u64,
         status: &'static str,
-        sessions: &mut HashMap<String, Session>,
+        sessions: &mut BTreeMap<String, Session>,
     ) -> Result<Self, Answer> {
         refuse_unknown(form, &["payment_intent", "amount", "reason"])?;
         let Some(intent) = form.get("payment_intent") else {
@@ -76,7 +76,7 @@ impl Refund {
     }
 
     /// A page of the refunds of a payment intent, newest first.
-    pub(super) fn list(refunds: &HashMap<String, Self>, query: &Form) -> Result<Value, Answer> {
+    pub(super) fn list(refunds: &BTreeMap<String, Self>, query: &Form) -> Result<Value, Answer> {
         let limit = query.get("limit").map_or(Ok(10), |text| text.parse());
         let limit: usize = limit.map_err(|_| invalid("limit", "Invalid integer."))?;
         let intent = query.get("payment_intent").map_or("", String::as_str);

@@ -1,6 +1,6 @@
 //! Idempotency keys.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use http::StatusCode;
 
@@ -9,7 +9,7 @@ use crate::{Answer, Call, lock};
 
 /// The fingerprint and stored response of each `Idempotency-Key`.
 #[derive(Debug, Default)]
-pub(super) struct Replays(Mutex<HashMap<String, (String, Answer)>>);
+pub(super) struct Replays(Mutex<BTreeMap<String, (String, Answer)>>);
 
 impl Replays {
     /// Forgets all keys.

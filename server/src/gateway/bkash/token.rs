@@ -247,7 +247,7 @@ impl Tokens {
 
     /// Stores a token, or remembers it until the store takes it.
     async fn keep(&self, granted: Granted, renewal: &mut Renewal) {
-        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, token);
+        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, token, &*self.ambient);
         for _ in 0..MAX_SAVES {
             let Ok((name, mut record)) = self.record(self.ambient.now()).await else { break };
             if record.expires_at.is_some_and(|end| end > granted.expires_at) {
