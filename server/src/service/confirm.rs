@@ -189,8 +189,8 @@ impl Service {
                 attempt.transaction = Some(transaction.clone());
             } else if decision.payment.raw_status == RawStatus::Pending {
                 next.end_attempt(now);
-            } else if attempt.capture_sent_at.is_some() {
-                // The gateway says that the capture failed. Later queries find the money if it arrives late.
+            } else if attempt.capture_sent_at.is_some() || matches!(state, AttemptState::Failed { .. }) {
+                // The gateway says that the attempt or its capture failed. Later queries find the money if it arrives late.
                 let status = &decision.payment.raw_status;
                 next.check_at = next_check(status, WaitsFor::Gateway, now, session.expires_at, now);
             }

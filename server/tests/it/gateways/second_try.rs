@@ -1,11 +1,13 @@
 //! A customer whose attempt failed tries again in the same session.
 
+use std::time::Duration;
+
 use gateway_fakes::{bkash, stripe};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{ENGINES, Live, live};
-use crate::server::eventually;
+use crate::{engine::Engine, server::eventually};
 
 /// Begins an attempt at bKash that fails, because the wallet is empty. Returns the gateway's id of it.
 async fn fail(live: &Live, id: &str) -> String {
@@ -170,6 +172,19 @@ async fn late_money_of_a_failed_attempt_pays_the_payment_and_ends_the_second_att
         assert_eq!(live.request(Method::POST, &format!("/payments/{card}/refund")).send().await.unwrap().status(), 200);
         assert_eq!(live.server.run(&["reconcile", "list"]), "");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_money_of_an_attempt_that_failed_after_its_session_pays_the_payment() {
+    let live = Live::start_on(Engine::Directory, "gateway-timeout = 1", &["--session-ttl", "3"]).await;
+    let id = live.create(9.0, "USD").await;
+    let (_, attempt) = live.pay(&id).await;
+    live.come_back(&live.stripe.program().pay(&attempt, stripe::SLOW_CARD).unwrap()).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    live.stripe.program().finish(&attempt, false);
+    live.becomes(&id, "failed").await;
+    live.stripe.program().take_late(&attempt);
+    live.becomes(&id, "paid").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
