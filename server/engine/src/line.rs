@@ -43,11 +43,13 @@ impl Lines {
         self
     }
 
-    /// Whether the change of a number in the present line of `other` belongs to this history. Where the line of one of them
-    /// is not known, nothing contradicts it.
+    /// Whether the change of a number in the history `other` belongs to this one too. Where the line of one of them is not known,
+    /// nothing contradicts it.
     pub(crate) fn may_hold(&self, other: &Self, number: u64) -> bool {
-        let (Some(id), Some(first)) = (other.present(), self.0.first()) else { return true };
-        match self.0.iter().position(|line| line.id == id) {
+        let Some(first) = self.0.first().filter(|_| !other.is_empty()) else { return true };
+        // Not always its present line: that may have begun after the change and have none of its own yet.
+        let of_change = other.0.iter().rfind(|line| line.after < number);
+        match of_change.and_then(|of_change| self.0.iter().position(|line| line.id == of_change.id)) {
             Some(nth) => self.0.get(nth + 1).is_none_or(|next| number <= next.after),
             None => number <= first.after,
         }
@@ -73,6 +75,9 @@ mod tests {
             (&third, &second, 80, true),
             (&third, &second, 81, false),
             (&third, &third, 81, true),
+            // Restored twice as of one change. The first restore's line has no changes, and its backup fits.
+            (&first.clone().begin(4, 50), &second, 50, true),
+            (&first.clone().begin(4, 50), &second, 51, false),
             (&Lines::default().begin(9, 0), &first, 1, false),
             // Changes of an earlier version have no known line.
             (&Lines::default().begin(9, 30), &first, 30, true),
