@@ -9,7 +9,7 @@ use crate::{
     aliased::{UnknownFields, aliased_resource},
     create_payment,
     validation::{Fields, Invalid},
-    web_url::web_url,
+    web_url::{web_url, web_url_fault},
 };
 
 aliased_resource! {
@@ -180,7 +180,7 @@ impl Pay {
         });
         let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES).and_then(|text| match web_url(&text) {
             Some(_) => Some(text),
-            None => fields.fault("redirectUrl", ErrorCode::UrlInvalid, "must be an absolute URL", None),
+            None => fields.fault("redirectUrl", ErrorCode::UrlInvalid, web_url_fault(&text), None),
         });
         fields.finish(Self { payment_method, phone_number, redirect_url })
     }
@@ -238,7 +238,7 @@ impl DemoSession {
         let mut params = CreatePayment::of(money).success_url("").cancel_url("");
         params.description = fields.text("description", MAX_TEXT_BYTES);
         let customer = Customer {
-            name: fields.text("customerName", MAX_TEXT_BYTES),
+            name: fields.line("customerName", MAX_TEXT_BYTES),
             email: fields.text("customerEmail", MAX_TEXT_BYTES),
             phone: None,
             unknown: UnknownFields::new(),

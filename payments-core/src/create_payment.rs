@@ -165,7 +165,7 @@ pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
     };
     json.parse()
         .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) })
-        .unwrap_or_else(|error| fields.fault("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
+        .unwrap_or_else(|error| fields.value_fault("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
 }
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
@@ -180,14 +180,16 @@ fn must_be_unique(fields: &mut Fields<'_>) -> bool {
     let name = "merchantTransactionIdMustBeUnique";
     let Some(json) = fields.raw(name) else { return false };
     let fault = "must be true or false";
-    serde_json::from_str(json).unwrap_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, fault, false))
+    serde_json::from_str(json).unwrap_or_else(|_| fields.value_fault(name, ErrorCode::FieldInvalid, fault, false))
 }
 
 fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
     let json = fields.raw("metadata")?;
     Metadata::new(json).map(Some).unwrap_or_else(|error| {
         let code = match error {
-            MetadataError::NotAnObject | MetadataError::NotSerializable => ErrorCode::FieldInvalid,
+            MetadataError::NotAnObject | MetadataError::NotSerializable | MetadataError::HalfCharacter => {
+                ErrorCode::FieldInvalid
+            }
             MetadataError::TooLong | MetadataError::TooDeep => ErrorCode::MetadataTooLarge,
         };
         fields.fault("metadata", code, error, None)
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(
             faults(body, Environment::Test),
             [
-                "amount must be a positive number",
+                "amount must be a positive number, without quotes",
                 "success_url must be an absolute URL",
                 "cancel_url must be given",
                 "currency must be one of BDT, USD",
@@ -295,6 +297,7 @@ mod tests {
             ("http://127.0.0.1:3000", true, true),
             ("http://[::1]/", true, true),
             ("http://localhost.evil.example/", false, true),
+            ("https://shop.example/paid ", false, false),
             ("javascript:alert(1)", false, false),
             ("ftp://shop.example", false, false),
             ("shop.example/paid", false, false),

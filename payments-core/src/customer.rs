@@ -5,6 +5,7 @@ use std::fmt;
 use crate::{
     ErrorCode,
     aliased::{UnknownFields, aliased_resource},
+    text::phone_number,
     validation::Fields,
 };
 
@@ -14,11 +15,11 @@ aliased_resource! {
     /// The customer of a payment, as the merchant described them. Missing fields are `null` on the wire.
     #[derive(Default)]
     pub struct Customer {
-        /// The customer's name.
+        /// The customer's name, in one line.
         name: Option<String> = "name",
         /// The customer's e-mail address.
         email: Option<String> = "email",
-        /// The customer's phone number.
+        /// The customer's phone number. The server stores and returns it as digits, `+`, `-`, `(`, `)` and single spaces.
         phone: Option<String> = "phone",
     }
 }
@@ -27,17 +28,21 @@ impl Customer {
     /// Reads `customer` and its flat aliases, such as `customerName`.
     pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let mut customer = fields.nested("customer", |customer| Self {
-            name: customer.text("name", MAX_CUSTOMER_BYTES),
+            name: customer.line("name", MAX_CUSTOMER_BYTES),
             email: customer.text("email", MAX_CUSTOMER_BYTES),
-            phone: customer.text("phone", MAX_CUSTOMER_BYTES),
+            phone: phone(customer, "phone"),
             unknown: UnknownFields::new(),
         });
-        for (flat, nested, entry) in [
-            ("customerName", "customer.name", &mut customer.name),
-            ("customerEmail", "customer.email", &mut customer.email),
-            ("customerPhone", "customer.phone", &mut customer.phone),
+        let flat = (
+            fields.line("customerName", MAX_CUSTOMER_BYTES),
+            fields.text("customerEmail", MAX_CUSTOMER_BYTES),
+            phone(fields, "customerPhone"),
+        );
+        for (flat, nested, given, entry) in [
+            ("customerName", "customer.name", flat.0, &mut customer.name),
+            ("customerEmail", "customer.email", flat.1, &mut customer.email),
+            ("customerPhone", "customer.phone", flat.2, &mut customer.phone),
         ] {
-            let given = fields.text(flat, MAX_CUSTOMER_BYTES);
             match entry {
                 Some(known) if given.as_ref().is_some_and(|given| given != known) => {
                     fields.fault(
@@ -53,6 +58,13 @@ impl Customer {
         }
         (fields.raw("customer").is_some() || customer != Self::default()).then_some(customer)
     }
+}
+
+/// Reads a phone number in its stored form.
+fn phone(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+    let text = fields.text(name, MAX_CUSTOMER_BYTES)?;
+    let fault = "must have only digits, spaces and + - ( ), such as +880 1712-345678";
+    phone_number(&text).or_else(|| fields.fault(name, ErrorCode::FieldInvalid, fault, None))
 }
 
 /// Shows which fields are set, not their values, to keep customer data out of logs.

@@ -61,7 +61,8 @@ error_codes! {
         JsonInvalid = "json_invalid",
         /// The connection ended before the whole body arrived. Send the request again.
         BodyIncomplete = "body_incomplete",
-        /// The request has a body and its `Content-Type` is not `application/json`. Send that header.
+        /// The request has a body and its `Content-Type` is not `application/json`, or it has a `Content-Encoding`. Send that
+        /// header, and the body as it is.
         ContentTypeInvalid = "content_type_invalid",
         /// `Idempotency-Key` is not 1 to 255 visible ASCII characters, or was sent twice. Send one short key, such as an order
         /// number.

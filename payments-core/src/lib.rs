@@ -66,6 +66,7 @@ mod removed;
 mod request_log;
 mod sandbox;
 mod status;
+pub mod text;
 mod timeline;
 mod timestamp;
 mod transaction;

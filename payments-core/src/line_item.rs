@@ -3,7 +3,8 @@
 use crate::{
     Amount, AmountError, ErrorCode,
     aliased::{UnknownFields, aliased_resource},
-    validation::{Fields, whole_number},
+    text::is_one_line,
+    validation::{Fields, ONE_LINE, whole_number},
 };
 
 /// Maximum number of lines.
@@ -27,7 +28,7 @@ aliased_resource! {
     /// ```
     #[derive(Debug)]
     pub struct LineItem {
-        /// What the customer buys; 1 to 200 bytes.
+        /// What the customer buys; one line of 1 to 200 bytes.
         name: String = "name",
         /// How many of it; 1 to 1,000,000.
         quantity: Option<u32> = "quantity" (omitted if None),
@@ -63,8 +64,9 @@ impl LineItem {
     /// only the payment's amount is charged.
     pub(crate) fn read_all(fields: &mut Fields<'_>) -> Option<Vec<Self>> {
         let lines = fields.objects("lineItems", MAX_LINES, |line| Self {
-            name: line.required_text("name", MAX_NAME_BYTES, |name| match name.trim() {
-                "" => Err((ErrorCode::FieldInvalid, "must not be blank")),
+            name: line.required_text("name", MAX_NAME_BYTES, |name| match name {
+                name if name.trim().is_empty() => Err((ErrorCode::FieldInvalid, "must not be blank")),
+                name if !is_one_line(name) => Err((ErrorCode::FieldInvalid, ONE_LINE)),
                 _ => Ok(()),
             }),
             quantity: quantity(line),
@@ -80,7 +82,7 @@ fn quantity(line: &mut Fields<'_>) -> Option<u32> {
     let number = whole_number(json).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| (1..=MAX_QUANTITY).contains(number)).or_else(|| {
         let fault = format_args!("must be a whole number from 1 to {MAX_QUANTITY}");
-        line.fault("quantity", ErrorCode::FieldInvalid, fault, None)
+        line.value_fault("quantity", ErrorCode::FieldInvalid, fault, None)
     })
 }
 
@@ -91,7 +93,7 @@ fn amount(line: &mut Fields<'_>) -> Option<Amount> {
             AmountError::NotANumber | AmountError::Negative => "must be zero or a positive number".to_owned(),
             AmountError::TooPrecise | AmountError::TooLarge => error.to_string(),
         };
-        line.fault("amount", ErrorCode::AmountInvalid, fault, None)
+        line.value_fault("amount", ErrorCode::AmountInvalid, fault, None)
     })
 }
 

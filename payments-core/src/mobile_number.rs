@@ -2,10 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::text::phone_number;
+
 /// A Bangladeshi mobile number in eleven digits: `01`, a digit from 3 to 9 for the operator, and eight more.
 ///
-/// Parsing accepts the prefixes `+88`, `0088` and `88`, spaces, hyphens, dots and brackets, and Latin or Bangla digits.
-/// It does not check that the number is in use.
+/// Parsing accepts the prefixes `+88`, `0088` and `88`, all kinds of spaces and dashes, dots and brackets, `(0)`, and Latin or
+/// Bangla digits. It does not check that the number is in use.
 ///
 /// ```
 /// use payments_core::MobileNumber;
@@ -37,19 +39,13 @@ impl FromStr for MobileNumber {
     type Err = MobileNumberError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut digits = String::with_capacity(14);
-        for (index, char) in text.trim().chars().enumerate() {
-            match char {
-                '0'..='9' => digits.push(char),
-                '০'..='৯' => digits.extend(char::from_digit(u32::from(char) - u32::from('০'), 10)),
-                ' ' | '-' | '.' | '(' | ')' | '\u{a0}' => {}
-                '+' if index == 0 => {}
-                _ => return Err(MobileNumberError),
-            }
-            if digits.len() > 15 {
-                return Err(MobileNumberError);
-            }
+        let plain = phone_number(text).ok_or(MobileNumberError)?;
+        let plain = plain.trim_start_matches('(');
+        let plain = plain.strip_prefix('+').unwrap_or(plain);
+        if plain.contains('+') {
+            return Err(MobileNumberError);
         }
+        let digits: String = plain.chars().filter(char::is_ascii_digit).collect();
         let national = ["0088", "88"].iter().find_map(|prefix| digits.strip_prefix(prefix)).unwrap_or(&digits);
         let is_valid = national.len() == 11
             && national.starts_with("01")
@@ -83,6 +79,9 @@ mod tests {
             "(01712) 345.678",
             "০১৭১২৩৪৫৬৭৮",
             "+৮৮০১৭১২৩৪৫৬৭৮",
+            "(+880) 1712 345678",
+            "+88 (0) 1712\u{2011}345678\t",
+            "\u{202d}01712\u{200b}345678\u{202c}",
         ] {
             assert_eq!(text.parse::<MobileNumber>().unwrap().as_str(), "01712345678", "{text}");
         }

@@ -6,6 +6,7 @@ use crate::{
     Currency, ErrorCode, PageRequest, PaymentId, Status, Timestamp, UnknownCurrency,
     aliased::{UnknownFields, aliased_resource},
     query::Query,
+    text::phone_number,
     validation::Invalid,
 };
 
@@ -142,6 +143,8 @@ impl PaymentQuery {
         };
         let (merchant_transaction_id, customer_email, customer_phone) =
             (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
+        // In the form in which new payments have it. Older ones may have anything.
+        let customer_phone = customer_phone.map(|text| phone_number(&text).unwrap_or(text));
         let asked = Self {
             page,
             after,

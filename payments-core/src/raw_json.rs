@@ -138,6 +138,8 @@ impl Metadata {
             Err(MetadataError::TooLong)
         } else if depth(text) > Self::MAX_DEPTH {
             Err(MetadataError::TooDeep)
+        } else if has_half_character(text) {
+            Err(MetadataError::HalfCharacter)
         } else {
             Ok(())
         }
@@ -196,6 +198,32 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
+/// Whether a string of a JSON text has an escape of half a surrogate pair. Strict readers refuse the whole text, such as a list
+/// of payments.
+fn has_half_character(json: &str) -> bool {
+    let (mut rest, mut has_first_half) = (json.as_bytes(), false);
+    while let Some((byte, after)) = rest.split_first() {
+        let escaped = (*byte == b'\\').then(|| after.split_first()).flatten();
+        let code = match escaped {
+            Some((b'u', digits)) => digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok()),
+            _ => None,
+        };
+        let code = code.and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        let is_second_half = code.is_some_and(|code| (0xdc00..=0xdfff).contains(&code));
+        if has_first_half != is_second_half {
+            return true;
+        }
+        has_first_half = code.is_some_and(|code| (0xd800..=0xdbff).contains(&code));
+        let length = match (escaped, code) {
+            (_, Some(_)) => 6,
+            (Some(_), None) => 2,
+            (None, None) => 1,
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    false
+}
+
 /// Why a text is not valid metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -206,6 +234,9 @@ pub enum MetadataError {
     /// It is longer than [`Metadata::MAX_BYTES`].
     #[error("must be at most 16384 bytes of JSON")]
     TooLong,
+    /// It has an escape such as `\ud83d` without its other half.
+    #[error("must not have half a character: an escape of \\ud800 to \\udfff without its other half")]
+    HalfCharacter,
     /// It nests deeper than [`Metadata::MAX_DEPTH`].
     #[error("must nest at most 64 levels deep")]
     TooDeep,
@@ -230,6 +261,27 @@ mod tests {
         let long = |filler: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(filler));
         assert!(Metadata::new(long(Metadata::MAX_BYTES - 8)).is_ok());
         assert_eq!(Metadata::new(long(Metadata::MAX_BYTES - 7)), Err(MetadataError::TooLong));
+    }
+
+    #[test]
+    fn metadata_has_whole_characters() {
+        for (value, is_whole) in [
+            (r"\ud83c\udf81", true),
+            (r"\\ud83c", true),
+            (r"\\\ud83c", false),
+            (r"\ud83c", false),
+            (r"\udf81", false),
+            (r"\ud83c\ud83c\udf81", false),
+            (r"\ud83c\n\udf81", false),
+            (r"\ud83c \udf81", false),
+            (r"\uD83C\u0985", false),
+        ] {
+            for json in [format!(r#"{{"a":["{value}"]}}"#), format!(r#"{{"{value}":1}}"#)] {
+                let expected = if is_whole { Ok(()) } else { Err(MetadataError::HalfCharacter) };
+                assert_eq!(Metadata::new(&*json).map(drop), expected, "{json}");
+                assert_eq!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), is_whole, "{json}");
+            }
+        }
     }
 
     #[test]

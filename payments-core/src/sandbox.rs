@@ -37,7 +37,7 @@ impl AdvanceSandbox {
             Some(seconds) => seconds,
             None => {
                 let fault = format_args!("must be a whole number of seconds, 1 to {MAX_SECONDS}");
-                fields.fault("seconds", ErrorCode::FieldInvalid, fault, 0)
+                fields.value_fault("seconds", ErrorCode::FieldInvalid, fault, 0)
             }
         };
         fields.finish(Self { seconds })

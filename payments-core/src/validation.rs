@@ -10,7 +10,17 @@ use crate::{
     Amount, ErrorCode, json_fault,
     name_case::{in_snake_case, is_same_field},
     near_miss::is_near_miss,
+    text::is_one_line,
 };
+
+/// What each body that gzip made begins with.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The fault of a text that must be one line.
+pub(crate) const ONE_LINE: &str = "must be one line, without control characters";
+/// The faults of a string with an escape such as `\ud83d`, and of an object that has a name with one.
+const HALF_CHARACTER: &str = "has half a character: an escape of \\ud800 to \\udfff without its other half";
+const HALF_NAME: &str =
+    "has a field whose name has half a character: an escape of \\ud800 to \\udfff without its other half";
 
 /// How many unknown fields an error names, and how much of each name.
 const MAX_NAMED: usize = 10;
@@ -42,11 +52,19 @@ impl<'b> Fields<'b> {
     /// # Errors
     /// If the body is not a JSON object in UTF-8, or has a field twice.
     pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
-        let text = std::str::from_utf8(body).map_err(|_| Invalid::new(ErrorCode::JsonInvalid, "body must be UTF-8"))?;
+        let text = std::str::from_utf8(body).map_err(|_| {
+            let fault = match body.starts_with(GZIP) {
+                true => "body must be UTF-8; it is compressed by gzip, send it as it is",
+                false => "body must be UTF-8",
+            };
+            Invalid::new(ErrorCode::JsonInvalid, fault)
+        })?;
         let json: &RawValue = serde_json::from_str(text)
             .map_err(|error| Invalid::new(ErrorCode::JsonInvalid, json_fault::describe(text, &error)))?;
-        let entries =
-            parse_object(json).ok_or_else(|| Invalid::new(ErrorCode::JsonInvalid, "body must be a JSON object"))?;
+        let entries = parse_object(json).ok_or_else(|| {
+            let fault = if is_object(json) { HALF_NAME } else { "must be a JSON object" };
+            Invalid::new(ErrorCode::JsonInvalid, format!("body {fault}"))
+        })?;
         let fields = Self {
             prefix: String::new(),
             entries,
@@ -101,6 +119,11 @@ impl<'b> Fields<'b> {
 
     fn value(&mut self, name: &'static str) -> Option<&'b RawValue> {
         self.known.push(name);
+        self.given(name)
+    }
+
+    /// The value under a name in either case, unless it is `null`.
+    fn given(&self, name: &str) -> Option<&'b RawValue> {
         let given = self.entries.iter().filter(|(given, value)| is_same_field(given, name) && value.get() != "null");
         given.min_by_key(|(given, _)| given != name).map(|(_, value)| *value)
     }
@@ -108,6 +131,16 @@ impl<'b> Fields<'b> {
     /// Adds an error for a field, and returns `instead` so that reading can continue.
     pub fn fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
         self.invalid.add(format_args!("{}{name}", self.prefix), code, fault, instead)
+    }
+
+    /// As [`fault`](Self::fault), for a field that must be a number, `true` or `false`. Says so if only quotes are wrong.
+    pub fn value_fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
+        let value = self.given(name).map(RawValue::get);
+        let quoted = value.and_then(|json| json.strip_prefix('"')?.strip_suffix('"'));
+        match quoted.is_some_and(|text| matches!(text, "true" | "false") || text.trim().parse::<f64>().is_ok()) {
+            true => self.fault(name, code, format_args!("{fault}, without quotes"), instead),
+            false => self.fault(name, code, fault, instead),
+        }
     }
 
     /// Reads a string of at most `max_bytes` bytes, or `None` if the field is missing.
@@ -128,8 +161,16 @@ impl<'b> Fields<'b> {
                 let fault = format_args!("must be at most {most} {unit} long");
                 self.fault(name, ErrorCode::FieldTooLong, fault, None)
             }
+            // Only such an escape makes a string of JSON invalid.
+            Err(_) if json.starts_with('"') => self.fault(name, ErrorCode::FieldInvalid, HALF_CHARACTER, None),
             Err(_) => self.fault(name, ErrorCode::FieldInvalid, "must be a string", None),
         }
+    }
+
+    /// Reads a string of at most `max_bytes` bytes that is one line.
+    pub(crate) fn line(&mut self, name: &'static str, max_bytes: usize) -> Option<String> {
+        let text = self.text(name, max_bytes)?;
+        if is_one_line(&text) { Some(text) } else { self.fault(name, ErrorCode::FieldInvalid, ONE_LINE, None) }
     }
 
     /// Reads a required string that must pass `check`, which returns the code and the error otherwise.
@@ -151,10 +192,12 @@ impl<'b> Fields<'b> {
 
     /// Reads the fields of a nested object, which errors name `outer.field`. A missing object has no fields.
     pub fn nested<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let entries = match self.value(name).map(parse_object) {
+        let entries = match self.value(name) {
             None => Vec::new(),
-            Some(Some(entries)) => entries,
-            Some(None) => self.fault(name, ErrorCode::FieldInvalid, "must be an object", Vec::new()),
+            Some(json) => parse_object(json).unwrap_or_else(|| {
+                let fault = if is_object(json) { HALF_NAME } else { "must be an object" };
+                self.fault(name, ErrorCode::FieldInvalid, fault, Vec::new())
+            }),
         };
         self.within(format!("{}{name}.", self.prefix), entries, read)
     }
@@ -174,7 +217,10 @@ impl<'b> Fields<'b> {
             let path = format!("{name}[{index}]");
             match parse_object(item) {
                 Some(entries) => objects.push(self.within(format!("{}{path}.", self.prefix), entries, &mut read)),
-                None => self.fault(&path, ErrorCode::FieldInvalid, "must be an object", ()),
+                None => {
+                    let fault = if is_object(item) { HALF_NAME } else { "must be an object" };
+                    self.fault(&path, ErrorCode::FieldInvalid, fault, ());
+                }
             }
         }
         objects
@@ -234,7 +280,12 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// The entries of a JSON object in order, including repeated names.
+/// Whether JSON is an object, also one that [`parse_object`] does not read.
+fn is_object(json: &RawValue) -> bool {
+    json.get().starts_with('{')
+}
+
+/// The entries of a JSON object in order, including repeated names. `None` also if a name has half a character.
 fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     struct Entries<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
 
@@ -277,102 +328,4 @@ pub fn whole_number(json: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_name_every_invalid_field() {
-        let mut fields = Fields::of_body(br#"{"a":1,"b":"long","c":{"d":[]}}"#).unwrap();
-        fields.text("a", 10);
-        fields.text("b", 3);
-        fields.nested("c", |c| c.text("d", 10));
-        fields.required_text("e", 10, |_| Ok(()));
-        fields.required_text("b", 10, |_| Err((ErrorCode::UrlInvalid, "must be short")));
-        let invalid = fields.finish(()).unwrap_err();
-        let codes: Vec<_> =
-            invalid.fields().into_iter().map(|field| format!("{} {}", field.field, field.code)).collect();
-        assert_eq!(
-            codes,
-            ["a field_invalid", "b field_too_long", "c.d field_invalid", "e field_missing", "b url_invalid"]
-        );
-        assert_eq!(
-            invalid.into_sentences(),
-            [
-                "a must be a string",
-                "b must be at most 3 bytes long",
-                "c.d must be a string",
-                "e must be given",
-                "b must be short"
-            ]
-        );
-    }
-
-    #[test]
-    fn an_unknown_name_fails_only_if_it_is_a_misspelling() {
-        let body = br#"{"amout":1,"Customer":{},"other":2,"customer":{"emial":"a","free":1,"bag":{"amout":1}}}"#;
-        let read = |mut fields: Fields<'_>| {
-            fields.raw("amount");
-            fields.nested("customer", |customer| (customer.raw("email"), customer.raw("bag")));
-            fields.finish(())
-        };
-        assert_eq!(read(Fields::of_body(body).unwrap()), Ok(()));
-        let sentences = read(Fields::of_body(body).unwrap().refusing_near_misses()).unwrap_err().into_sentences();
-        assert_eq!(
-            sentences,
-            [
-                "customer.emial is not a field; did you mean customer.email?",
-                "amout is not a field; did you mean amount?",
-                "Customer is not a field; did you mean customer?",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_name_is_read_in_either_case_and_the_given_one_counts_unless_it_is_null() {
-        for (body, read) in [
-            (&br#"{"pay_by":1}"#[..], Some("1")),
-            (br#"{"pay_by":1,"payBy":2}"#, Some("2")),
-            (br#"{"payBy":null,"pay_by":1}"#, Some("1")),
-            (br#"{"payBy":null}"#, None),
-            (br#"{"PayBy":1}"#, None),
-        ] {
-            let mut fields = Fields::of_body(body).unwrap();
-            assert_eq!(fields.raw("payBy"), read, "{}", String::from_utf8_lossy(body));
-        }
-    }
-
-    #[test]
-    fn unknown_names_are_refused_with_the_known_ones_ten_at_most_and_cut_off() {
-        let long = "x".repeat(70);
-        let many: String = (0..20).map(|nth| format!(r#","z{nth}":{nth}"#)).collect();
-        let body = format!(r#"{{"amount":1,"reasn":2,"{long}":3{many}}}"#);
-        let mut fields = Fields::of_body(body.as_bytes()).unwrap().refusing_unknown();
-        assert!(fields.has("amount") && fields.raw("amount").is_some() && !fields.has("reason"));
-        let sentences = fields.finish(()).unwrap_err().into_sentences();
-        assert_eq!(sentences.len(), 10);
-        assert_eq!(sentences[0], "reasn is not a field; did you mean reason?");
-        let cut = &long[..64];
-        assert_eq!(sentences[1], format!("{cut} is not a field; the fields are amount, reason"));
-    }
-
-    #[test]
-    fn a_body_that_is_not_an_object_fails() {
-        for (body, sentence) in [
-            (&b""[..], "body must be valid JSON; it is empty"),
-            (b"{\"a\":1,}", "body must be valid JSON; trailing comma at line 1, column 8"),
-            (b"[]", "body must be a JSON object"),
-            (b"null", "body must be a JSON object"),
-            (b"{\"a\":\"\xff\"}", "body must be UTF-8"),
-            (br#"{"a":1,"\u0061":2}"#, "a must be given once"),
-        ] {
-            let invalid = Fields::of_body(body).err().unwrap();
-            assert_eq!(invalid.into_sentences(), [sentence]);
-        }
-    }
-
-    #[test]
-    fn deep_nesting_does_not_overflow_the_stack() {
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
-        assert!(Fields::of_body(deep.as_bytes()).is_ok());
-    }
-}
+mod tests;

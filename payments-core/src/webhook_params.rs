@@ -156,7 +156,7 @@ impl UpdateWebhook {
         let is_active = fields.raw("isActive").and_then(|json| match json {
             "true" => Some(true),
             "false" => Some(false),
-            _ => fields.fault("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
+            _ => fields.value_fault("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
         });
         let (description, retries) = (description(&mut fields), retries(&mut fields));
         fields.finish(Self { url, events, is_active, description, retries })
@@ -221,7 +221,7 @@ impl RotateSecret {
             Some(None) => {
                 let most = Self::MAX_OVERLAP_SECONDS;
                 let fault = format_args!("must be a whole number of seconds, 0 to {most}");
-                fields.fault("overlapSeconds", ErrorCode::FieldInvalid, fault, Self::default())
+                fields.value_fault("overlapSeconds", ErrorCode::FieldInvalid, fault, Self::default())
             }
         };
         fields.finish(params)

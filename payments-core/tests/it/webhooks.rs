@@ -64,9 +64,9 @@ fn an_invalid_url_is_refused_for_its_form_or_its_scheme() {
         ("ftp://a.example/", "url must begin with http:// or https://"),
         ("/hook", "url must be an absolute URL"),
         ("https://", "url must be an absolute URL"),
-        ("https://a.example/a b", "url must be an absolute URL"),
+        ("https://a.example/a b", "url must not contain white space; write a space as %20"),
         ("https://a.example/\\u0007", "url must be an absolute URL"),
-        ("https://a.example/\\u2003", "url must be an absolute URL"),
+        ("https://a.example/\\u2003", "url must not begin or end with white space"),
     ] {
         let body = format!(r#"{{"url":"{url}","events":"*"}}"#);
         assert_eq!(CreateWebhook::from_json(body.as_bytes()).unwrap_err().to_string(), fault, "{url}");

@@ -20,6 +20,7 @@ mod permission;
 mod request_log;
 mod retries;
 mod session;
+mod slug;
 
 pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
@@ -47,6 +48,7 @@ pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
 pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many};
+pub(crate) use slug::unused_slug;
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

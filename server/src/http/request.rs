@@ -130,6 +130,11 @@ impl Request {
         let body = self.read_body().await?;
         let declared = self.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let essence = declared.and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+        let encoding = self.headers().get(header::CONTENT_ENCODING);
+        if !body.is_empty() && encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            let message = "the body must not be compressed; send it as it is, without Content-Encoding";
+            return Err(Invalid::new(ErrorCode::ContentTypeInvalid, message).into());
+        }
         if body.is_empty() || essence.eq_ignore_ascii_case("application/json") {
             Ok(body)
         } else {

@@ -1,9 +1,10 @@
 //! The operator's commands.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 use payments_core::{
     AppId, DeliveryId, Environment, ErrorCode, Invalid, KeyId, PaymentId, RawStatus, RefundId, Timestamp,
+    text::is_one_line,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +17,13 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission},
+    domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
     failure::Failure,
     store::{BackedUp, Change, Write},
 };
 
 /// Maximum length of a workspace's or an app's name.
-pub(super) const MAX_NAME_BYTES: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 /// Maximum length of a settlement's reference or a review's note.
 const MAX_TEXT_BYTES: usize = 500;
 
@@ -174,7 +175,7 @@ impl Service {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at } => {
-                let name = name.map(|name| checked("name", &name, MAX_NAME_BYTES).map(str::to_owned)).transpose()?;
+                let name = name.as_deref().map(|name| named("name", name).map(str::to_owned)).transpose()?;
                 let permissions = (!scopes.is_empty()).then_some(scopes);
                 let limits = KeyLimits { name, permissions, expires_at, app_id: None };
                 self.create_key(&workspace, environment, app, limits).await?
@@ -225,8 +226,9 @@ impl Service {
     }
 
     async fn create_workspace(&self, name: &str) -> Result<AdminReply, Refused> {
-        let name = checked("name", name, MAX_NAME_BYTES)?;
-        let workspace = self.new_workspace(name, &slug(name));
+        let name = named("name", name)?;
+        let taken: HashSet<String> = self.store.workspaces().await?.into_iter().map(|known| known.slug).collect();
+        let workspace = self.new_workspace(name, &unused_slug(name, &taken));
         let (id, developer_id) = (workspace.id.to_string(), workspace.developer_id.to_string());
         self.commit(Change::of(Write::Workspace(workspace))).await?;
         Ok(AdminReply::Workspace { id, developer_id, name: name.to_owned() })
@@ -328,7 +330,7 @@ pub(super) fn invalid(sentence: impl Into<String>) -> Invalid {
 }
 
 /// Trims a text and checks its length.
-pub(super) fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
+fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
     let text = text.trim();
     if text.is_empty() || text.len() > max_bytes {
         return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));
@@ -336,9 +338,11 @@ pub(super) fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result
     Ok(text)
 }
 
-/// Turns a name into a URL slug: lower-case ASCII letters and digits, joined by hyphens.
-fn slug(name: &str) -> String {
-    let words = name.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let slug = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
-    if slug.is_empty() { "workspace".into() } else { slug }
+/// As [`checked`], for a name: it is one line.
+pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str, Invalid> {
+    let name = checked(what, text, MAX_NAME_BYTES)?;
+    match is_one_line(name) {
+        true => Ok(name),
+        false => Err(invalid(format!("the {what} must be one line, without control characters"))),
+    }
 }

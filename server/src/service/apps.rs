@@ -5,7 +5,7 @@ use payments_core::{AppId, DeveloperApp, aliased::UnknownFields};
 use super::{
     AdminReply, Refused, Service,
     account::NO_APP,
-    admin::{MAX_NAME_BYTES, checked, invalid},
+    admin::{invalid, named},
     retry_on_conflict,
 };
 use crate::{
@@ -23,7 +23,7 @@ impl Service {
         brand: Brand,
     ) -> Result<AdminReply, Refused> {
         let workspace = self.named_workspace(workspace).await?;
-        let name = checked("name", name, MAX_NAME_BYTES)?;
+        let name = named("name", name)?;
         for url in redirect_uris.iter().chain(&webhook_url) {
             url::Url::parse(url).map_err(|_| invalid(format!("{url} is not an absolute URL")))?;
         }

@@ -218,7 +218,7 @@ pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64
         Some(Some(seconds)) => Tolerance::seconds(seconds),
         Some(None) => {
             let fault = "must be a whole number of seconds, 0 or more";
-            fields.fault("tolerance", ErrorCode::FieldInvalid, fault, Tolerance::OFF)
+            fields.value_fault("tolerance", ErrorCode::FieldInvalid, fault, Tolerance::OFF)
         }
     };
     fields.finish(())?;

@@ -61,6 +61,7 @@ mod own_sandbox;
 mod owner;
 mod packaging;
 mod page;
+mod pasted;
 mod pay;
 mod postgresql_page;
 mod power_loss;

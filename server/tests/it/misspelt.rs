@@ -69,7 +69,7 @@ async fn a_refund_whose_amount_is_not_understood_gives_nothing_back() {
         (r#"{"refund": {"amount": 5}}"#, "refund is not a field; the fields are amount, reason"),
         (r#"{"amount": 5, "currency": "BDT"}"#, "currency is not a field; the fields are amount, reason"),
         (r#"{"amount": null}"#, "amount must be a positive number, or be left out to refund what is left"),
-        (r#"{"amount": "12.5"}"#, "amount must be a positive number"),
+        (r#"{"amount": "12.5"}"#, "amount must be a positive number, without quotes"),
         (r#"{"amount": 5, "amount": 12.5}"#, "amount must be given once"),
     ] {
         assert_eq!(refused(json(body)).await, json!([sentence]), "{body}");

@@ -12,6 +12,8 @@ PATH = st.text(string.ascii_letters + string.digits + "-_/", max_size=20)
 schemathesis.openapi.format("web-url", st.builds("https://{}.example/{}".format, HOST, PATH))
 # Nothing listens on this port, so a ping ends at once.
 schemathesis.openapi.format("webhook-url", st.builds("http://127.0.0.1:9/{}".format, PATH))
+schemathesis.openapi.format("phone", st.from_regex(r"\A\+?[0-9]{0,5}[0-9 ()-]{0,20}\Z"))
+schemathesis.openapi.format("one-line", st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=60).map("T".__add__))
 schemathesis.openapi.format("bd-mobile", st.from_regex(r"\A01[3-9][0-9]{8}\Z"))
 
 
