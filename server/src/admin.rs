@@ -1,13 +1,7 @@
 //! The administrative commands, such as `keys create`. A running server executes them; without one, this process opens
 //! the store and executes them itself.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::absolute,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, io, path::absolute, sync::Arc, time::Duration};
 
 use payments_core::{AppId, FeeRate, Timestamp};
 use tokio_util::task::TaskTracker;
@@ -36,13 +30,32 @@ use crate::{
         embedded::{self, EmbeddedStore},
         postgres::PostgresStore,
     },
+    terminal::{self, Output, cell},
 };
 
 /// Executes a command and prints its result.
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let (request, AdminArgs { data, json }) = request(command)?;
+    let location = data.location()?;
+    if request.shows_key() && terminal::is_discarded() {
+        return Err("the standard output is closed or /dev/null, so nobody would see the key; none was created".into());
+    }
+    let reply = reply_to(request, location.clone()).await?;
+    let AdminReply::Key { key } = &reply else { return print(reply, json) };
+    let key = key.clone();
+    let Err(error) = print(reply, json) else { return Ok(()) };
+    // Nobody has seen it.
+    let revoked = match reply_to(AdminRequest::RevokeKey { id: key }, location).await {
+        Ok(AdminReply::Revoked { .. }) => "it is revoked; create another",
+        _ => "it could not be revoked either; find it with keys list, revoke it, and create another",
+    };
+    Err(format!("the new key could not be shown ({error}); {revoked}").into())
+}
+
+/// Has a running server execute a request, or executes it in this process.
+async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, Failure> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let reply = match data.location()? {
+    Ok(match location {
         Location::Database(target) => {
             if !PostgresStore::is_there(&target).await? {
                 let missing = format!("there is no store in {target}; name the right one with --database-url");
@@ -69,8 +82,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
                 reply
             }
         },
-    };
-    print(reply, json)
+    })
 }
 
 /// Lets only a new workspace begin a store. Everything else is about records that a store has.
@@ -169,46 +181,51 @@ async fn execute(
     Ok(service.administer(request).await)
 }
 
+/// Prints a reply. That nobody reads is no failure, except for a key, which cannot be shown again.
 fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let is_key = matches!(reply, AdminReply::Key { .. });
+    let mut out = Output::new();
     match reply {
         AdminReply::Error { error } => return Err(error.into()),
-        reply if json => writeln!(out, "{}", serde_json::to_string(&reply)?)?,
-        AdminReply::Workspace { id, .. } => writeln!(out, "{id}")?,
+        reply if json => out.json(&reply)?,
+        AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
         AdminReply::Workspaces { workspaces } => {
             for WorkspaceRow { id, developer_id, name, created_at } in workspaces {
-                writeln!(out, "{id} {developer_id} {created_at} {name}")?;
+                out.line(format_args!("{id} {developer_id} {created_at} {name}"))?;
             }
         }
         AdminReply::Apps { apps } => {
             for AppRow { id, workspace, name, webhook_url, created_at, .. } in apps {
-                writeln!(out, "{id} {workspace} {created_at} {} {name}", webhook_url.as_deref().unwrap_or("-"))?;
+                let webhook_url = cell(webhook_url.as_deref().unwrap_or("-"));
+                out.line(format_args!("{id} {workspace} {created_at} {webhook_url} {name}"))?;
             }
         }
-        AdminReply::Key { key } => writeln!(out, "{key}")?,
-        AdminReply::App { app_id, .. } => writeln!(out, "{app_id}")?,
-        AdminReply::Revoked { id, revoked_at } => writeln!(out, "{id} revoked at {revoked_at}")?,
+        AdminReply::Key { key } => out.line(format_args!("{key}"))?,
+        AdminReply::App { app_id, .. } => out.line(format_args!("{app_id}"))?,
+        AdminReply::Revoked { id, revoked_at } => out.line(format_args!("{id} revoked at {revoked_at}"))?,
         AdminReply::Refunds { refunds } => {
             for RefundRow { payment, refund, amount, currency, transaction, customer_phone, created_at } in refunds {
-                let [transaction, phone] = [transaction, customer_phone].map(|text| text.unwrap_or("-".to_owned()));
-                writeln!(out, "{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}")?;
+                let [transaction, phone] =
+                    [&transaction, &customer_phone].map(|text| cell(text.as_deref().unwrap_or("-")));
+                out.line(format_args!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}"))?;
             }
         }
         AdminReply::Settled { payment, reference, settled_at, .. } => {
-            writeln!(out, "{payment} settled at {settled_at} as {reference}")?;
+            out.line(format_args!("{payment} settled at {settled_at} as {reference}"))?;
         }
-        AdminReply::Resent { delivery, .. } => writeln!(out, "{delivery}")?,
-        AdminReply::Recovered { recovered } => writeln!(out, "{recovered}")?,
+        AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
+        AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {
             for ReviewRow { payment, raw_status, amount, currency, what, found_at } in reviews {
-                writeln!(out, "{payment} {raw_status} {amount} {currency} {found_at} {what}")?;
+                out.line(format_args!("{payment} {raw_status} {amount} {currency} {found_at} {what}"))?;
             }
         }
-        AdminReply::Resolved { resolved, raw_status } => writeln!(out, "{resolved} resolved, {raw_status}")?,
+        AdminReply::Resolved { resolved, raw_status } => out.line(format_args!("{resolved} resolved, {raw_status}"))?,
         AdminReply::BackedUp(made) => {
-            writeln!(out, "{} holds {} records, up to change {}", made.directory.display(), made.records, made.to)?;
+            let (directory, records, to) = (made.directory.display(), made.records, made.to);
+            out.line(format_args!("{directory} holds {records} records, up to change {to}"))?;
         }
-        AdminReply::GatewayToken { gateway_token_until } => writeln!(out, "{gateway_token_until}")?,
+        AdminReply::GatewayToken { gateway_token_until } => out.line(format_args!("{gateway_token_until}"))?,
         AdminReply::Keys { keys } => {
             for row in keys {
                 let KeyRow { id, workspace, environment, last4, created_at, .. } = &row;
@@ -219,10 +236,14 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
                     scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
                 });
                 // The name last, because it may have spaces.
-                write!(out, "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} ")?;
-                writeln!(out, "{scopes} {expires} {used} {name}")?;
+                out.line(format_args!(
+                    "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} {scopes} {expires} {used} {name}"
+                ))?;
             }
         }
     }
-    Ok(())
+    match is_key && out.is_closed() {
+        true => Err("its reader has gone".into()),
+        false => Ok(()),
+    }
 }

@@ -1,16 +1,12 @@
 //! `payments-server completions` and `payments-server man`: what shells and manuals know of the command line.
 
-use std::{
-    fs,
-    io::{self, ErrorKind, Write},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{cli::Cli, failure::Failure, file_modes};
+use crate::{cli::Cli, failure::Failure, file_modes, terminal::Output};
 
 /// Prints the script that completes commands and flags in a shell.
 pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
@@ -19,7 +15,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     clap_complete::generate(shell, &mut command, name, &mut script);
     // clap_complete 4.6 gives a program with a hyphen two names in bash's script, which then completes no subcommand's words.
     let script = String::from_utf8(script)?.replace("payments__subcmd__server", "payments__server");
-    print(script.as_bytes())
+    Ok(Output::new().text(script.as_bytes())?)
 }
 
 /// Prints the manual page of the whole command line, or writes a page for each command to a directory.
@@ -27,19 +23,11 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<(), Failure> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
         Man::new(Cli::command()).render(&mut page)?;
-        return print(&page);
+        return Ok(Output::new().text(&page)?);
     };
     // Manuals are for every user of the machine.
     file_modes::share_with_others();
     let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     let name = directory.display();
     written.map_err(|error| format!("the manual cannot be written to {name}: {error}; name another directory").into())
-}
-
-fn print(text: &[u8]) -> Result<(), Failure> {
-    match io::stdout().write_all(text) {
-        // The reader, such as `head`, has read enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -2,14 +2,13 @@
 //! the image has no other program.
 
 use std::{
-    io::Write,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     time::Duration,
 };
 
 use reqwest::Client;
 
-use crate::{cli::HealthArgs, failure::Failure};
+use crate::{cli::HealthArgs, failure::Failure, terminal::Output};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -25,7 +24,7 @@ pub(crate) async fn health(args: &HealthArgs) -> Result<(), Failure> {
     if !status.is_success() {
         return Err(format!("{url} answers {status}: {}", response.text().await?).into());
     }
-    writeln!(std::io::stdout(), "ready")?;
+    Output::new().line(format_args!("ready"))?;
     Ok(())
 }
 

@@ -52,6 +52,7 @@ mod service;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod store;
+mod terminal;
 mod trace;
 
 use std::process::ExitCode;

@@ -25,7 +25,7 @@ use tracing_subscriber::{
 };
 
 use self::queue::Queue;
-use crate::{cli::LogFormat, failure::Failure, http::WithRequest, nearest::did_you_mean};
+use crate::{cli::LogFormat, failure::Failure, http::WithRequest, nearest::did_you_mean, terminal::visible};
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 /// How long the last lines may take to be written when the process ends.
@@ -68,9 +68,9 @@ fn say_dropped(lines: u64) {
     tracing::error!("{lines} log lines were dropped, because nobody read the log or it could not be written");
 }
 
-/// Writes a line that no filter drops. A stream that cannot be written stops nobody.
+/// Writes a line that no filter drops, with its control characters escaped. A stream that cannot be written stops nobody.
 pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(Lines, "{line}");
+    let _ = writeln!(Lines, "{}", visible(&line.to_string()));
 }
 
 /// Waits a moment until the last lines are written. For the end of the process.

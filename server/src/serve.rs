@@ -6,7 +6,6 @@ mod tasks;
 pub(crate) mod workers;
 
 use std::{
-    io::{self, Write},
     pin::pin,
     sync::{Arc, mpsc},
     thread,
@@ -33,6 +32,7 @@ use crate::{
     reach::Reach,
     service::{Claims, KeyUses, RequestLog, Service, Settings, Turns},
     store::{Series, ServerId},
+    terminal::Output,
     trace,
 };
 
@@ -219,8 +219,7 @@ fn printer() -> mpsc::Sender<String> {
     let (printer, texts) = mpsc::channel::<String>();
     let print = move || {
         for text in texts {
-            let mut out = io::stdout();
-            if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            if let Err(error) = Output::new().text(text.as_bytes()) {
                 tracing::debug!(%error, "cannot write to the standard output");
             }
         }

@@ -14,7 +14,7 @@ window.transactionsView = ({ t, word, h, ask, key, say, show, field, choice, tab
         choice(t("Currency"), "currency", [["", t("All")], ["BDT", "BDT"], ["USD", "USD"]], asked.currency, (currency) => to({ currency })),
         day(t("From"), "from"), day(t("Until, without that day"), "until"),
         action(t("Download as CSV"), async () => {
-          const response = await fetch("/api/v1/account/transactions.csv?" + of({ ...asked, after: "" }), { headers: { "x-api-key": key() }, cache: "no-store" });
+          const response = await fetch("/api/v1/account/transactions.csv?bom=true&" + of({ ...asked, after: "" }), { headers: { "x-api-key": key() }, cache: "no-store" });
           if (!response.ok) throw new Error(t("The table could not be downloaded."));
           const address = URL.createObjectURL(await response.blob());
           h("a", { href: address, download: "transactions.csv" }).click();

@@ -21,7 +21,7 @@ pub(crate) enum WorkspacesCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Create an API key and print it. It cannot be shown again.
+    /// Create an API key and print it. It cannot be shown again; if it cannot be printed, it is revoked.
     Create {
         /// The workspace's id or name.
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
@@ -48,7 +48,7 @@ pub(crate) enum KeysCommand {
     List,
     /// Revoke a key. Requests with it get 401 from then on.
     Revoke {
-        /// The key's id, as `keys list` prints it.
+        /// The key's id, as `keys list` prints it, or the key itself.
         id: String,
     },
     /// Replace a key: create a new one, end the old one, print the new one. It cannot be shown again.

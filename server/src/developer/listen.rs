@@ -1,9 +1,6 @@
 //! `listen`: prints each event as it comes, and forwards it to a program under development.
 
-use std::{
-    io::{self, Write as _},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use payments_client::{Client, Error, EventId, EventPage, ListedEvent};
 use payments_core::{Envelope, EventKind, RawJson, Timestamp};
@@ -17,6 +14,7 @@ use crate::{
     cli::{ListenArgs, secret_from},
     failure::Failure,
     log,
+    terminal::Output,
 };
 
 /// How often the list of events is read, and how soon after the server did not answer.
@@ -30,12 +28,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 /// Prints and forwards events until it is stopped. It goes on when a server that was down is there again.
 pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
     let client = super::client(&args.api)?;
-    let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref())).transpose()?;
+    let mut out = Output::new();
+    let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref(), &mut out)).transpose()?;
     let mut list = List::at_its_end(client, &args.api.api, args.events).await?;
-    // Whoever reads may stop reading: that ends this command with an error.
-    let mut out = io::stdout();
-    writeln!(out, "listening to the events of {}", args.api.api)?;
-    loop {
+    out.line(format_args!("listening to the events of {}", args.api.api))?;
+    // Without a reader, events are still forwarded.
+    while forward.is_some() || !out.is_closed() {
         let events = match list.next().await {
             Ok(events) => events,
             Err(error) if error.is_retryable() => {
@@ -48,12 +46,13 @@ pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
         for event in events {
             let line = format!("{} {} {}", event.created_at(), event.kind(), event.id());
             match &forward {
-                Some(forward) => writeln!(out, "{line} {}", forward.send(&event).await?)?,
-                None => writeln!(out, "{line}")?,
+                Some(forward) => out.line(format_args!("{line} {}", forward.send(&event).await?))?,
+                None => out.line(format_args!("{line}"))?,
             }
         }
         sleep(POLL).await;
     }
+    Ok(())
 }
 
 /// The list of events from where it ended when this began.
@@ -101,13 +100,13 @@ struct Forward {
 }
 
 impl Forward {
-    fn new(url: Url, secret_file: Option<&std::path::Path>) -> Result<Self, Failure> {
+    fn new(url: Url, secret_file: Option<&std::path::Path>, out: &mut Output) -> Result<Self, Failure> {
         let secret = match secret_from(secret_file, "PAYMENTS_WEBHOOK_SECRET")? {
             Some(secret) => secret,
             None => {
                 let ambient: &dyn Ambient = &OperatingSystem;
                 let secret = SecretString::from(format!("whsec_{}", hex::encode(ambient.random::<32>())));
-                writeln!(io::stdout(), "forwarded events are signed with {}", secret.expose_secret())?;
+                out.line(format_args!("forwarded events are signed with {}", secret.expose_secret()))?;
                 secret
             }
         };

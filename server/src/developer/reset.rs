@@ -1,11 +1,11 @@
 //! `reset`: empties the sandbox.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use payments_client::Environment;
 
 use super::said_by;
-use crate::{cli::ResetArgs, failure::Failure};
+use crate::{cli::ResetArgs, failure::Failure, terminal::Output};
 
 /// Empties the sandbox of the key's workspace, if whoever runs it says yes.
 pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
@@ -17,15 +17,13 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
         );
     }
     let workspace = client.account().retrieve().await.map_err(said_by(server))?.workspace;
-    let mut out = io::stdout();
+    let mut out = Output::new();
     if !args.yes {
-        write!(
-            out,
-            "This removes all payments, events and webhook endpoints of the test keys of {:?} at {server}.\n\
-             Type yes to go on: ",
+        out.line(format_args!(
+            "This removes all payments, events and webhook endpoints of the test keys of {:?} at {server}.",
             workspace.name
-        )?;
-        out.flush()?;
+        ))?;
+        out.text(b"Type yes to go on: ")?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         if answer.trim() != "yes" {
@@ -33,6 +31,5 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
         }
     }
     client.sandbox().reset().await.map_err(said_by(server))?;
-    writeln!(out, "the sandbox of {:?} is empty", workspace.name)?;
-    Ok(())
+    Ok(out.line(format_args!("the sandbox of {:?} is empty", workspace.name))?)
 }

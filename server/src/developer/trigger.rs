@@ -1,13 +1,11 @@
 //! `trigger`: makes an event happen with a test key.
 
-use std::io::{self, Write as _};
-
 use payments_client::{Client, CreatePayment, Currency, Environment, Money, SimulateOutcome};
 use payments_core::{EventKind, Metadata};
 use url::Url;
 
 use super::said_by;
-use crate::{cli::TriggerArgs, failure::Failure};
+use crate::{cli::TriggerArgs, failure::Failure, terminal::Output};
 
 /// Makes the event happen and prints what it is about.
 pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), Failure> {
@@ -34,8 +32,7 @@ async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), Failure> {
     if args.event == EventKind::PaymentCompleted {
         client.checkout().simulate(&payment.id, SimulateOutcome::Completed).await.map_err(said_by(server))?;
     }
-    writeln!(io::stdout(), "{}", payment.id)?;
-    Ok(())
+    Ok(Output::new().line(format_args!("{}", payment.id))?)
 }
 
 /// A test payment cannot be refunded, so endpoints get an example.
@@ -46,12 +43,12 @@ async fn test_every_endpoint(client: &Client, server: &Url, kind: EventKind) -> 
             format!("{kind} is sent as a test event, and this key has no webhook endpoint to send it to").into()
         );
     }
-    let mut out = io::stdout();
+    let mut out = Output::new();
     for endpoint in endpoints.into_iter().filter(|endpoint| endpoint.is_active) {
         let delivery = client.webhooks().test_event(&endpoint.id, kind.clone()).await;
         match delivery.map_err(said_by(server))? {
-            Some(delivery) => writeln!(out, "{} {} {}", delivery.id, delivery.status, endpoint.url)?,
-            None => writeln!(out, "- not sent {}", endpoint.url)?,
+            Some(delivery) => out.line(format_args!("{} {} {}", delivery.id, delivery.status, endpoint.url))?,
+            None => out.line(format_args!("- not sent {}", endpoint.url))?,
         }
     }
     Ok(())

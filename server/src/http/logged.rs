@@ -3,6 +3,7 @@
 //! A span of `tracing` would do the same, but it is formatted and stored for each request, and hardly any request logs.
 
 use std::{
+    borrow::Cow,
     fmt::{self, Write as _},
     sync::Arc,
 };
@@ -19,6 +20,7 @@ use tracing_subscriber::{
 };
 
 use super::head::Head;
+use crate::terminal;
 
 task_local! {
     /// The request that this task handles.
@@ -50,6 +52,19 @@ impl<F> WithRequest<F> {
         Self { format, is_json: true }
     }
 
+    /// Escapes what a terminal would obey, except for the colours of the formatter, which escapes those of others itself.
+    fn keep_to_a_line(&self, line: &mut String) {
+        line.truncate(line.trim_end_matches('\n').len());
+        let shown = match self.is_json {
+            true => terminal::visible_json(line),
+            false => terminal::visible_with_colours(line),
+        };
+        if let Cow::Owned(shown) = shown {
+            *line = shown;
+        }
+        line.push('\n');
+    }
+
     fn add(&self, line: &mut String, head: &Head) -> fmt::Result {
         let path = head.parts.uri.path();
         let request = Described { id: head.id.to_str().unwrap_or_default(), method: head.parts.method.as_str(), path };
@@ -74,6 +89,7 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
+        self.keep_to_a_line(&mut line);
         // Outside a request there is nothing to add.
         REQUEST.try_with(|head| self.add(&mut line, head)).unwrap_or(Ok(()))?;
         out.write_str(&line)
@@ -140,6 +156,25 @@ mod tests {
         let end = r#": a {"brace": {}} number=7 request{id=req_1 method=POST path="/api/v1/payments"}"#;
         assert!(lines[0].ends_with(end), "{lines:?}");
         assert!(lines[1].ends_with(": outside") && lines.len() == 2, "{lines:?}");
+    }
+
+    #[test]
+    fn text_from_outside_stays_in_its_line() {
+        let hostile = "a\n2026-01-01 INFO forged\u{1b}[2J\u{202e}";
+        let (out, text) = (Lines::default(), format().with_ansi(false));
+        let writer = out.clone();
+        let builder = SubscriberBuilder::default().event_format(WithRequest::text(text));
+        with_default(builder.with_writer(move || writer.clone()).finish(), || info!(error = %hostile, "{hostile}"));
+        let json = WithRequest::json(format().json().flatten_event(true));
+        let builder = SubscriberBuilder::default().fmt_fields(JsonFields::new()).event_format(json);
+        let writer = out.clone();
+        with_default(builder.with_writer(move || writer.clone()).finish(), || info!(error = %hostile, "{hostile}"));
+        let lines = lines(&out);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines.iter().all(|line| !line.contains(payments_core::text::is_hidden)), "{lines:?}");
+        assert!(lines[0].contains(r"a\n2026-01-01 INFO forged\"), "{lines:?}");
+        let json: Value = serde_json::from_str(&lines[1]).unwrap();
+        assert_eq!((&json["message"], &json["error"]), (&json!(hostile), &json!(hostile)));
     }
 
     #[test]

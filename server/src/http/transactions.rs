@@ -1,6 +1,6 @@
 //! `/api/v1/account/transactions`: what has moved the balance, as JSON or as a CSV table.
 
-use payments_core::{Transaction, TransactionQuery};
+use payments_core::{ErrorCode, Invalid, Transaction, TransactionQuery};
 use warp::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::{
@@ -10,6 +10,8 @@ use super::{
 };
 use crate::service::Caller;
 
+/// What spreadsheets recognise UTF-8 by.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "currency", "balance"];
 /// Where the next table begins, if this one is not all.
 const NEXT: HeaderName = HeaderName::from_static("x-next-after");
@@ -22,13 +24,19 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
 /// The list as a table, with more rows at a time.
 pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
     let query = TransactionQuery::of_table(|name| request.query(name))?;
+    let mark = match request.query("bom").as_deref() {
+        None | Some("false") => b"",
+        Some("true") => BYTE_ORDER_MARK,
+        Some(_) => return Err(Invalid::field("bom", ErrorCode::FieldInvalid, "must be true or false").into()),
+    };
     let page = request.service().transactions(&caller, &query).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"transactions.csv\""),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    let mut response = reply::response(StatusCode::OK, csv(&page.items)?, headers);
+    let table = csv(&page.items, mark)?;
+    let mut response = reply::response(StatusCode::OK, table, headers);
     if let Some(next) = page.next.filter(|_| page.has_more) {
         response.headers_mut().extend(HeaderValue::from_str(next.as_str()).ok().map(|next| (NEXT, next)));
     }
@@ -36,8 +44,8 @@ pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
 }
 
 /// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
-fn csv(transactions: &[Transaction]) -> Result<Vec<u8>, Problem> {
-    let mut table = csv::Writer::from_writer(Vec::new());
+fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut table = csv::Writer::from_writer(mark.to_vec());
     table.write_record(COLUMNS).map_err(Problem::internal)?;
     for it in transactions {
         let (created_at, amount, balance) = (it.created_at.to_string(), it.amount.to_string(), it.balance.to_string());
@@ -66,7 +74,7 @@ mod tests {
             balance: Balance::from_minor(9_750),
             unknown: UnknownFields::new(),
         };
-        let table = String::from_utf8(csv(&[fee]).unwrap()).unwrap();
+        let table = String::from_utf8(csv(&[fee], b"").unwrap()).unwrap();
         assert_eq!(
             table,
             "id,createdAt,paymentId,kind,amount,currency,balance\n\

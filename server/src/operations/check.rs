@@ -1,11 +1,10 @@
 //! `payments-server check`: checks every invariant of a store.
 
-use std::io::{self, Write};
-
 use super::{Failure, open::with_snapshot, progress};
 use crate::{
     cli::{AdminArgs, Location},
     store::{Checked, Snapshot, embedded},
+    terminal::Output,
 };
 
 /// Checks every record of a store.
@@ -28,12 +27,12 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
         }
         Location::Database(_) => "stop the servers, keep a copy of the database, and restore its last backup",
     };
-    let mut out = io::stdout().lock();
+    let mut out = Output::new();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&checked)?)?;
+        out.json(&checked)?;
     } else {
         for finding in &checked.findings {
-            writeln!(out, "{}: {}", finding.record, finding.what)?;
+            out.line(format_args!("{}: {}", finding.record, finding.what))?;
         }
     }
     let (records, payments) = (checked.records, checked.payments);
@@ -44,7 +43,7 @@ pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
              which needs none of them"
         )
         .into()),
-        0 => Ok(writeln!(out, "{records} records, {payments} of them payments: no violations")?),
+        0 => Ok(out.line(format_args!("{records} records, {payments} of them payments: no violations"))?),
         found => Err(format!("{found} of {records} records are invalid; {what_to_do}").into()),
     }
 }

@@ -6,16 +6,13 @@ mod settings;
 mod store;
 mod token;
 
-use std::{
-    fmt,
-    io::{self, Write},
-    time::SystemTime,
-};
+use std::{fmt, time::SystemTime};
 
 use super::Failure;
 use crate::{
     cli::{Location, ServeArgs},
     gateway::{Credentials, Probe, probe},
+    terminal::Output,
 };
 
 /// What was found out about one thing.
@@ -77,9 +74,9 @@ pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result
     findings.extend(probes.iter().map(reachable));
     findings.extend(token::check(args, credentials, location).await);
 
-    let mut out = io::stdout().lock();
+    let mut out = Output::new();
     for Finding { verdict, about, text } in &findings {
-        writeln!(out, "{verdict:<8} {about:<14} {text}")?;
+        out.line(format_args!("{verdict:<8} {about:<14} {text}"))?;
     }
     match findings.iter().filter(|finding| finding.verdict == Verdict::Failed).count() {
         0 => Ok(()),

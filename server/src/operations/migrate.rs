@@ -7,16 +7,13 @@ mod compare;
 mod ends;
 mod moving;
 
-use std::io::{self, Write};
-
-use serde_json::json;
-
 use self::ends::{Source, Target};
 use super::{Failure, check::check_records, open::interrupted};
 use crate::{
     cli::{Location, MigrateArgs},
     log,
     store::{Contents, Migration, Records, Snapshot},
+    terminal::Output,
 };
 
 /// What to do if the stores differ before the migration has ended.
@@ -118,14 +115,12 @@ fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<
 }
 
 fn print(moved: &Contents, is_json: bool) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = Output::new();
     if is_json {
-        writeln!(out, "{}", json!(moved))?;
-        return Ok(());
+        return Ok(out.json(moved)?);
     }
     for (kind, records) in &moved.records {
-        writeln!(out, "{kind}: {records}")?;
+        out.line(format_args!("{kind}: {records}"))?;
     }
-    writeln!(out, "both stores hold these records and pass the check; SHA-256 {}", moved.sha256)?;
-    Ok(())
+    Ok(out.line(format_args!("both stores hold these records and pass the check; SHA-256 {}", moved.sha256))?)
 }

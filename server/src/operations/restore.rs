@@ -1,7 +1,5 @@
 //! `payments-server restore`: restores a store from a backup, a journal, or both.
 
-use std::io::{self, Write};
-
 use payments_core::Timestamp;
 use serde_json::json;
 
@@ -10,6 +8,7 @@ use crate::{
     cli::{Location, RestoreArgs},
     log, owner,
     store::embedded::{self, BackupError, LeftOut, Restored, Sources, Until},
+    terminal::Output,
 };
 
 /// Restores a store and checks it before it is used.
@@ -38,7 +37,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let checked = with_snapshot(Location::Directory(directory.clone()), check_records).await;
     give_to_owner(&directory)?;
     let checked = checked?;
-    let mut out = io::stdout().lock();
+    let mut out = Output::new();
     if admin.json {
         let left_out = left_out.map(|LeftOut { first, last, since, until }| {
             json!({"first": first, "last": last, "since": time(since), "until": time(until)})
@@ -46,11 +45,11 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
         let line = json!({
             "directory": directory, "to": last, "replayed": replayed, "leftOut": left_out, "check": checked
         });
-        writeln!(out, "{line}")?;
+        out.json(&line)?;
     } else {
         let (records, payments) = (checked.records, checked.payments);
         let of_journal = if has_journal { format!("; {replayed} changes from the journal") } else { String::new() };
-        writeln!(out, "{records} records, {payments} of them payments, up to change {last}{of_journal}")?;
+        out.line(format_args!("{records} records, {payments} of them payments, up to change {last}{of_journal}"))?;
     }
     match checked.findings.len() {
         0 => Ok(()),

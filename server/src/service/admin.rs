@@ -51,7 +51,7 @@ pub(crate) enum AdminRequest {
     ListApps,
     /// Lists the API keys of all workspaces.
     ListKeys,
-    /// Revokes an API key.
+    /// Revokes an API key, by its id or by the key itself.
     RevokeKey { id: String },
     /// Replaces an API key: creates a new one and ends the old one, at once or after an overlap, in one commit. An older server
     /// knows only the verb `rotate_key`, and would ignore the overlap.
@@ -98,6 +98,13 @@ pub(crate) enum AdminRequest {
     GatewayToken,
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
+}
+
+impl AdminRequest {
+    /// Whether the reply has a key, which cannot be shown again.
+    pub(crate) fn shows_key(&self) -> bool {
+        matches!(self, Self::CreateKey { .. } | Self::RotateKey { .. })
+    }
 }
 
 /// The reply to an [`AdminRequest`].
@@ -277,12 +284,13 @@ impl Service {
         retry_on_conflict(|| async {
             let (hash, mut key) = self.api_key(id).await?;
             let revoked_at = key.revoked_at.unwrap_or_else(|| self.ambient.now());
+            let key_id = key.id.to_string();
             // Revoking a key again keeps the first time.
             if key.revoked_at.replace(revoked_at).is_none() {
                 key.version += 1;
                 self.commit(Change::of(Write::ApiKey(hash, Box::new(key)))).await?;
             }
-            Ok(AdminReply::Revoked { id: id.to_owned(), revoked_at })
+            Ok(AdminReply::Revoked { id: key_id, revoked_at })
         })
         .await
     }
@@ -317,9 +325,10 @@ impl Service {
         .await
     }
 
+    /// A key by its id, or by itself.
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
-        let keys = self.store.api_keys().await?;
-        let key = keys.into_iter().find(|(_, key)| key.id.as_str() == id);
+        let (keys, itself) = (self.store.api_keys().await?, KeyHash::of(id));
+        let key = keys.into_iter().find(|(hash, key)| key.id.as_str() == id || *hash == itself);
         key.ok_or(Refused::NotFound { what: Record::ApiKey })
     }
 }

@@ -57,6 +57,7 @@ mod openapi;
 mod operations;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod outside_text;
 mod own_sandbox;
 mod owner;
 mod packaging;
@@ -65,6 +66,7 @@ mod pasted;
 mod pay;
 mod postgresql_page;
 mod power_loss;
+mod quiet_ends;
 mod readme;
 mod receiver;
 mod recovery;
