@@ -26,6 +26,9 @@ use super::{TargetPolicy, connection::Traffic, connector::Connector, fault::Faul
 /// How long an idle connection stays open. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
+/// Maximum length of a response's head, and of what is read at a time.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
 /// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
@@ -59,6 +62,11 @@ impl HttpClient {
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(IDLE)
                 .pool_max_idle_per_host(idle)
+                .http1_max_buf_size(MAX_HEAD_BYTES)
+                // A receiver's code may write a head that servers before it let through.
+                .http1_allow_spaces_after_header_name_in_responses(true)
+                .http1_allow_obsolete_multiline_headers_in_responses(true)
+                .http1_ignore_invalid_headers_in_responses(true)
                 .build(connector.clone())
         };
         Ok(Self { pooled: client(Width::MAX), fresh: client(0) })
@@ -69,13 +77,21 @@ impl HttpClient {
 impl Endpoints for HttpClient {
     async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
         let response = match self.pooled.request(request()?).await {
-            Err(error) if was_stale(&error) => {
+            Err(error) if traffic_of(&error).is_some_and(|traffic| traffic.was_stale()) => {
                 let mut again = request()?;
                 again.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                self.fresh.request(again).await?
+                self.fresh.request(again).await
             }
-            outcome => outcome?,
+            outcome => outcome,
         };
+        let response = response.map_err(|error| {
+            let status = traffic_of(&error).and_then(|traffic| traffic.status());
+            match (Fault::from(error), status) {
+                // The endpoint has decided, whatever follows its status line.
+                (fault, Some(status)) if fault.is_invalid_response() => Fault::StatusOnly(status),
+                (fault, _) => fault,
+            }
+        })?;
         if let Some(traffic) = response.extensions().get::<Traffic>() {
             traffic.answered();
         }
@@ -83,13 +99,11 @@ impl Endpoints for HttpClient {
     }
 }
 
-/// Whether a request failed because its reused connection was already closed.
-fn was_stale(error: &ClientError) -> bool {
+/// The traffic of the connection on which a request failed.
+fn traffic_of(error: &ClientError) -> Option<Traffic> {
     let mut known = Extensions::new();
-    if let Some(connection) = error.connect_info() {
-        connection.get_extras(&mut known);
-    }
-    known.get::<Traffic>().is_some_and(Traffic::was_stale)
+    error.connect_info()?.get_extras(&mut known);
+    known.remove()
 }
 
 #[cfg(test)]
@@ -174,6 +188,60 @@ mod tests {
         let (outcomes, heads) = exchanged(2, &[&[Then::Answer, Then::Close], &[Then::Answer]]).await;
         assert_eq!((outcomes, heads.len()), (vec![true, true], 3));
         assert!(!heads[1].contains("connection: close") && heads[2].contains("connection: close"), "{heads:?}");
+    }
+
+    #[tokio::test]
+    async fn a_status_counts_whatever_follows_in_the_head() {
+        for (head, expected) in [
+            ("HTTP/1.1 200 OK\r\nX-Powered-By : PHP\r\nContent-Length: 0\r\n\r\n", Ok(200)),
+            ("HTTP/1.1 201 Created\r\nX-Folded: a\r\n b\r\nContent-Length: 0\r\n\r\n", Ok(201)),
+            ("HTTP/1.1 204\r\nWarning: line 3\r\nPHP Notice\r\n\r\n", Ok(204)),
+            ("HTTP/1.1 200 OK\nContent-Length: 0\n\n", Ok(200)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", Err(Some(200))),
+            ("HTTP/1.1 500 Oops\r\nContent-Length: nonsense\r\n\r\n", Err(Some(500))),
+            ("HTTP/1.1 103 Early\r\nContent-Length: x\r\n\r\n", Err(None)),
+            ("SSH-2.0-OpenSSH_9.2\r\n", Err(None)),
+            ("HTTP/1.1 20", Err(None)),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/hook", listener.local_addr().unwrap());
+            let serve = async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request).await.unwrap();
+                stream.write_all(head.as_bytes()).await.unwrap();
+            };
+            let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+            let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+            let (answer, ()) = tokio::join!(client.send(&request), serve);
+            let found = answer.map(|answer| answer.status().as_u16()).map_err(|fault| match fault {
+                Fault::StatusOnly(status) => Some(status.as_u16()),
+                _ => None,
+            });
+            assert_eq!(found, expected, "{head}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_without_end_is_not_read_to_its_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let serve = async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
+            let mut sent = 0;
+            while stream.write_all(&[b'x'; 4096]).await.is_ok() {
+                sent += 4096;
+            }
+            sent
+        };
+        let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+        let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+        let (answer, sent) = tokio::join!(client.send(&request), serve);
+        assert!(matches!(answer, Err(Fault::StatusOnly(status)) if status == 200));
+        // What fits into the sockets' buffers comes on top.
+        assert!(sent < 16 * 1024 * 1024, "{sent}");
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use hyper::StatusCode;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -18,7 +19,17 @@ use tokio::{
 
 /// The state of one connection. The HTTP client attaches it to each response and error.
 #[derive(Clone, Default)]
-pub(super) struct Traffic(Arc<Mutex<State>>);
+pub(super) struct Traffic(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    state: State,
+    /// What the last response began with.
+    begin: Vec<u8>,
+}
+
+/// The length of a status line up to its status, such as `HTTP/1.1 200`.
+const STATUS_BYTES: usize = 12;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
@@ -34,22 +45,39 @@ enum State {
 impl Traffic {
     /// Records a response.
     pub(super) fn answered(&self) {
-        *self.state() = State::Idle;
+        self.seen().state = State::Idle;
     }
 
     /// Whether the last request went over a used connection and got no byte back.
     pub(super) fn was_stale(&self) -> bool {
-        *self.state() == State::Unanswered
+        self.seen().state == State::Unanswered
     }
 
-    fn change(&self, from: State, to: State) {
-        let mut state = self.state();
-        if *state == from {
-            *state = to;
+    /// The final status that the last response began with.
+    pub(super) fn status(&self) -> Option<StatusCode> {
+        let seen = self.seen();
+        let code = seen.begin.strip_prefix(b"HTTP/1.1 ").or_else(|| seen.begin.strip_prefix(b"HTTP/1.0 "))?;
+        StatusCode::from_bytes(code).ok().filter(|status| !status.is_informational())
+    }
+
+    fn wrote(&self) {
+        let mut seen = self.seen();
+        if seen.state == State::Idle {
+            seen.state = State::Unanswered;
+            seen.begin.clear();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn read(&self, bytes: &[u8]) {
+        let mut seen = self.seen();
+        if seen.state == State::Unanswered && !bytes.is_empty() {
+            seen.state = State::Active;
+        }
+        let missing = STATUS_BYTES.saturating_sub(seen.begin.len()).min(bytes.len());
+        seen.begin.extend_from_slice(&bytes[..missing]);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,16 +110,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.traffic.change(State::Unanswered, State::Active);
-        }
+        self.traffic.read(&buf.filled()[before..]);
         outcome
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.traffic.change(State::Idle, State::Unanswered);
+        self.traffic.wrote();
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -100,7 +126,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.traffic.change(State::Idle, State::Unanswered);
+        self.traffic.wrote();
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 

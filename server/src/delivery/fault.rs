@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt::Display, io, iter::successors, net::UdpSocket};
 
+use hyper::StatusCode;
 use hyper_util::client::legacy::Error as ClientError;
 use payments_core::{DeliveryError, DeliveryErrorCode};
 use rustix::io::Errno;
@@ -16,6 +17,9 @@ pub(crate) enum Fault {
     Delivery(DeliveryError),
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
+    /// The endpoint answered with this status. The rest of the response's head was not valid HTTP.
+    #[error("the endpoint answered {0} with an invalid head")]
+    StatusOnly(StatusCode),
 }
 
 /// This server is out of a resource: descriptors, memory, local ports, lookups or slots. It sent nothing, the endpoint is
@@ -80,6 +84,11 @@ impl Fault {
         failed(DeliveryErrorCode::TlsFailed, format!("the TLS handshake with the endpoint failed: {error}"))
     }
 
+    /// Whether the response was not valid HTTP.
+    pub(super) fn is_invalid_response(&self) -> bool {
+        matches!(self, Self::Delivery(error) if error.code == DeliveryErrorCode::InvalidResponse)
+    }
+
     pub(crate) fn closed() -> Self {
         failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
     }
@@ -122,6 +131,7 @@ mod tests {
         match fault {
             Fault::Delivery(error) => error.code.to_string(),
             Fault::Exhausted(Exhausted(what)) => what.to_owned(),
+            Fault::StatusOnly(status) => status.to_string(),
         }
     }
 

@@ -79,17 +79,20 @@ impl Sender {
         (delivery.response_status, delivery.response_body) = (None, None);
         (delivery.error, delivery.delivered_at) = (None, None);
         let call = trace::webhook(delivery, self.call(&attempt, endpoint, delivery));
-        delivery.status = match ATTEMPT.scope(attempt.clone(), call).await {
-            Ok((status, body)) => {
-                delivery.response_status = Some(status.as_u16());
-                delivery.response_body = Some(body);
-                delivery.delivered_at = Some(self.ambient.now());
-                if status.is_success() { DeliveryStatus::Success } else { DeliveryStatus::Failed }
-            }
+        let called = ATTEMPT.scope(attempt.clone(), call).await;
+        let mut answered = |status: StatusCode, body| {
+            delivery.response_status = Some(status.as_u16());
+            delivery.response_body = Some(body);
+            delivery.delivered_at = Some(self.ambient.now());
+            if status.is_success() { DeliveryStatus::Success } else { DeliveryStatus::Failed }
+        };
+        delivery.status = match called {
+            Ok((status, body)) => answered(status, body),
             Err(Fault::Delivery(error)) => {
                 delivery.error = Some(error);
                 DeliveryStatus::Failed
             }
+            Err(Fault::StatusOnly(status)) => answered(status, String::new()),
             Err(Fault::Exhausted(exhausted)) => return Err(exhausted),
         };
         delivery.attempts += 1;

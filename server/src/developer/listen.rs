@@ -111,6 +111,10 @@ impl Forward {
             }
         };
         let http = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).redirect(reqwest::redirect::Policy::none());
+        // As lenient as the server.
+        let http = http.http1_allow_spaces_after_header_name_in_responses(true);
+        let http = http.http1_allow_obsolete_multiline_headers_in_responses(true);
+        let http = http.http1_ignore_invalid_headers_in_responses(true);
         Ok(Self { http: http.build()?, url, signer: Signer::new(Secret::new(secret.expose_secret())?) })
     }
 

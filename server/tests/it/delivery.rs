@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use payments_client::{CreateWebhook, EventKind, Subscription};
+use payments_client::{CreateWebhook, EventKind, Retries, Subscription};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use crate::{
     receiver::{Receiver, Reply},
@@ -214,4 +218,55 @@ async fn deliveries_of_events_that_came_one_after_another_are_listed_in_that_ord
     let listed =
         page["items"].as_array().unwrap().iter().rev().map(|delivery| delivery["payload"]["data"]["id"].clone());
     assert_eq!(listed.collect::<Vec<_>>(), created);
+}
+
+/// An endpoint on a bare socket, whose every response begins with this text.
+async fn answering(head: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 64 * 1024];
+            let mut read = 0;
+            // The body is the rest, and JSON.
+            while !request[..read].ends_with(b"}") {
+                read += stream.read(&mut request[read..]).await.unwrap();
+            }
+            stream.write_all(head.as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_2xx_counts_however_sloppy_the_rest_of_its_head_is() {
+    let server = Server::start();
+    let heads = [
+        "HTTP/1.1 200 OK\r\nX-Powered-By : PHP/7.4\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nX-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nPHP Warning in line 3\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+        "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
+        "HTTP/1.0 204 No Content\r\nContent-Length: none\r\n\r\n",
+        "HTTP/1.1 500 Sorry\r\nContent-Length: none\r\n\r\n",
+        "HTTP\r\n\r\n",
+    ];
+    for head in heads {
+        let params = CreateWebhook::new(answering(head).await, Subscription::All).retries(Retries::Standard);
+        server.client().webhooks().create(params).await.unwrap();
+    }
+    server.create(&payment_of(&json!(5))).await;
+    let outcomes = eventually("an attempt at each endpoint", || async {
+        let page = server.get("/webhooks/deliveries").await;
+        let tried: Vec<_> =
+            page["items"].as_array().unwrap().iter().filter(|it| it["attempts"] == 1).cloned().collect();
+        (tried.len() == heads.len()).then_some(tried)
+    });
+    let outcomes = outcomes.await;
+    let with = |status: Value, delivery: &str| {
+        outcomes.iter().filter(|it| it["responseStatus"] == status && it["status"] == delivery).count()
+    };
+    assert_eq!((with(json!(200), "success"), with(json!(201), "success"), with(json!(204), "success")), (4, 1, 1));
+    assert_eq!((with(json!(500), "pending"), with(Value::Null, "pending")), (1, 1), "{outcomes:#?}");
+    assert_eq!(outcomes.iter().filter(|it| it["responseBody"] == "ok").count(), 4, "{outcomes:#?}");
 }
