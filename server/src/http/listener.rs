@@ -5,9 +5,11 @@
 
 use std::{
     convert::Infallible,
+    future::pending,
     io,
     net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
@@ -42,6 +44,7 @@ use super::{
     request_id::RequestIds,
     route::OTHER,
     routes::{Routes, find},
+    work::{Observed, Work},
 };
 use crate::{metrics::Requests, trace};
 
@@ -61,6 +64,9 @@ impl Default for Limits {
         Self { connections: 4096, head: Duration::from_secs(20), drain: Duration::from_secs(10) }
     }
 }
+
+/// How long after the beginning of a shutdown the rest of a request's head may come.
+const LAST_HEAD: Duration = Duration::from_secs(1);
 
 /// A bound socket.
 pub(crate) struct Listener {
@@ -84,7 +90,7 @@ impl Listener {
         let edge = Arc::new(edge);
         let permits = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
-        let abort = CancellationToken::new();
+        let (abort, too_late) = (CancellationToken::new(), CancellationToken::new());
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head).keep_alive(true);
         head::configure(&mut http);
@@ -109,14 +115,28 @@ impl Listener {
             };
             // Responses are written whole, so Nagle's algorithm would only delay them.
             let _ = stream.set_nodelay(true);
-            let shared = Arc::clone(&edge);
-            let service = service_fn(move |request| Arc::clone(&shared).respond(peer, request));
-            let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
-            let (metrics, abort) = (edge.metrics.clone(), abort.clone());
+            let (shared, work) = (Arc::clone(&edge), Work::default());
+            let stream = TokioIo::new(Observed::new(stream, work.clone()));
+            let begun = work.clone();
+            let service = service_fn(move |request| {
+                let (shared, working) = (Arc::clone(&shared), begun.begin());
+                async move {
+                    let response = shared.respond(peer, request).await;
+                    drop(working);
+                    response
+                }
+            });
+            let connection = connections.watch(http.serve_connection(stream, service));
+            let (metrics, abort, too_late) = (edge.metrics.clone(), abort.clone(), too_late.clone());
             metrics.connections.inc();
             edge.tasks.spawn(async move {
                 // Ignore broken connections; count unparsable requests.
-                let ended = abort.run_until_cancelled(connection).await;
+                let ended = tokio::select! {
+                    biased;
+                    ended = connection => Some(ended),
+                    () = abort.cancelled() => None,
+                    () = without_request(&too_late, &work) => None,
+                };
                 if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_parse())) {
                     metrics.unreadable.inc();
                 }
@@ -125,10 +145,26 @@ impl Listener {
             });
         }
         drop(self.socket);
-        if timeout(self.limits.drain, connections.shutdown()).await.is_err() {
+        let drained = timeout(self.limits.drain, async {
+            let mut drained = pin!(connections.shutdown());
+            if timeout(LAST_HEAD, &mut drained).await.is_err() {
+                too_late.cancel();
+                drained.await;
+            }
+        });
+        if drained.await.is_err() {
             tracing::warn!("drain timeout reached; closing connections with requests in flight");
             abort.cancel();
         }
+    }
+}
+
+/// Waits until a request would come too late for the shutdown. Does not end for a connection that has work at hand then: it
+/// closes itself after it.
+async fn without_request(too_late: &CancellationToken, work: &Work) {
+    too_late.cancelled().await;
+    if work.is_at_hand() {
+        pending().await
     }
 }
 

@@ -41,6 +41,7 @@ mod theme;
 mod transactions;
 mod webhooks;
 mod windows;
+mod work;
 
 pub(crate) use by_address::ConnectionsByAddress;
 pub(crate) use client_address::TrustedProxies;

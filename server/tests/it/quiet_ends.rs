@@ -1,11 +1,16 @@
-//! Commands whose reader goes, and keys that nobody saw.
+//! Commands whose reader goes, keys that nobody saw, and the shutdown beside half a request.
 
-use std::process::{Command, Stdio};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::server::{BINARY, SANDBOX_KEY, Server};
+use crate::server::{BINARY, SANDBOX_KEY, Server, payment_of};
 
 /// Runs a command of a shell with `$P` for the program. Returns its output and its errors.
 fn shell(server: &Server, line: &str) -> (bool, String, String) {
@@ -91,4 +96,43 @@ async fn a_key_that_nobody_saw_is_revoked() {
     // Whoever finds a key somewhere revokes it without its id.
     let revoked = server.run_for_line(&["keys", "revoke", key.trim()]);
     assert!(revoked.starts_with("key_") && !revoked.contains("sk_test_"), "{revoked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_request_head_does_not_hold_a_shutdown_and_a_request_does() {
+    let mut server = Server::start();
+    let mut half = TcpStream::connect(server.address()).unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ").unwrap();
+    let mut used = TcpStream::connect(server.address()).unwrap();
+    used.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHo").unwrap();
+    let _ = used.read(&mut [0; 1024]).unwrap();
+    let body = payment_of(&json!(5)).to_string();
+    let (address, length) = (server.address().to_owned(), body.len());
+    let mut begun = TcpStream::connect(&address).unwrap();
+    let head = format!(
+        "POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Authorization: Bearer {SANDBOX_KEY}\r\n\r\n"
+    );
+    begun.write_all(head.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let sent = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        begun.write_all(body.as_bytes()).unwrap();
+        let mut answer = String::new();
+        begun.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let stopping = Instant::now();
+    assert!(server.terminate().success());
+    let took = stopping.elapsed();
+    assert!(sent.join().unwrap().starts_with("HTTP/1.1 201"), "a request in flight ends");
+    assert!((Duration::from_secs(2)..Duration::from_secs(7)).contains(&took), "{took:?}");
+    drop((half, used));
+    server.restart();
+    let mut half = TcpStream::connect(server.address()).unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let stopping = Instant::now();
+    assert!(server.terminate().success());
+    assert!(stopping.elapsed() < Duration::from_secs(5), "{:?}", stopping.elapsed());
 }
