@@ -19,6 +19,7 @@
       if (event.persisted) again();
     });
   }
+  const isBangla = document.documentElement.lang === "bn";
   const left = document.getElementById("left");
   if (left) {
     // The server counts the seconds, so that a wrong clock here does not matter.
@@ -28,7 +29,8 @@
       if (seconds <= 0) return again();
       const [h, m, s] = [seconds / 3600, (seconds / 60) % 60, seconds % 60].map(Math.floor);
       const two = (number) => String(number).padStart(2, "0");
-      left.querySelector("b").textContent = h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+      const text = h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+      left.querySelector("b").textContent = isBangla ? text.replace(/\d/g, (digit) => "০১২৩৪৫৬৭৮৯"[digit]) : text;
       left.hidden = false;
       setTimeout(tick, 500);
     };

@@ -20,7 +20,7 @@ use warp::{
 pub(super) use self::document::refusal;
 use self::{
     document::{document, notice},
-    format::{host_of, in_dhaka, known_phone, money},
+    format::{digits, host_of, known_phone, moment, money},
 };
 use super::{
     assets,
@@ -90,7 +90,7 @@ impl<'p> Page<'p> {
         let checkout = self.service.checkout_view(self.id).await?;
         let session = &checkout.session;
         let view = match session.status {
-            RawStatus::Paid => View::Paid,
+            RawStatus::Paid => View::Paid { tells_shop: self.service.tells_shop(&session.id).await? },
             RawStatus::Failed => View::Unpaid(words::FAILED),
             RawStatus::Cancelled => View::Unpaid(words::CANCELLED),
             RawStatus::Refunded => View::Refunded,
@@ -165,12 +165,12 @@ impl<'p> Page<'p> {
 
     fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown<'_>) -> Outcome {
         let CheckoutView { session, brand, return_url, receipt, .. } = checkout;
-        let is_finished = matches!(view, View::Paid | View::Unpaid(_) | View::Refunded);
+        let is_finished = matches!(view, View::Paid { .. } | View::Unpaid(_) | View::Refunded);
         let status = shown.status;
         let page = CheckoutPage {
             checkout,
             session,
-            amount: money(session.amount, session.currency),
+            amount: money(session.amount, session.currency, self.language),
             theme: brand.colour.map(theme::address),
             receipt: receipt.as_ref().filter(|_| is_finished),
             view,
@@ -215,7 +215,10 @@ enum View<'v> {
     },
     /// The server is querying the gateway.
     Processing,
-    Paid,
+    Paid {
+        /// Whether the shop has an endpoint that is told.
+        tells_shop: bool,
+    },
     /// Failed, cancelled or expired.
     Unpaid(Text),
     Refunded,

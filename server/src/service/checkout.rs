@@ -1,8 +1,8 @@
 //! Checkout sessions. Their routes need the session's id, not an API key.
 
 use payments_core::{
-    Amount, Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, Payment, PaymentId, PaymentMethod, RawStatus,
-    Simulate, Simulation, Timestamp, aliased::UnknownFields,
+    Amount, Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, EventKind, Payment, PaymentId, PaymentMethod,
+    RawStatus, Simulate, Simulation, Timestamp, aliased::UnknownFields,
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    domain::{Brand, Session, owner_of},
+    domain::{Brand, Endpoint, Scope, Session, owner_of},
     gateway::check_amount,
     store::StoreError,
 };
@@ -102,6 +102,15 @@ impl Service {
         };
         let customer_url = attempt.map(|attempt| attempt.customer_url);
         Ok(CheckoutView { session, brand, order, seconds_left, receipt, return_url, customer_url })
+    }
+
+    /// Whether an endpoint of the shop's is told that this payment is paid.
+    pub(crate) async fn tells_shop(&self, id: &PaymentId) -> Result<bool, Refused> {
+        let payment = self.session(id.as_str()).await?.payment;
+        let scope = Scope { developer_id: payment.developer_id, environment: payment.environment };
+        let endpoints = self.store.endpoints(&scope, None, self.settings.max_webhook_endpoints).await?;
+        let wants = |endpoint: &Endpoint| endpoint.wants(&EventKind::PaymentCompleted, payment.app_id.as_ref());
+        Ok(endpoints.iter().any(wants))
     }
 
     /// Reads a checkout session as the API returns it.

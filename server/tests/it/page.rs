@@ -1,11 +1,13 @@
 //! The checkout page in a browser without JavaScript.
 
 use gateway_fakes::{Fault, bkash, stripe};
+use payments_client::{CreateWebhook, EventKind, Subscription};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     live::Live,
+    receiver::Receiver,
     server::{Server, payment_of},
 };
 
@@ -94,7 +96,10 @@ async fn a_live_customer_pays_at_the_gateway_and_returns_to_a_paid_page() {
         };
         live.come_back(&back.unwrap()).await;
         let page = get(&live.server, &path).await;
-        assert!(page.contains("Paid on") && page.contains("Dhaka time"), "{page}");
+        assert!(
+            page.contains("Paid on") && page.contains(if currency == "BDT" { "Dhaka time" } else { "UTC" }),
+            "{page}"
+        );
         assert!(page.contains(&format!("https://shop.example/paid?payment_id={id}&#38;status=completed")), "{page}");
         let late = post(&live.server, &path, form).await;
         assert!(late.text().await.unwrap().contains("Paid"), "a paid payment is not paid again");
@@ -320,4 +325,52 @@ async fn the_page_with_its_assets_is_smaller_than_15_kilobytes() {
         .filter(|part| !part.contains("shop.example"))
         .collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bangla_page_has_bangla_digits_and_dates_and_dollars_have_no_dhaka_time() {
+    let server = Server::start();
+    let page_of = async |currency: &str, language: &str, status: Option<&str>| {
+        let mut body = payment_of(&json!(1250));
+        (body["currency"], body["lineItems"]) = (json!(currency), json!([{"name": "Tea", "quantity": 12}]));
+        let payment = server.create(&body).await;
+        let path = format!("/checkout/{}", payment["id"].as_str().unwrap());
+        if let Some(status) = status {
+            let simulate =
+                server.keyless(Method::POST, &format!("/api/v1{path}/simulate")).json(&json!({"status": status}));
+            assert_eq!(simulate.send().await.unwrap().status(), 200);
+        }
+        server.keyless(Method::GET, &format!("{path}?lang={language}")).send().await.unwrap().text().await.unwrap()
+    };
+    for status in [None, Some("completed")] {
+        let bangla = page_of("BDT", "bn", status).await;
+        assert!(bangla.contains("৳১,২৫০.০০") && bangla.contains("১২ × ") && !bangla.contains("1,250"), "{bangla}");
+        let shown = bangla.split("<time datetime=").nth(1).unwrap().split(['>', '<']).nth(1).unwrap();
+        assert!(shown.ends_with("(ঢাকার সময়)") && !shown.contains(|char: char| char.is_ascii_alphanumeric()), "{shown}");
+        let english = page_of("BDT", "en", status).await;
+        let shown = english.split("<time datetime=").nth(1).unwrap().split(['>', '<']).nth(1).unwrap();
+        assert!(shown.ends_with("(Dhaka time)") && shown.split(' ').count() == 6, "{shown}");
+        let dollars = page_of("USD", "en", status).await;
+        assert!(dollars.contains("(UTC)<") && !dollars.contains("Dhaka"), "{dollars}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_says_that_the_shop_was_notified_only_if_an_endpoint_was() {
+    let server = Server::start();
+    let client = server.client();
+    let paid_page = async || {
+        let payment = server.create(&payment_of(&json!(5))).await;
+        let path = format!("/checkout/{}", payment["id"].as_str().unwrap());
+        post(&server, &path, "action=success").await;
+        server.keyless(Method::GET, &path).send().await.unwrap().text().await.unwrap()
+    };
+    let page = paid_page().await;
+    assert!(page.contains("Thank you.") && !page.contains("notified"), "{page}");
+    let receiver = Receiver::ok().await;
+    let other = CreateWebhook::new(receiver.url(), Subscription::Only(vec![EventKind::PaymentCreated]));
+    client.webhooks().create(other).await.unwrap();
+    assert!(!paid_page().await.contains("notified"));
+    receiver.subscribe(&client).await;
+    assert!(paid_page().await.contains("Thank you. We have notified the shop."));
 }

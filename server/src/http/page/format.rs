@@ -3,6 +3,9 @@
 use payments_core::{Amount, CheckoutSession, Currency, MobileNumber, Timestamp};
 use url::Url;
 
+use super::words;
+use crate::http::language::Language;
+
 /// Returns the host of a URL, with a port other than the scheme's default. The host is in ASCII, against homographs, and
 /// without a user name.
 pub(super) fn host_of(address: &str) -> Option<String> {
@@ -17,24 +20,48 @@ pub(super) fn known_phone(session: &CheckoutSession) -> String {
     number.map(|number| number.as_str().to_owned()).unwrap_or_default()
 }
 
-/// Formats a time in Dhaka's time zone, UTC+6 all year, to the minute.
-pub(super) fn in_dhaka(time: Timestamp) -> String {
-    let text = time.plus_seconds(6 * 60 * 60).to_string().replace('T', " ");
-    text.chars().take("2023-11-15 04:13".len()).collect()
+/// Formats a time in words, to the minute: in Dhaka's time zone for taka, which is UTC+6 all year, in UTC for dollars.
+pub(super) fn moment(time: Timestamp, currency: Currency, language: Language) -> String {
+    let (hours, zone) = match currency {
+        Currency::Bdt => (6, words::DHAKA),
+        Currency::Usd => (0, words::UTC),
+    };
+    let text = time.plus_seconds(hours * 60 * 60).to_string();
+    let number = |part: std::ops::Range<usize>| text.get(part).unwrap_or_default();
+    let month = number(5..7).parse::<usize>().ok().and_then(|month| words::MONTHS.get(month.checked_sub(1)?));
+    let (day, year, minute) = (number(8..10).trim_start_matches('0'), number(0..4), number(11..16));
+    let month = month.map_or("", |month| language.say(*month));
+    format!("{} ({})", digits(format!("{day} {month} {year}, {minute}"), language), language.say(zone))
 }
 
-/// Formats an amount: ৳1,250.00 or $12.50. Digits are Latin in both languages, as on the gateways' pages, so that
-/// customers can compare.
-pub(super) fn money(amount: Amount, currency: Currency) -> String {
+/// Writes a number, or a text with numbers, in the digits of a language.
+pub(super) fn digits(number: impl ToString, language: Language) -> String {
+    let text = number.to_string();
+    let in_bangla =
+        |char: char| char.to_digit(10).and_then(|digit| char::from_u32(u32::from('০') + digit)).unwrap_or(char);
+    match language {
+        Language::English => text,
+        Language::Bangla => text.chars().map(in_bangla).collect(),
+    }
+}
+
+/// Formats an amount: ৳1,250.00 or $12.50, in Bangla ৳১,২৫০.০০ with a comma before the thousands and before each hundredfold
+/// of them.
+pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> String {
     let sign = match currency {
         Currency::Bdt => '৳',
         Currency::Usd => '$',
     };
-    let mut digits = (amount.as_minor() / 100).to_string();
-    for comma in (1..digits.len().saturating_sub(2)).rev().step_by(3) {
-        digits.insert(comma, ',');
+    let group = match language {
+        Language::English => 3,
+        Language::Bangla => 2,
+    };
+    let mut whole = (amount.as_minor() / 100).to_string();
+    let last_group = whole.len().saturating_sub(3);
+    for comma in (1..=last_group).rev().step_by(group) {
+        whole.insert(comma, ',');
     }
-    format!("{sign}{digits}.{:02}", amount.as_minor() % 100)
+    digits(format!("{sign}{whole}.{:02}", amount.as_minor() % 100), language)
 }
 
 #[cfg(test)]
@@ -43,23 +70,30 @@ mod tests {
 
     #[test]
     fn money_has_the_currencys_sign_and_grouped_digits() {
-        for (text, currency, shown) in [
-            ("1250", Currency::Bdt, "৳1,250.00"),
-            ("12.5", Currency::Usd, "$12.50"),
-            ("0.01", Currency::Usd, "$0.01"),
-            ("999", Currency::Bdt, "৳999.00"),
-            ("999999999999.99", Currency::Bdt, "৳999,999,999,999.99"),
+        for (text, currency, english, bangla) in [
+            ("1250", Currency::Bdt, "৳1,250.00", "৳১,২৫০.০০"),
+            ("12.5", Currency::Usd, "$12.50", "$১২.৫০"),
+            ("0.01", Currency::Usd, "$0.01", "$০.০১"),
+            ("999", Currency::Bdt, "৳999.00", "৳৯৯৯.০০"),
+            ("100000", Currency::Bdt, "৳100,000.00", "৳১,০০,০০০.০০"),
+            ("999999999999.99", Currency::Bdt, "৳999,999,999,999.99", "৳৯,৯৯,৯৯,৯৯,৯৯,৯৯৯.৯৯"),
         ] {
-            assert_eq!(money(text.parse().unwrap(), currency), shown);
+            assert_eq!(money(text.parse().unwrap(), currency, Language::English), english);
+            assert_eq!(money(text.parse().unwrap(), currency, Language::Bangla), bangla);
         }
     }
 
     #[test]
-    fn the_receipt_shows_dhaka_time() {
+    fn a_moment_is_in_words_and_in_dhaka_time_for_taka_alone() {
         let time = Timestamp::from_millis(1_700_000_000_000).unwrap();
-        assert_eq!(
-            (time.to_string().as_str(), in_dhaka(time).as_str()),
-            ("2023-11-14T22:13:20.000Z", "2023-11-15 04:13")
-        );
+        assert_eq!(time.to_string(), "2023-11-14T22:13:20.000Z");
+        for (currency, language, shown) in [
+            (Currency::Bdt, Language::English, "15 November 2023, 04:13 (Dhaka time)"),
+            (Currency::Bdt, Language::Bangla, "১৫ নভেম্বর ২০২৩, ০৪:১৩ (ঢাকার সময়)"),
+            (Currency::Usd, Language::English, "14 November 2023, 22:13 (UTC)"),
+            (Currency::Usd, Language::Bangla, "১৪ নভেম্বর ২০২৩, ২২:১৩ (ইউটিসি)"),
+        ] {
+            assert_eq!(moment(time, currency, language), shown);
+        }
     }
 }

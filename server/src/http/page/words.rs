@@ -50,7 +50,8 @@ pub(super) const CHECKING_NOTE: Text = [
 ];
 pub(super) const CONTINUE_PAYING: Text = ["I have not paid yet. Continue", "এখনও টাকা দিইনি: এগিয়ে যান"];
 pub(super) const PAID: Text = ["Paid", "পরিশোধ হয়েছে"];
-pub(super) const PAID_NOTE: Text = ["Thank you. We have notified the shop.", "ধন্যবাদ। দোকানকে জানানো হয়েছে।"];
+pub(super) const PAID_NOTE: Text = ["Thank you.", "ধন্যবাদ।"];
+pub(super) const SHOP_TOLD: Text = ["We have notified the shop.", "দোকানকে জানানো হয়েছে।"];
 pub(super) const RECEIPT: Text = ["Receipt", "রসিদ"];
 pub(super) const PAID_TO: Text = ["Paid to", "প্রাপক"];
 pub(super) const PAID_AT: Text = ["Paid on", "পরিশোধের সময়"];
@@ -72,6 +73,21 @@ pub(super) const REFUNDED_NOTE: Text = [
 pub(super) const NOTHING_TAKEN: Text = ["No money was taken.", "কোনো টাকা কাটা হয়নি।"];
 pub(super) const NEW_PAYMENT: Text =
     ["To try again, go back to the shop and start a new payment.", "আবার চেষ্টা করতে দোকানে ফিরে নতুন পেমেন্ট শুরু করুন।"];
+pub(super) const UTC: Text = ["UTC", "ইউটিসি"];
+pub(super) const MONTHS: [Text; 12] = [
+    ["January", "জানুয়ারি"],
+    ["February", "ফেব্রুয়ারি"],
+    ["March", "মার্চ"],
+    ["April", "এপ্রিল"],
+    ["May", "মে"],
+    ["June", "জুন"],
+    ["July", "জুলাই"],
+    ["August", "আগস্ট"],
+    ["September", "সেপ্টেম্বর"],
+    ["October", "অক্টোবর"],
+    ["November", "নভেম্বর"],
+    ["December", "ডিসেম্বর"],
+];
 pub(super) const UNKNOWN: Text = ["Unknown payment", "অজানা পেমেন্ট"];
 pub(super) const UNKNOWN_NOTE: Text = [
     "There is no payment at this address. Go back to the shop and start again.",
