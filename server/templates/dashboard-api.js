@@ -3,12 +3,17 @@
 window.consoleApi = ({ t }) => {
   const KEY = "payments-key";
   const key = () => sessionStorage.getItem(KEY);
-  const setKey = (text) => (text === null ? sessionStorage.removeItem(KEY) : sessionStorage.setItem(KEY, text));
+  const setKey = (text) => {
+    scopes = undefined;
+    if (text === null) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, text);
+  };
 
   class ApiError extends Error {
-    constructor(status, text, isServers) {
+    constructor(status, text, isServers, said = text) {
       super(text);
       this.status = status;
+      this.said = said;
       // Whether the server wrote the text, which is then in English.
       this.isServers = isServers;
     }
@@ -48,8 +53,26 @@ window.consoleApi = ({ t }) => {
     if (response.status === 429) {
       throw new ApiError(429, t("Too many requests. Try again in {seconds} s.", { seconds: response.headers.get("retry-after") }));
     }
+    const lacking = response.status === 403 && String(value.message).match(/lacks the scope (\S+)$/);
+    if (lacking) throw new ApiError(403, t("This key may not do this: it lacks the scope {scope}.", { scope: lacking[1] }), false, value.message);
     throw new ApiError(response.status, [value.message].flat().join("\n"), true);
   };
 
-  return { key, setKey, newVisit, ask };
+  // What the key may do: `null` is everything. Undefined until the server was asked.
+  let scopes;
+  const learnScopes = async () => {
+    if (scopes !== undefined) return;
+    try {
+      const { value } = await ask("GET", "/account/keys");
+      scopes = value.find((it) => it.isCurrent)?.scopes ?? null;
+    } catch (error) {
+      // A key that may not read this is told what it may.
+      if (error.status !== 403) throw error;
+      scopes = error.said.match(/restricted to (.+) and lacks/)[1].split(", ");
+    }
+  };
+  /** Whether the key may do what needs a scope. Writing includes reading. */
+  const may = (scope) => !scopes || scopes.includes(scope) || scopes.includes(scope.replace(":read", ":write"));
+
+  return { key, setKey, newVisit, ask, learnScopes, may };
 };

@@ -8,6 +8,8 @@ window.consoleBangla = {
   "Sign out": "বেরিয়ে যান",
   "API key": "এপিআই কী",
   "Starts with {test} or {live}.": "শুরুতে {test} বা {live} থাকে।",
+  "The operator of this server creates keys: {command}": "এই সার্ভারের পরিচালক কী তৈরি করেন: {command}",
+  "This key may not do this: it lacks the scope {scope}.": "এই কী দিয়ে এটি করা যায় না: এর {scope} স্কোপ নেই।",
   "Use the sandbox key": "স্যান্ডবক্সের কী দিয়ে প্রবেশ",
   "The key stays in this tab and goes only to this server. Closing the tab deletes it.": "কী শুধু এই ট্যাবে থাকে এবং শুধু এই সার্ভারে যায়। ট্যাব বন্ধ করলে মুছে যায়।",
   "The server does not know this key. Was all of it copied? Is it a key of this server?": "সার্ভার এই কী চেনে না। পুরোটা কপি হয়েছে কি? এটি কি এই সার্ভারের কী?",
@@ -26,6 +28,12 @@ window.consoleBangla = {
 
   // Lists.
   "Nothing here yet.": "এখানে এখনও কিছু নেই।",
+  "Payments that your programs create with a key of this environment appear here. {guide} shows how.": "আপনার প্রোগ্রাম এই পরিবেশের কী দিয়ে যেসব পেমেন্ট তৈরি করে সেগুলো এখানে দেখা যায়। কীভাবে করবেন: {guide}।",
+  "The guide to a first payment": "প্রথম পেমেন্টের নির্দেশিকা",
+  "Events that are sent to your endpoints appear here. Add an endpoint under {webhooks}, then send it a test event.": "আপনার এন্ডপয়েন্টে পাঠানো ইভেন্ট এখানে দেখা যায়। {webhooks} থেকে একটি এন্ডপয়েন্ট যোগ করে পরীক্ষার ইভেন্ট পাঠান।",
+  "What payments, fees and refunds add to your balance or take from it appears here, once a payment is paid.": "কোনো পেমেন্ট পরিশোধ হলে পেমেন্ট, ফি ও ফেরতের কারণে ব্যালেন্সের প্রতিটি পরিবর্তন এখানে দেখা যায়।",
+  "Requests of your programs with keys of this environment appear here a moment after they come.": "এই পরিবেশের কী দিয়ে আপনার প্রোগ্রাম যেসব অনুরোধ করে সেগুলো একটু পরেই এখানে দেখা যায়।",
+  "An endpoint is a URL of your server. Each event, such as {event}, is sent to it, signed.": "এন্ডপয়েন্ট হলো আপনার সার্ভারের একটি ঠিকানা। {event}-এর মতো প্রতিটি ইভেন্ট স্বাক্ষরসহ সেখানে পাঠানো হয়।",
   "Nothing matches. Change the filters to see more.": "কিছু মেলেনি। আরও দেখতে ফিল্টার বদলান।",
   "Newer": "নতুন",
   "Older": "পুরোনো",

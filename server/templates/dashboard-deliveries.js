@@ -1,6 +1,6 @@
 // The console's webhook deliveries.
 "use strict";
-window.deliveriesView = ({ t, h, ask, say, show, code, choice, table, pager, facts, action, outcome, badge, items, json, when, reload }) => {
+window.deliveriesView = ({ t, h, ask, may, say, show, code, choice, table, pager, facts, action, outcome, badge, items, json, when, reload }) => {
   return async (query) => {
     const webhook = query.get("webhookId") ?? "";
     const number = query.get("page") ?? "1";
@@ -24,7 +24,7 @@ window.deliveriesView = ({ t, h, ask, say, show, code, choice, table, pager, fac
           [t("Created"), when(delivery.createdAt)],
           [t("Responded"), when(delivery.deliveredAt)],
         ]),
-        delivery.status !== "pending" && h("div", { class: "actions" }, action(t("Send again"), async () => {
+        delivery.status !== "pending" && may("webhooks:write") && h("div", { class: "actions" }, action(t("Send again"), async () => {
           await ask("POST", `/webhooks/deliveries/${encodeURIComponent(delivery.id)}/resend`);
           say(t("A new delivery of this event is pending."));
           await reload();
@@ -43,7 +43,9 @@ window.deliveriesView = ({ t, h, ask, say, show, code, choice, table, pager, fac
         h("td", {}, delivery.responseStatus === null ? h("span", { class: "soft" }, delivery.error ? code(delivery.error.code) : t("none")) : String(delivery.responseStatus)),
         h("td", {}, link(delivery.id)),
         h("td", { class: "when" }, when(delivery.createdAt))),
-        delivery.id === opened && detail(delivery, index)]), webhook),
+        delivery.id === opened && detail(delivery, index)]), webhook,
+        t("Events that are sent to your endpoints appear here. Add an endpoint under {webhooks}, then send it a test event.", {
+          webhooks: h("a", { href: "#/webhooks" }, t("Webhooks")) })),
       pager(page, (next) => to({ page: String(next) })));
     return document.getElementById("detail");
   };

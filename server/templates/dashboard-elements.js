@@ -72,8 +72,11 @@ window.consoleElements = ({ isEnglish, t, word, time }) => {
     });
 
   /** A table. On a narrow screen each row is a card, whose cells have the heads before them. */
-  const table = (caption, heads, rows, isFiltered) => {
-    if (rows.length === 0) return h("p", { class: "card soft" }, isFiltered ? t("Nothing matches. Change the filters to see more.") : t("Nothing here yet."));
+  const table = (caption, heads, rows, isFiltered, whatComes) => {
+    if (rows.length === 0) {
+      const says = isFiltered ? t("Nothing matches. Change the filters to see more.") : [t("Nothing here yet."), " ", whatComes];
+      return h("p", { class: "card soft" }, says);
+    }
     for (const row of rows.flat()) {
       if (row && row.cells.length === heads.length) heads.forEach((head, index) => (row.cells[index].dataset.head = head));
     }
@@ -122,10 +125,14 @@ window.consoleElements = ({ isEnglish, t, word, time }) => {
     return element;
   };
 
+  /** Parts that a narrow screen shows on demand, such as filters, unless they are in use. */
+  const folded = (summary, isUsed, ...children) =>
+    h("details", { class: "card folded", open: isUsed || matchMedia("(min-width: 44.01rem)").matches }, h("summary", {}, summary), ...children);
+
   const choice = (label, name, options, chosen, change) =>
     h("div", {}, h("label", { for: "choice-" + name }, label),
       h("select", { id: "choice-" + name, name, onchange: (event) => change?.(event.target.value) },
         options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
 
-  return { h, say, explained, data, code, when, badge, outcome, facts, copy, action, confirmed, table, pager, steps, field, form, choice };
+  return { h, say, explained, data, code, when, badge, outcome, facts, copy, action, confirmed, table, pager, steps, field, form, folded, choice };
 };

@@ -14,7 +14,7 @@ window.consoleLanguage = () => {
   /** The name of a value of the API, such as a status. One that a later server adds stands for itself. */
   const word = (value) => known.get(value) ?? value.replaceAll("_", " ");
 
-  // Amounts have at most 14 digits, which a double holds exactly. Digits are Latin in both languages, as on the checkout page.
+  // Amounts have at most 14 digits, which a double holds exactly. Digits are Latin in both languages, as in the API.
   const money = (amount, currency) => {
     const text = amount.toFixed(2).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
     return (currency === "USD" ? "$" : "৳") + text;

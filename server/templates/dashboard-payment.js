@@ -1,6 +1,6 @@
 // The console's view of one payment.
 "use strict";
-window.paymentView = ({ isEnglish, t, h, ask, say, show, data, code, field, table, facts, copy, action, confirmed, outcome, money, badge, json, when, reload }) => {
+window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field, table, facts, copy, action, confirmed, outcome, money, badge, json, when, reload }) => {
   // What the server describes in English, by kind.
   const KINDS = {
     created: t("The payment was created."),
@@ -22,6 +22,9 @@ window.paymentView = ({ isEnglish, t, h, ask, say, show, data, code, field, tabl
   };
   // The server's sentence says why.
   const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_settled", "review_requested"];
+
+  // How payments end without money.
+  const UNPAID = ["failed", "cancelled", "expired"];
 
   const described = ({ kind, description, event }) => {
     if (isEnglish || !KINDS[kind]) return h("span", { lang: "en" }, description);
@@ -80,14 +83,15 @@ window.paymentView = ({ isEnglish, t, h, ask, say, show, data, code, field, tabl
           [t("Payment"), code(payment.id)],
           [t("Your reference"), data(payment.merchantTransactionId)],
           [t("Description"), data(payment.description)],
-          [t("Fee"), `${money(payment.platformFeeAmount, payment.currency)} (${payment.feePercentage} %)`],
-          [t("Net"), money(payment.netAmount, payment.currency)],
+          // Without money there is neither.
+          !UNPAID.includes(payment.status) && [t("Fee"), `${money(payment.platformFeeAmount, payment.currency)} (${payment.feePercentage} %)`],
+          !UNPAID.includes(payment.status) && [t("Net"), money(payment.netAmount, payment.currency)],
           [t("Raw status"), code(payment.rawStatus)],
-          [t("Paid by"), data(payment.paymentMethod)],
+          payment.paid_at && [t("Paid by"), data(payment.paymentMethod)],
           payment.appId && [t("App"), code(payment.appId)],
           [t("Customer"), data([name, email, phone].filter(Boolean).join(", "))],
           [t("Created"), when(payment.createdAt)],
-          [t("Paid"), when(payment.paid_at)],
+          payment.paid_at && [t("Paid"), when(payment.paid_at)],
           ...(payment.refunds ?? []).map(refunded(payment)),
         ]),
         h("div", { class: "actions" },
@@ -95,7 +99,7 @@ window.paymentView = ({ isEnglish, t, h, ask, say, show, data, code, field, tabl
           copy(payment.id, t("Copy id"), t("Id copied.")),
           payment.status === "pending" && payment.isSimulated && [
             simulate("completed", t("Simulate: completed")), simulate("failed", t("Simulate: failed")), simulate("cancelled", t("Simulate: cancelled"))]),
-        payment.rawStatus === "paid" && !payment.isSimulated && refundForm(payment, path)),
+        payment.rawStatus === "paid" && !payment.isSimulated && may("refunds:write") && refundForm(payment, path)),
       h("section", {}, h("h2", {}, t("Timeline")), table(t("Timeline"), [t("When"), t("What")], timeline.items.map(happened)),
         timeline.hasMoreDeliveries && h("p", { class: "soft" }, t("There are more deliveries than the oldest 200."))),
       h("section", { class: "card" }, h("h2", {}, t("API object")), json(text)));

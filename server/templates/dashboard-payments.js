@@ -1,6 +1,6 @@
 // The console's list of payments, with filters. The address has them, so that it survives a reload.
 "use strict";
-window.paymentsView = ({ t, word, h, ask, show, data, field, form, choice, table, pager, steps, money, badge, when }) => {
+window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, choice, table, pager, steps, money, badge, when, SANDBOX_KEY }) => {
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
   const FILTERS = ["order", "customer", "currency", "from", "until"];
 
@@ -9,6 +9,8 @@ window.paymentsView = ({ t, word, h, ask, show, data, field, form, choice, table
     const [year, month, date] = text.split("-").map(Number);
     return new Date(year, month - 1, date + later).toISOString();
   };
+
+  const soft = (text) => h("span", { class: "soft" }, text);
 
   /** The API's parameters of an address. */
   const parameters = (query) => {
@@ -31,13 +33,14 @@ window.paymentsView = ({ t, word, h, ask, show, data, field, form, choice, table
     const { value: page } = await ask("GET", "/payments?" + parameters(query));
     const status = query.get("status") ?? "";
     const typed = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
+    const isFiltered = Boolean(status || FILTERS.some((name) => typed[name]));
     const to = (changes) => {
       const next = Object.entries({ status, ...typed, ...changes }).filter(([, value]) => value);
       location.hash = "#/payments?" + new URLSearchParams(next);
     };
     const value = (name) => ({ name, value: typed[name] });
     show(t("Payments"),
-      h("div", { class: "card" },
+      folded(t("Find payments"), isFiltered,
         form([
           h("div", { class: "row" },
             h("div", {}, field(t("Order number"), value("order"))),
@@ -48,17 +51,21 @@ window.paymentsView = ({ t, word, h, ask, show, data, field, form, choice, table
             choice(t("Status"), "status", [["", t("All")], ...STATUSES.map((status) => [status, word(status)])], status, (status) => to({ status }))),
           h("div", { class: "actions between" },
             h("div", { class: "row" },
-              h("button", { type: "submit" }, t("Find")),
+              h("button", { type: "submit", class: "go" }, t("Find")),
               h("a", { class: "button", href: "#/payments" }, t("Show all"))),
-            h("a", { class: "button go", href: "#/simulator" }, t("Create a demo payment"))),
+            SANDBOX_KEY && key() === SANDBOX_KEY && h("a", { class: "button", href: "#/simulator" }, t("Create a demo payment"))),
         ], (values) => to(Object.fromEntries(Object.entries(values).map(([name, text]) => [name, text.trim()]))),
         { "aria-label": t("Find payments"), novalidate: true })),
-      table(t("Payments"), [t("Amount"), t("Status"), t("Description"), t("Payment"), t("Created")], page.items.map((payment) => h("tr", {},
+      table(t("Payments"), [t("Amount"), t("Status"), t("Order number"), t("Customer"), t("Description"), t("Payment"), t("Created")], page.items.map((payment) => h("tr", {},
         h("td", { class: "amount" }, money(payment.amount, payment.currency)),
         h("td", {}, badge(payment.status)),
-        h("td", {}, data(payment.description) ?? h("span", { class: "soft" }, t("no description"))),
+        h("td", {}, data(payment.merchantTransactionId === payment.id ? null : payment.merchantTransactionId) ?? soft(t("none"))),
+        h("td", {}, data(payment.customerName ?? payment.customerEmail ?? payment.customerPhone) ?? soft(t("none"))),
+        h("td", {}, data(payment.description) ?? soft(t("no description"))),
         h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(payment.id), translate: "no" }, payment.id)),
-        h("td", { class: "when" }, when(payment.createdAt)))), status || FILTERS.some((name) => typed[name])),
+        h("td", { class: "when" }, when(payment.createdAt)))), isFiltered,
+        t("Payments that your programs create with a key of this environment appear here. {guide} shows how.", {
+          guide: h("a", { href: "/docs/first-payment" }, t("The guide to a first payment")) })),
       page.total === null
         ? steps(!query.get("after"), () => to({}), page.hasMore, () => to({ after: page.next }), page.hasMore ? t("There may be more") : t("These are the last"))
         : pager(page, (number) => to({ page: String(number) })));

@@ -16,6 +16,7 @@ window.requestsView = ({ t, h, ask, show, code, choice, table, steps, when }) =>
       h("td", { class: "when" }, code("…" + it.keyLast4)),
       h("td", { class: "number" }, t("{time} ms", { time: it.durationMs })),
       h("td", { class: "path" }, code(it.id)),
-      h("td", { class: "when" }, when(it.createdAt)))), asked.failed),
+      h("td", { class: "when" }, when(it.createdAt)))), asked.failed,
+      t("Requests of your programs with keys of this environment appear here a moment after they come.")),
     steps(!asked.before, () => to({}), page.hasMore, () => to({ before: page.next })));
 };

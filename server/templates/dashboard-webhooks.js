@@ -1,6 +1,6 @@
 // The console's webhook endpoints.
 "use strict";
-window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, facts, copy, action, confirmed, outcome, badge, json, when, reload }) => {
+window.webhooksView = ({ t, h, ask, may, say, show, data, code, field, form, choice, facts, copy, action, confirmed, outcome, badge, json, when, reload }) => {
   const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded"];
   const RETRIES = [["none", t("Not repeated")], ["standard", t("Repeated for up to 18 hours")]];
   const DISABLED = {
@@ -14,7 +14,8 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
     const { value: endpoints } = await ask("GET", "/webhooks");
     const names = (text) => text.split(",").map((name) => name.trim()).filter(Boolean);
     // The address names the endpoint that is edited, so that a reload keeps the form.
-    const edited = query.get("edit");
+    const mayWrite = may("webhooks:write");
+    const edited = mayWrite && query.get("edit");
     const edit = (endpoint) => h("div", { id: "edit", tabindex: "-1" }, h("h3", {}, t("Edit")), form([
       field(t("New URL"), { name: "newUrl", type: "url", required: true, value: endpoint.url }),
       field(t("New events"), { name: "newEvents", required: true, value: endpoint.events.join(", ") }),
@@ -46,28 +47,28 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
           [t("Created"), when(endpoint.createdAt)],
         ]),
         h("div", { class: "actions" },
-          choice(t("Test event"), "event-" + endpoint.id, KINDS.map((kind) => [kind, kind]), kind, (word) => (kind = word)),
-          action(t("Send a test event"), async () => {
+          mayWrite && choice(t("Test event"), "event-" + endpoint.id, KINDS.map((kind) => [kind, kind]), kind, (word) => (kind = word)),
+          mayWrite && action(t("Send a test event"), async () => {
             const { value: delivery, text } = await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/test`, { event: kind });
             if (delivery === null) throw new Error(t("The event could not be sent or recorded."));
             result.replaceChildren(h("p", {}, code(delivery.event), ": ", badge(delivery.status), " ", delivery.responseStatus === null ? outcome(delivery) : t("response {status}", { status: delivery.responseStatus })), json(text));
           }, { class: "go" }),
-          h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, t("Show or hide the secret")),
-          copy(endpoint.secret, t("Copy secret"), t("Secret copied.")),
+          mayWrite && h("button", { onclick: () => (secret.textContent = secret.textContent === endpoint.secret ? "•".repeat(12) : endpoint.secret) }, t("Show or hide the secret")),
+          mayWrite && copy(endpoint.secret, t("Copy secret"), t("Secret copied.")),
           h("a", { class: "button", href: "#/deliveries?webhookId=" + encodeURIComponent(endpoint.id) }, t("Deliveries")),
-          action(endpoint.isActive ? t("Turn off") : t("Turn on"), async () => {
+          mayWrite && action(endpoint.isActive ? t("Turn off") : t("Turn on"), async () => {
             await ask("PATCH", "/webhooks/" + encodeURIComponent(endpoint.id), { isActive: !endpoint.isActive });
             say(endpoint.isActive ? t("Turned off. It receives no events.") : t("Turned on."));
             await reload();
           }),
-          h("a", { class: "button", href: address(endpoint.id) }, t("Edit")),
-          action(t("Replace the secret"), async () => {
+          mayWrite && h("a", { class: "button", href: address(endpoint.id) }, t("Edit")),
+          mayWrite && action(t("Replace the secret"), async () => {
             if (!(await confirmed(t("Make a new secret for {url}? The present one also signs for 24 hours.", { url: data(endpoint.url) }), t("Replace the secret")))) return;
             await ask("POST", `/webhooks/${encodeURIComponent(endpoint.id)}/rotate-secret`);
             say(t("The endpoint has a new secret. Give it to the receiver within 24 hours."));
             await reload();
           }),
-          endpoint.isActive && action(t("Send failed ones again"), async () => {
+          mayWrite && endpoint.isActive && action(t("Send failed ones again"), async () => {
             if (!(await confirmed(t("Send again what failed to reach {url} in the last seven days?", { url: data(endpoint.url) }), t("Send again")))) return;
             const asked = { since: new Date(Date.now() - 7 * 24 * 60 * 60 * 1000).toISOString() };
             let sent = 0;
@@ -78,7 +79,7 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
             }
             say(sent === 1 ? t("1 delivery is sent again.") : t("{sent} deliveries are sent again.", { sent }));
           }),
-          action(t("Remove"), async () => {
+          mayWrite && action(t("Remove"), async () => {
             if (!(await confirmed(t("Remove {url}? It will receive no more events.", { url: data(endpoint.url) }), t("Remove")))) return;
             await ask("DELETE", "/webhooks/" + encodeURIComponent(endpoint.id));
             say(t("Removed."));
@@ -87,9 +88,10 @@ window.webhooksView = ({ t, h, ask, say, show, data, code, field, form, choice, 
         result);
     };
     show(t("Webhooks"),
-      endpoints.length === 0 && h("p", { class: "card soft" }, t("No endpoints yet.")),
+      endpoints.length === 0 && h("p", { class: "card soft" }, t("No endpoints yet."), " ",
+        t("An endpoint is a URL of your server. Each event, such as {event}, is sent to it, signed.", { event: code("payment.completed") })),
       endpoints.map(one),
-      h("section", { class: "card" }, h("h2", {}, t("Add an endpoint")), form([
+      mayWrite && h("section", { class: "card" }, h("h2", {}, t("Add an endpoint")), form([
         field(t("URL"), { name: "url", type: "url", required: true, placeholder: "https://shop.example/hooks" }, t("HTTPS with a public address. A server on this machine also accepts {local}.", { local: code("http://127.0.0.1") })),
         field(t("Events"), { name: "events", value: "*", required: true }, t("Names with commas between them, or {all} for all: {names}.", { all: code("*"), names: code(KINDS.slice(1).join(", ")) })),
         choice(t("Failed attempts"), "retries", RETRIES, "none"),

@@ -10,11 +10,12 @@
   const api = window.consoleApi(language);
   const elements = window.consoleElements(language);
   const { t } = language;
-  const { key, setKey, newVisit, ask } = api;
+  const { key, setKey, newVisit, learnScopes } = api;
   const { h, say, explained, field, form } = elements;
 
   const show = (title, ...children) => {
     document.title = `${title} · ${t("Payments console")}`;
+    main.classList.remove("narrow");
     main.replaceChildren(h("h1", {}, title), ...children.flat(Infinity).filter(Boolean));
   };
 
@@ -39,17 +40,14 @@
     const enter = async (typed) => {
       setKey(typed.trim());
       try {
-        await ask("GET", "/account");
+        await learnScopes();
       } catch (error) {
-        // A restricted key that may not read the account still signs in.
-        if (error.status !== 403) {
-          setKey(null);
-          throw error.status === 401 ? new Error(t("The server does not know this key. Was all of it copied? Is it a key of this server?")) : error;
-        }
+        setKey(null);
+        throw error.status === 401 ? new Error(t("The server does not know this key. Was all of it copied? Is it a key of this server?")) : error;
       }
       await route();
     };
-    show(t("Sign in"), h("div", { class: "card narrow" },
+    show(t("Sign in"), h("div", { class: "card" },
       fault && h("p", { class: "fault", role: "alert" }, fault),
       h("p", {}, t("The key stays in this tab and goes only to this server. Closing the tab deletes it.")),
       form([
@@ -57,7 +55,10 @@
           t("Starts with {test} or {live}.", { test: h("code", {}, "sk_test_"), live: h("code", {}, "sk_live_") })),
         h("div", { class: "actions" }, h("button", { type: "submit", class: "go" }, t("Sign in")),
           SANDBOX_KEY && h("button", { type: "button", onclick: () => enter(SANDBOX_KEY).catch((error) => say(explained(error))) }, t("Use the sandbox key"))),
-      ], (values) => enter(values.key))));
+      ], (values) => enter(values.key)),
+      h("p", { class: "soft" }, t("The operator of this server creates keys: {command}", {
+        command: h("code", {}, "payments-server keys create --workspace … --environment test") }))));
+    main.classList.add("narrow");
   };
 
   const leave = (fault) => {
@@ -93,6 +94,7 @@
     if (shown !== path) show(title, h("p", { class: "card soft", role: "status" }, t("Loading…")));
     main.setAttribute("aria-busy", "true");
     try {
+      await learnScopes();
       const focused = await render(new URLSearchParams(query));
       shown = path;
       return focused;

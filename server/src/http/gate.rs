@@ -32,7 +32,10 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
                 let verdict = server.limits.take_key(&caller.id).await;
                 let handling = match caller.may(needed) {
                     true => handle(caller, request),
-                    false => Box::pin(ready(Err(Problem::permission_missing(needed)))),
+                    false => {
+                        let problem = Problem::permission_missing(caller.permissions.as_deref(), needed);
+                        Box::pin(ready(Err(problem)))
+                    }
                 };
                 (verdict, handling)
             }

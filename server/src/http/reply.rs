@@ -150,8 +150,9 @@ impl Problem {
     }
 
     /// 403 for a restricted key.
-    pub(super) fn permission_missing(needed: Permission) -> Self {
-        let message = format!("this API key is restricted and lacks the scope {needed}");
+    pub(super) fn permission_missing(granted: Option<&[Permission]>, needed: Permission) -> Self {
+        let granted = granted.unwrap_or_default().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("this API key is restricted to {granted} and lacks the scope {needed}");
         Self::new(ErrorCode::PermissionMissing, message)
     }
 

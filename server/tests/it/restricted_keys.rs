@@ -56,7 +56,7 @@ async fn a_restricted_key_does_what_its_scope_names_and_a_refusal_names_the_miss
                 assert_ne!(status, StatusCode::FORBIDDEN, "{scope}: {method} {path}");
             } else {
                 assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("permission_missing")), "{scope}");
-                let message = format!("this API key is restricted and lacks the scope {needed}");
+                let message = format!("this API key is restricted to {scope} and lacks the scope {needed}");
                 assert_eq!(body["message"], message, "{scope}: {method} {path}");
             }
         }
