@@ -6,12 +6,7 @@ use warp::{
     reply::Response,
 };
 
-use super::{
-    reference::DESCRIPTION,
-    reply::{self, Problem},
-    request::Request,
-    route::Outcome,
-};
+use super::{page::no_such_path, reference::DESCRIPTION, reply, request::Request, route::Outcome};
 
 /// Styles of this server, and nothing else.
 pub(super) const POLICY: &str =
@@ -40,7 +35,7 @@ pub(super) async fn reference(request: Request) -> Outcome {
 pub(super) async fn guide(request: Request) -> Outcome {
     let has_sandbox = request.service().offered_key().await.is_some();
     let guide = request.server.reference.guide(request.id(), has_sandbox);
-    Ok(page(guide.ok_or_else(Problem::no_such_path)?))
+    Ok(guide.map_or_else(|| no_such_path(&request.head.parts), page))
 }
 
 fn page(content: Bytes) -> Response {

@@ -17,7 +17,7 @@ use warp::{
     reply::Response,
 };
 
-pub(super) use self::document::refusal;
+pub(super) use self::document::{no_such_path, refusal};
 use self::{
     document::{document, notice},
     format::{digits, host_of, known_phone, moment, money},

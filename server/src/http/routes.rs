@@ -8,7 +8,6 @@ use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
     account, activity, assets, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
-    reply::Problem,
     request::{Request, request},
     requests,
     route::{
@@ -135,7 +134,7 @@ pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
         match head.found.as_ref().filter(|found| parts.include(found.route)) {
             Some(found) => gate::answer(found, request).await,
             // The listener counts the request for its client address.
-            None => Problem::no_such_path().into_response(),
+            None => page::no_such_path(&head.parts),
         }
     };
     request(Arc::clone(server)).then(respond).boxed()

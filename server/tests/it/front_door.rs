@@ -8,7 +8,7 @@ use std::{
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::server::{BINARY, SANDBOX_KEY, Server};
+use crate::server::{BINARY, SANDBOX_KEY, Server, write_settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_front_page_leads_to_pages_that_exist_and_its_curl_creates_a_payment() {
@@ -39,7 +39,7 @@ async fn the_banner_says_where_everything_is_and_its_pages_exist() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("payments.toml");
     let text = "[stripe]\nsecret_key = 'sk_test_hush'\nwebhook_secret = 'whsec_hush'\n";
-    std::fs::write(&config, text).unwrap();
+    write_settings(&config, text);
     let mut command = Command::new(BINARY);
     command.args(["--listen", "127.0.0.1:0", "--data-dir", "a shop's", "--config"]).arg(&config);
     let mut process = command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -57,4 +57,21 @@ async fn the_banner_says_where_everything_is_and_its_pages_exist() {
     assert_eq!(field("Gateways"), "Stripe for USD: test mode");
     assert_eq!(field("Sandbox"), "the key sk_test_demo works and moves no money");
     assert!(!banner.contains("hush"), "{banner}");
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_for_a_path_that_leads_nowhere_and_a_program_json() {
+    let server = Server::start();
+    let get = async |path: &str, accept: &str| {
+        let answer = server.keyless(Method::GET, path).header("accept", accept).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+        answer.text().await.unwrap()
+    };
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    for path in ["/nowhere", "/docs/nowhere", "/checkout", "//"] {
+        let page = get(path, browser).await;
+        assert!(page.contains("<title>No such page</title>"), "{path}: {page}");
+        assert!(get(path, "*/*").await.contains("route_not_found"), "{path}");
+    }
+    assert!(get("/api/v1/nowhere", browser).await.contains("route_not_found"));
 }

@@ -1,8 +1,9 @@
 //! HTML documents with their security headers, and errors as pages.
 
 use askama::Template;
+use payments_core::ErrorCode;
 use warp::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     reply::Response,
 };
 
@@ -30,9 +31,19 @@ pub(in crate::http) fn refusal(headers: &HeaderMap, problem: Problem) -> Respons
     notice(Language::of(None, headers), problem)
 }
 
+/// The 404 of a path that leads nowhere: a page for a browser that asks for one outside the API.
+pub(in crate::http) fn no_such_path(head: &Parts) -> Response {
+    let accepts = head.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    match accepts.contains("text/html") && !head.uri.path().starts_with("/api/") {
+        true => refusal(&head.headers, Problem::no_such_path()),
+        false => Problem::no_such_path().into_response(),
+    }
+}
+
 /// Renders an error as a page. Status and headers are those of the API's error.
 pub(super) fn notice(language: Language, problem: Problem) -> Response {
     let (title, text) = match problem.status() {
+        _ if *problem.code() == ErrorCode::RouteNotFound => (words::NO_PAGE, words::NO_PAGE_NOTE),
         StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
         StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
         _ => (words::TROUBLE, words::TROUBLE_NOTE),

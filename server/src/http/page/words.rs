@@ -88,6 +88,9 @@ pub(super) const MONTHS: [Text; 12] = [
     ["November", "নভেম্বর"],
     ["December", "ডিসেম্বর"],
 ];
+pub(super) const NO_PAGE: Text = ["No such page", "এমন কোনো পাতা নেই"];
+pub(super) const NO_PAGE_NOTE: Text =
+    ["There is nothing at this address. Check the link.", "এই ঠিকানায় কিছু নেই। লিংকটি মিলিয়ে দেখুন।"];
 pub(super) const UNKNOWN: Text = ["Unknown payment", "অজানা পেমেন্ট"];
 pub(super) const UNKNOWN_NOTE: Text = [
     "There is no payment at this address. Go back to the shop and start again.",
