@@ -25,7 +25,7 @@ arguments = arguments.parse_args()
 directory = pathlib.Path(tempfile.mkdtemp(prefix="bench.", dir=arguments.disk))
 directory.chmod(0o777)
 cluster = Cluster(directory)
-test = ["cargo", "test", "--release", "-p", "payments-server", "--bin", "payments-server", "--", "--nocapture", "many_creates"]
+test = ["cargo", "test", "--release", "-p", "payments-server", "--lib", "--", "--nocapture", "many_creates"]
 settings = {**os.environ, "STORE_CREATES": str(arguments.creates), "STORE_AT": cluster.url("payments")}
 try:
     cluster.make_tables_of_pgbench()

@@ -190,25 +190,28 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         reply if json => out.json(&reply)?,
         AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
         AdminReply::Workspaces { workspaces } => {
-            for WorkspaceRow { id, developer_id, name, created_at } in workspaces {
-                out.line(format_args!("{id} {developer_id} {created_at} {name}"))?;
-            }
+            let row = |WorkspaceRow { id, developer_id, name, created_at }| {
+                format!("{id} {developer_id} {created_at} {name}")
+            };
+            out.table("WORKSPACE DEVELOPER CREATED NAME", workspaces.into_iter().map(row))?;
         }
         AdminReply::Apps { apps } => {
-            for AppRow { id, workspace, name, webhook_url, created_at, .. } in apps {
+            let row = |AppRow { id, workspace, name, webhook_url, created_at, .. }| {
                 let webhook_url = cell(webhook_url.as_deref().unwrap_or("-"));
-                out.line(format_args!("{id} {workspace} {created_at} {webhook_url} {name}"))?;
-            }
+                format!("{id} {workspace} {created_at} {webhook_url} {name}")
+            };
+            out.table("APP WORKSPACE CREATED WEBHOOK-URL NAME", apps.into_iter().map(row))?;
         }
         AdminReply::Key { key } => out.line(format_args!("{key}"))?,
         AdminReply::App { app_id, .. } => out.line(format_args!("{app_id}"))?,
         AdminReply::Revoked { id, revoked_at } => out.line(format_args!("{id} revoked at {revoked_at}"))?,
         AdminReply::Refunds { refunds } => {
-            for RefundRow { payment, refund, amount, currency, transaction, customer_phone, created_at } in refunds {
+            let row = |RefundRow { payment, refund, amount, currency, transaction, customer_phone, created_at }| {
                 let [transaction, phone] =
                     [&transaction, &customer_phone].map(|text| cell(text.as_deref().unwrap_or("-")));
-                out.line(format_args!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}"))?;
-            }
+                format!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}")
+            };
+            out.table("PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED REFUND", refunds.into_iter().map(row))?;
         }
         AdminReply::Settled { payment, reference, settled_at, .. } => {
             out.line(format_args!("{payment} settled at {settled_at} as {reference}"))?;
@@ -216,34 +219,36 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
         AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {
-            for ReviewRow { payment, raw_status, amount, currency, what, found_at } in reviews {
-                out.line(format_args!("{payment} {raw_status} {amount} {currency} {found_at} {what}"))?;
-            }
+            let row = |ReviewRow { payment, raw_status, amount, currency, what, found_at }| {
+                format!("{payment} {raw_status} {amount} {currency} {found_at} {what}")
+            };
+            out.table("PAYMENT STATUS AMOUNT CURRENCY FOUND WHAT", reviews.into_iter().map(row))?;
         }
         AdminReply::Resolved { resolved, raw_status } => out.line(format_args!("{resolved} resolved, {raw_status}"))?,
         AdminReply::BackedUp(made) => {
-            let (directory, records, to) = (made.directory.display(), made.records, made.to);
-            out.line(format_args!("{directory} holds {records} records, up to change {to}"))?;
+            out.line(format_args!("{} holds the store up to change {}", made.directory.display(), made.to))?;
         }
         AdminReply::GatewayToken { gateway_token_until } => out.line(format_args!("{gateway_token_until}"))?,
         AdminReply::Keys { keys } => {
-            for row in keys {
-                let KeyRow { id, workspace, environment, last4, created_at, .. } = &row;
-                let time = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
-                let [revoked, expires, used] = [row.revoked_at, row.expires_at, row.last_used_at].map(time);
-                let (app, name) = (row.app.as_ref().map_or("-", AppId::as_str), row.name.as_deref().unwrap_or("-"));
-                let scopes = row.scopes.as_ref().map_or("-".to_owned(), |scopes| {
-                    scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-                });
-                // The name last, because it may have spaces.
-                out.line(format_args!(
-                    "{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} {scopes} {expires} {used} {name}"
-                ))?;
-            }
+            let columns = "KEY WORKSPACE ENVIRONMENT LAST4 CREATED REVOKED APP SCOPES EXPIRES LAST-USED NAME";
+            out.table(columns, keys.iter().map(key_row))?;
         }
     }
     match is_key && out.is_closed() {
         true => Err("its reader has gone".into()),
         false => Ok(()),
     }
+}
+
+fn key_row(row: &KeyRow) -> String {
+    let KeyRow { id, workspace, environment, last4, created_at, .. } = row;
+    let time = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
+    let [revoked, expires, used] = [row.revoked_at, row.expires_at, row.last_used_at].map(time);
+    let (app, name) = (row.app.as_ref().map_or("-", AppId::as_str), row.name.as_deref().unwrap_or("-"));
+    let scopes = row
+        .scopes
+        .as_ref()
+        .map_or("-".to_owned(), |scopes| scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+    // The name last, because it may have spaces.
+    format!("{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} {scopes} {expires} {used} {name}")
 }

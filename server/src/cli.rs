@@ -93,28 +93,33 @@ impl Command {
         }
     }
 
-    /// The directories in which the command makes files.
-    pub(crate) fn directories(&self) -> Vec<&Path> {
-        let data = match self {
-            Self::Serve(serve) | Self::Doctor(serve) => &serve.data,
-            Self::Admin(command) => &command.args().data,
-            Self::Check(args) => &args.data,
-            Self::Export(args) => &args.data,
-            // It makes a directory in the one above, which replaces an empty one.
-            Self::Restore(RestoreArgs { admin, .. }) => return admin.data.data_dir.parent().into_iter().collect(),
-            Self::Migrate(MigrateArgs { from, to, .. }) => {
-                return [from, to].into_iter().filter_map(directory_in).collect();
-            }
-            Self::Listen(_)
+    /// Where its store is, if the command is about one store.
+    pub(crate) fn data(&self) -> Option<&DataArgs> {
+        match self {
+            Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
+            Self::Admin(command) => Some(&command.args().data),
+            Self::Check(args) => Some(&args.data),
+            Self::Export(args) => Some(&args.data),
+            Self::Restore(args) => Some(&args.admin.data),
+            Self::Migrate(_)
+            | Self::Listen(_)
             | Self::Trigger(_)
             | Self::Reset(_)
             | Self::Health(_)
             | Self::Completions { .. }
-            | Self::Man { .. } => {
-                return Vec::new();
-            }
-        };
-        if data.database_url.is_some() { Vec::new() } else { vec![&data.data_dir] }
+            | Self::Man { .. } => None,
+        }
+    }
+
+    /// The directories in which the command makes files.
+    pub(crate) fn directories(&self) -> Vec<&Path> {
+        match (self, self.data()) {
+            // It makes a directory in the one above, which replaces an empty one.
+            (Self::Restore(args), _) => args.admin.data.data_dir.parent().into_iter().collect(),
+            (Self::Migrate(args), _) => [&args.from, &args.to].into_iter().filter_map(directory_in).collect(),
+            (_, Some(data)) if data.database_url.is_none() => vec![&data.data_dir],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -205,6 +210,10 @@ pub(crate) struct MigrateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
+    /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. Other commands
+    /// read in it where the store is.
+    #[arg(long, global = true, env = "PAYMENTS_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Directory of the store.
     #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
     pub(crate) data_dir: PathBuf,

@@ -5,7 +5,7 @@
 
 use std::{env, ffi::OsString};
 
-use clap::{Command, CommandFactory, FromArgMatches, error::ErrorKind};
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, error::ErrorKind, parser::ValueSource};
 
 use crate::{
     cli::{self, Cli},
@@ -21,8 +21,6 @@ use crate::{
 pub(crate) struct Config {
     pub(crate) command: cli::Command,
     pub(crate) credentials: Credentials,
-    /// For the log, whose format the configuration sets.
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Config {
@@ -31,13 +29,19 @@ impl Config {
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let args: Vec<OsString> = args.into_iter().collect();
         refuse_password_in(&args)?;
-        let command = parse(Cli::command(), &args, &ConfigFile::default())?;
-        let Some(serve) = command.serve_args() else {
-            return Ok(Self { command, credentials: Credentials::default(), warnings: Vec::new() });
-        };
-        let file = serve.config.as_deref().map(|file| ConfigFile::read(file, &Cli::command())).transpose()?;
-        let file = file.unwrap_or_default();
-        let command = parse(file.as_defaults(Cli::command()), &args, &file)?;
+        let matches = matches(Cli::command(), &args, &ConfigFile::default())?;
+        let has_directory = is_given(&matches, "data_dir");
+        let command = command_of(&matches)?;
+        let path = command.data().and_then(|data| data.config.as_deref());
+        let mut file = path.map(|path| ConfigFile::read(path, &Cli::command())).transpose()?.unwrap_or_default();
+        if has_directory {
+            // Otherwise the file's database would win over a directory that the operator names.
+            file.forget_database();
+        }
+        let command = command_of(&self::matches(file.as_defaults(Cli::command()), &args, &file)?)?;
+        if command.serve_args().is_none() {
+            return Ok(Self { command, credentials: Credentials::default() });
+        }
         let in_environment = |variable: &str| env::var(variable).ok().filter(|value| !value.is_empty());
         let credentials = Credentials::read(|variable| {
             in_environment(variable).map(Into::into).or_else(|| file.credential(variable))
@@ -46,7 +50,7 @@ impl Config {
             Some(position) if in_environment(error.variable).is_none() => format!("{position} {}", error.what),
             _ => error.to_string(),
         })?;
-        Ok(Self { command, credentials, warnings: file.warnings })
+        Ok(Self { command, credentials })
     }
 }
 
@@ -74,17 +78,27 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Parses the arguments. An error says which line of the file or which variable the value came from.
-fn parse(command: Command, args: &[OsString], file: &ConfigFile) -> Result<cli::Command, clap::Error> {
-    let matches = command.try_get_matches_from(args).map_err(|error| {
+fn matches(command: Command, args: &[OsString], file: &ConfigFile) -> Result<ArgMatches, clap::Error> {
+    command.try_get_matches_from(args).map_err(|error| {
         let place = in_variable(&error, &Cli::command(), args).or_else(|| file.locate(&error));
         place.map_or(error, |error| Cli::command().error(ErrorKind::ValueValidation, error))
-    })?;
-    Cli::from_arg_matches(&matches).map(Cli::into_command)
+    })
+}
+
+fn command_of(matches: &ArgMatches) -> Result<cli::Command, clap::Error> {
+    Cli::from_arg_matches(matches).map(Cli::into_command)
+}
+
+/// Whether the command line or the environment has a flag.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    let source = matches.try_contains_id(id).ok().and_then(|_| matches.value_source(id));
+    source.is_some_and(|source| source != ValueSource::DefaultValue)
+        || matches.subcommand().is_some_and(|(_, matches)| is_given(matches, id))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
     use super::*;
 
@@ -92,6 +106,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("payments.toml");
         fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         let args = [&["payments-server"], args, &["--config", file.to_str().unwrap()]].concat();
         Config::read(args.into_iter().map(OsString::from))
     }
@@ -158,6 +173,46 @@ mod tests {
         }
         let missing = Config::read(["payments-server", "--config", "/nowhere.toml"].map(OsString::from)).unwrap_err();
         assert!(missing.to_string().contains("/nowhere.toml"));
+    }
+
+    #[test]
+    fn other_commands_read_in_the_file_where_the_store_is() {
+        let text = "listen = '127.0.0.1:9'\ndata-dir = '/srv/shop'\nlog-format = 'json'\n";
+        for args in [
+            &["keys", "list"][..],
+            &["workspaces", "create", "--name", "Shop"],
+            &["check"],
+            &["export", "payments"],
+            &["restore", "backup"],
+            &["backup", "backup"],
+        ] {
+            let config = read_with(text, args).unwrap();
+            assert_eq!(config.command.data().unwrap().data_dir, Path::new("/srv/shop"), "{args:?}");
+        }
+        let text = "database-url = 'postgres://me@one/shop'\n[stripe]\nsecret_key = 'hush'\n";
+        let is_on_database =
+            |args: &[&str]| read_with(text, args).unwrap().command.data().unwrap().database_url.is_some();
+        assert!(is_on_database(&["keys", "list"]));
+        // What the command line says wins.
+        assert!(!is_on_database(&["keys", "list", "--data-dir", "/srv/shop"]));
+        assert!(!is_on_database(&["check", "--data-dir", "/srv/shop"]));
+    }
+
+    #[test]
+    fn a_file_with_credentials_that_others_may_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("payments.toml");
+        let read = |text: &str, command: &str| {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+            Config::read(["payments-server", command, "--config", file.to_str().unwrap()].map(OsString::from))
+        };
+        let with_credentials = "[stripe]\nsecret_key = 'sk_hush'\nwebhook_secret = 'whsec_hush'\n";
+        for command in ["serve", "check"] {
+            let refused = read(with_credentials, command).unwrap_err().to_string();
+            assert!(refused.starts_with("other users can read the credentials in "), "{refused}");
+            assert!(read("listen = '127.0.0.1:9'", command).is_ok());
+        }
     }
 
     #[test]

@@ -39,8 +39,6 @@ pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
     /// By the names of their environment variables.
     credentials: HashMap<String, Credential>,
-    /// What the operator should mend in the file.
-    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -72,11 +70,11 @@ impl ConfigFile {
             let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
             format!("{name}, line {line}, column {column}")
         };
-        let mut read = Self::parse(&text, command, position)
+        let read = Self::parse(&text, command, position)
             .map_err(|(span, problem)| format!("{}: {problem}", position(span)))?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 && !read.credentials.is_empty() {
-            read.warnings.push(format!("other users can read the credentials in {name}; run chmod 600 on it"));
+            return Err(format!("other users can read the credentials in {name}; run chmod 600 on it").into());
         }
         Ok(read)
     }
@@ -103,13 +101,20 @@ impl ConfigFile {
 
     /// Returns the command with the file's flags as its defaults.
     pub(crate) fn as_defaults(&self, command: Command) -> Command {
-        let put = |command| {
-            let given = self.flags.iter().filter(|flag| !flag.values.is_empty());
-            given.fold(command, |command: Command, flag| {
-                command.mut_arg(&flag.id, |arg| arg.default_values(flag.values.clone()))
-            })
+        let put = |command: Command| {
+            let has = |id: &Id| command.get_arguments().any(|arg| arg.get_id() == id);
+            let given: Vec<_> = self.flags.iter().filter(|flag| !flag.values.is_empty() && has(&flag.id)).collect();
+            given
+                .into_iter()
+                .fold(command, |command, flag| command.mut_arg(&flag.id, |arg| arg.default_values(flag.values.clone())))
         };
-        put(command).mut_subcommand("serve", put).mut_subcommand("doctor", put)
+        // Where the store is stands in each command's own arguments. Nothing else of `serve` has a name that they have.
+        put(command).mut_subcommands(put)
+    }
+
+    /// Leaves out the flags of a database.
+    pub(crate) fn forget_database(&mut self) {
+        self.flags.retain(|flag| !flag.name.starts_with("database-"));
     }
 
     /// Describes clap's error by the flag's position. `None` if the flag is not from the file.

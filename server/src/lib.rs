@@ -82,7 +82,6 @@ fn start() -> Result<(), Failure> {
     let config = Config::read(std::env::args_os())?;
     owner::act_as_owner_of(&config.command.directories())?;
     log::start(config.command.serve_args().map(|serve| serve.log_format))?;
-    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = tokio::runtime::Runtime::new()?;
     let outcome = runtime.block_on(run(config));
     // Abandon tasks that still wait for others.

@@ -33,6 +33,15 @@ impl Output {
         self.text(format!("{}\n", visible(&line.to_string())).as_bytes())
     }
 
+    /// Prints rows under the names of their columns, and nothing if there are none.
+    pub(crate) fn table(&mut self, columns: &str, rows: impl Iterator<Item = String>) -> io::Result<()> {
+        let mut rows = rows.peekable();
+        if rows.peek().is_some() {
+            self.line(format_args!("{columns}"))?;
+        }
+        rows.try_for_each(|row| self.line(format_args!("{row}")))
+    }
+
     /// Prints JSON in a line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.text(format!("{}\n", visible_json(&serde_json::to_string(value)?)).as_bytes())

@@ -99,9 +99,6 @@ pub(crate) struct ServeArgs {
     /// Format of the log.
     #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// TOML file with these flags, and with the gateways' credentials in its sections bkash and stripe.
-    #[arg(long, env = "PAYMENTS_CONFIG", value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
 }
 
 /// Format of the log.

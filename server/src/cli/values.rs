@@ -1,8 +1,15 @@
 //! Parses the values of flags. An error continues a sentence that begins with the flag's name.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    ffi::OsStr,
+    net::{Ipv4Addr, SocketAddr},
+};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{
+    Arg, Command,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    error::ContextKind,
+};
 use payments_core::{RotateSecret, Timestamp, TimestampError};
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -18,7 +25,26 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
 pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
     names: [&'static str; N],
 ) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
+    Names(names).try_map(|name| serde_json::from_value(name.into()))
+}
+
+/// Parses one of these names. An error lists them and suggests none: clap finds `payment.failed` similar to `payment.completed`.
+#[derive(Clone)]
+struct Names<const N: usize>([&'static str; N]);
+
+impl<const N: usize> TypedValueParser for Names<N> {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        PossibleValuesParser::new(self.0).parse_ref(command, arg, value).map_err(|mut error| {
+            error.remove(ContextKind::SuggestedValue);
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(|name| PossibleValue::new(*name))))
+    }
 }
 
 /// Parses a time, or a date, which is its first moment in UTC.

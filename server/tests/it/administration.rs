@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, assert_nowhere, eventually, files_under, text_of},
+    server::{BINARY, Server, assert_nowhere, eventually, files_under, text_of, write_settings},
 };
 
 fn client(server: &Server, key: &str) -> Client {
@@ -161,7 +161,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
         (&good, &[("PAYMENTS_LISTEN", "hush")], &[], 2, "PAYMENTS_LISTEN: must be IP:PORT"),
         (&good, &[("PAYMENTS_LOG_FORMAT", "hush")], &[], 2, "PAYMENTS_LOG_FORMAT: must be one of text, json"),
     ] {
-        std::fs::write(&file, text).unwrap();
+        write_settings(&file, text);
         let mut serve = std::process::Command::new(BINARY);
         serve.envs(variables.iter().copied()).arg("--config").arg(&file).args(arguments);
         let output = serve.arg("--data-dir").arg(directory.path().join("data")).output().unwrap();
@@ -355,12 +355,13 @@ async fn workspaces_and_apps_are_listed_and_a_workspace_is_named_by_its_name() {
 
         let listed = server.run(&["workspaces", "list"]);
         let lines: Vec<_> = listed.lines().collect();
-        assert!(lines.len() == 2 && lines[0].ends_with("Z Sandbox"), "{listed}");
-        assert!(lines[1].starts_with(&workspace) && lines[1].ends_with("Z Rahim & Sons"), "{listed}");
+        assert_eq!((lines.len(), lines[0]), (3, "WORKSPACE DEVELOPER CREATED NAME"), "{listed}");
+        assert!(lines[1].ends_with("Z Sandbox"), "{listed}");
+        assert!(lines[2].starts_with(&workspace) && lines[2].ends_with("Z Rahim & Sons"), "{listed}");
         let listed: Value = serde_json::from_str(&server.run(&["workspaces", "list", "--json"])).unwrap();
         assert_eq!(listed["workspaces"][1]["name"], "Rahim & Sons");
-        let listed = server.run_for_line(&["apps", "list"]);
-        assert!(listed.starts_with(&format!("{app} {workspace} ")), "{listed}");
+        let listed = server.run(&["apps", "list"]);
+        assert!(listed.contains(&format!("NAME\n{app} {workspace} ")), "{listed}");
         assert!(listed.ends_with(" https://shop.example/hook Till 2"), "{listed}");
 
         let refused = |name: &str| {

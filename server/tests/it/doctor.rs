@@ -17,7 +17,7 @@ use gateway_fakes::{
 use crate::{
     cluster::Cluster,
     engine::Engine,
-    server::{BINARY, Server, text_of},
+    server::{BINARY, Server, text_of, write_settings},
 };
 
 /// Runs the doctor, with a limit of open files, in a directory.
@@ -46,8 +46,7 @@ async fn a_sound_setup_passes_every_check() {
     let config = directory.path().join("payments.toml");
     let (url, key, secret) = (stripe.url(), stripe::SECRET_KEY, stripe::WEBHOOK_SECRET);
     let text = format!("[stripe]\nbase_url = '{url}'\nsecret_key = '{key}'\nwebhook_secret = '{secret}'\n");
-    fs::write(&config, text).unwrap();
-    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
+    write_settings(&config, &text);
     let server = Server::start();
     let data = server.data();
     let arguments = ["--config", "payments.toml", "--data-dir", data.to_str().unwrap()];
@@ -81,8 +80,7 @@ fn every_fault_is_named_with_what_to_do() {
         "listen = '{taken}'\nbase-url = 'http://pay.example'\nsandbox = true\n[stripe]\nbase_url = 'http://{unreachable}'\n\
          secret_key = 'sk_live_hush'\nwebhook_secret = 'whsec_hush'\n"
     );
-    fs::write(&config, text).unwrap();
-    fs::set_permissions(&config, fs::Permissions::from_mode(0o644)).unwrap();
+    write_settings(&config, &text);
     let data = directory.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
@@ -102,7 +100,6 @@ fn every_fault_is_named_with_what_to_do() {
             "warning",
             "the variable PAYMENTS_LISEN is set, and payments-server knows no such variable; did you mean PAYMENTS_LISTEN?",
         ),
-        ("warning", "other users can read the credentials in payments.toml; run chmod 600 on it"),
         ("warning", "it has other files"),
         ("warning", "other users can read 1 files in "),
         ("warning", "for 4096 connections raise the hard limit"),
@@ -142,7 +139,7 @@ async fn the_doctor_has_the_server_ask_bkash_for_its_token() {
     let config = directory.path().join("payments.toml");
     for password in [bkash::PASSWORD, "hush"] {
         let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
-        fs::write(&config, fake.settings().replace(bkash::PASSWORD, password)).unwrap();
+        write_settings(&config, &fake.settings().replace(bkash::PASSWORD, password));
         for engine in [Engine::Directory, Engine::Postgres] {
             let mut server = Server::start_on(engine, &["--config", config.to_str().unwrap()]);
             let data = server.data();

@@ -4,7 +4,7 @@
 mod clients;
 mod payment;
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use gateway_fakes::{Running, bkash::Bkash};
@@ -16,7 +16,10 @@ use self::{
     clients::{Merchant, Platform},
     payment::{Actions, PaymentSpec},
 };
-use crate::{server::Server, trio::Trio};
+use crate::{
+    server::{Server, write_settings},
+    trio::Trio,
+};
 
 /// How many payments are under way at a time.
 const AT_A_TIME: usize = 8;
@@ -43,7 +46,7 @@ impl Servers {
         let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
         let config = TempDir::new().unwrap();
         let file = config.path().join("payments.toml");
-        fs::write(&file, bkash.settings()).unwrap();
+        write_settings(&file, &bkash.settings());
         let arguments = [&["--config", file.to_str().unwrap()], arguments].concat();
         Self { all: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     engine::Engine,
-    server::{Server, eventually},
+    server::{Server, eventually, write_settings},
 };
 
 pub(crate) struct Live {
@@ -39,7 +39,7 @@ impl Live {
         let directory = TempDir::new().unwrap();
         let file: PathBuf = directory.path().join("payments.toml");
         let config = format!("{settings}\n{}\n{}", bkash.settings(), stripe.settings());
-        std::fs::write(&file, config).unwrap();
+        write_settings(&file, &config);
         let server = Server::start_on(engine, &[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);
         let key = server.new_key("Rahim & Sons", "live");

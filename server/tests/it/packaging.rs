@@ -11,7 +11,7 @@ use std::{
 use reqwest::{Client, StatusCode};
 use serde_json::json;
 
-use crate::server::{BINARY, Server, eventually, payment_of, text_of};
+use crate::server::{BINARY, Server, eventually, payment_of, text_of, write_settings};
 
 fn packaged(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name)
@@ -41,7 +41,7 @@ fn a_server_starts_with_the_packaged_settings_and_with_those_that_they_suggest()
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("payments.toml");
     for (text, has_own_metrics) in [(settings, false), (all, true)] {
-        fs::write(&file, text).unwrap();
+        write_settings(&file, &text);
         let server = Server::start_with(&["--config", file.to_str().unwrap()]);
         assert_eq!(server.log().contains("/metrics is on"), has_own_metrics, "{}", server.log());
     }

@@ -4,6 +4,7 @@ use std::{
     fmt::Debug,
     fs::{self, File},
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     str::FromStr,
@@ -322,6 +323,12 @@ pub(crate) fn try_launch(
             Err(fs::read_to_string(directory.join("server.log")).unwrap_or_default())
         }
     }
+}
+
+/// Writes a file of settings, which only its owner may read.
+pub(crate) fn write_settings(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// What a command wrote to standard output and standard error.

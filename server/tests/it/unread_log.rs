@@ -1,9 +1,8 @@
 //! A server whose output nobody reads, or whose output cannot be written.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe},
-    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -136,11 +135,7 @@ async fn a_server_serves_although_its_output_is_full_closed_or_unread() {
     ];
     for (what, stdout, stderr) in outputs {
         let directory = TempDir::new().unwrap();
-        // A warning about this file comes before everything else.
-        let config = directory.path().join("payments.toml");
-        fs::write(&config, "[stripe]\nsecret_key = 'sk_test_1'\nwebhook_secret = 'whsec_1'\n").unwrap();
-        fs::set_permissions(&config, fs::Permissions::from_mode(0o644)).unwrap();
-        let (mut server, url) = serve(directory.path(), stdout, stderr, &["--config", config.to_str().unwrap()]);
+        let (mut server, url) = serve(directory.path(), stdout, stderr, &[]);
         is_ready(&url).await;
         creates_a_payment(&url).await;
         let ended = terminate(&mut server);

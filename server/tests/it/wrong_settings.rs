@@ -7,7 +7,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::server::{BINARY, text_of};
+use crate::server::{BINARY, text_of, write_settings};
 
 /// Runs a command in an empty directory.
 fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
@@ -95,7 +95,7 @@ fn a_wrong_line_of_the_file_is_named_with_its_column_and_the_reason() {
             "payments.toml, line 2, column 14: secret_key of [stripe] is a publishable key",
         ),
     ] {
-        fs::write(directory.path().join("payments.toml"), text).unwrap();
+        write_settings(&directory.path().join("payments.toml"), text);
         let output = run_in(&directory, &[], &["--config", "payments.toml"]);
         let said = text_of(&output);
         assert!(!output.status.success() && said.contains(says) && !said.contains("hush"), "{text}: {said}");

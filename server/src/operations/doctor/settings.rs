@@ -1,6 +1,6 @@
 //! Settings that are valid, and may still not be what the operator means.
 
-use std::{collections::BTreeSet, env, fs, os::unix::fs::PermissionsExt};
+use std::{collections::BTreeSet, env};
 
 use clap::{Arg, Command, CommandFactory};
 
@@ -43,19 +43,7 @@ pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding>
         let meant = did_you_mean(name, known.iter().map(String::as_str));
         warn(format!("the variable {name} is set, and payments-server knows no such variable{meant}"));
     }
-    findings.extend(check_file(args, credentials));
     findings
-}
-
-/// Whether others can read the credentials.
-fn check_file(args: &ServeArgs, credentials: &Credentials) -> Option<Finding> {
-    let file = args.config.as_ref()?;
-    let mode = fs::metadata(file).ok()?.permissions().mode();
-    let has_credentials = credentials.bkash.is_some() || credentials.stripe.is_some();
-    (has_credentials && mode & 0o077 != 0).then(|| {
-        let name = file.display();
-        Finding::warning("permissions", format!("other users can read the credentials in {name}; run chmod 600 on it"))
-    })
 }
 
 /// Every environment variable that the program reads.
