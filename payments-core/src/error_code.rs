@@ -180,6 +180,11 @@ error_codes! {
         /// The path and query are longer than 8 KiB. Shorten them.
         UriTooLong = "uri_too_long",
     }
+    421 {
+        /// The server listens on loopback alone, and the request's `Host` is neither loopback nor the base URL's. Use the base
+        /// URL, or have the server's operator name the host with `--allowed-host`.
+        HostUnknown = "host_unknown",
+    }
     422 {
         /// The `Idempotency-Key` was used with another request. Repeat that request exactly, or use a new key for this one.
         IdempotencyKeyReused = "idempotency_key_reused",

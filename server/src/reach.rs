@@ -31,11 +31,20 @@ impl Reach {
 
 /// Whether a name is `localhost` or below it, which always means this machine (RFC 6761, section 6.3).
 pub(crate) fn is_local_name(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost")
+    let name = name.trim_end_matches('.').as_bytes();
+    let Some((before, last)) = name.split_at_checked(name.len().wrapping_sub(LOCALHOST.len())) else { return false };
+    last.eq_ignore_ascii_case(LOCALHOST) && before.last().is_none_or(|byte| *byte == b'.')
 }
 
-fn is_loopback(address: IpAddr) -> bool {
+const LOCALHOST: &[u8] = b"localhost";
+
+/// Whether a name, or an address without brackets, means this machine.
+pub(crate) fn is_local_host(host: &str) -> bool {
+    host.parse().map_or_else(|_| is_local_name(host), is_loopback)
+}
+
+/// Whether an address means this machine, as an IPv4 address in IPv6 as well.
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 
 use super::{
     DataArgs,
-    values::{address, base_url},
+    values::{address, base_url, host},
 };
 
 #[derive(Debug, Args)]
@@ -20,6 +20,11 @@ pub(crate) struct ServeArgs {
     /// URL at which customers reach this server. Default: the listening address.
     #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL", value_parser = base_url)]
     pub(crate) base_url: Option<String>,
+    /// Host, such as till.lan, by which a server on loopback alone may be called beside loopback and the base URL; repeatable.
+    /// Requests to other hosts get 421, so that no web page reaches the server by a name of its own.
+    #[arg(long = "allowed-host", env = "PAYMENTS_ALLOWED_HOSTS", value_delimiter = ',', value_name = "HOST",
+        value_parser = host)]
+    pub(crate) allowed_hosts: Vec<String>,
     /// Open the sandbox, with its public key and demo sessions, to everyone who reaches this server. Always open if
     /// base URL and listener are both loopback.
     #[arg(long, env = "PAYMENTS_SANDBOX")]

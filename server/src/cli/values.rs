@@ -12,7 +12,7 @@ use clap::{
 };
 use payments_core::{RotateSecret, Timestamp, TimestampError};
 use serde::de::DeserializeOwned;
-use url::Url;
+use url::{Host, Url};
 
 /// Parses an address to listen on. A port alone, and `localhost`, are this machine's loopback address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
@@ -79,6 +79,12 @@ pub(super) fn http_url(text: &str) -> Result<Url, &'static str> {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         _ => Err("must be an absolute URL that begins with https:// or http://"),
     }
+}
+
+/// Parses a host, without a port.
+pub(super) fn host(text: &str) -> Result<String, &'static str> {
+    let host = Host::parse(text).map_err(|_| "must be a host, such as till.lan, without scheme and port")?;
+    Ok(host.to_string())
 }
 
 /// Parses the URL of this server, without its trailing slashes. Paths are added to its end.

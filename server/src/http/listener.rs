@@ -37,6 +37,7 @@ use warp::{
 use super::{
     by_address::ConnectionsByAddress,
     head::{self, Addresses, Head},
+    hosts::Hosts,
     limit::RateLimits,
     lingering::Lingering,
     logged::REQUEST,
@@ -176,6 +177,7 @@ pub(crate) struct Edge {
     pub(crate) ids: RequestIds,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) addresses: ConnectionsByAddress,
+    pub(crate) hosts: Hosts,
     pub(crate) metrics: Requests,
     /// Tracks the connections' tasks.
     pub(crate) tasks: TaskTracker,
@@ -239,10 +241,13 @@ impl Edge {
         response
     }
 
-    /// Checks the head's length, then calls the routes.
+    /// Checks the head's length and host, then calls the routes.
     async fn handle(&self, head: &Arc<Head>) -> Response {
         if let Err(problem) = head::check(&head.parts) {
             return problem.into_response();
+        }
+        if !self.hosts.know(&head.parts) {
+            return Problem::host_unknown().into_response();
         }
         let mut request = Request::new(Empty::<Bytes>::new());
         request.extensions_mut().insert(Arc::clone(head));
@@ -274,7 +279,7 @@ mod tests {
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
         let (ids, tasks) = (RequestIds::new(&OperatingSystem), TaskTracker::new());
-        let edge = Edge { routes, ids, limits, addresses, metrics, tasks };
+        let edge = Edge { routes, ids, limits, addresses, hosts: Hosts::default(), metrics, tasks };
         tokio::spawn(listener.serve(edge, CancellationToken::new()));
         address
     }

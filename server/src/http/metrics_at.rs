@@ -8,6 +8,7 @@ use std::{net::SocketAddr, sync::Arc};
 use super::{
     by_address::ConnectionsByAddress,
     client_address::TrustedProxies,
+    hosts::Hosts,
     listener::{Edge, Limits, Listener},
     request_id::RequestIds,
     routes::{Parts, routes},
@@ -55,13 +56,15 @@ impl MetricsAt {
     }
 
     /// Serves the separate listener, if there is one, until shutdown.
-    pub(crate) async fn serve(self, server: &Arc<Server>) {
+    pub(crate) async fn serve(self, server: &Arc<Server>, named: &[String]) {
         let Self::Own(listener) = self else { return };
+        let base_url = &server.service.settings.base_url;
         let edge = Edge {
             routes: routes(server, Parts::Metrics),
             ids: RequestIds::new(&*server.service.ambient),
             limits: Arc::clone(&server.limits),
             addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
+            hosts: listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default(),
             metrics: server.metrics.requests.clone(),
             tasks: server.service.tasks.clone(),
         };

@@ -18,6 +18,7 @@ mod gateways;
 mod head;
 mod health;
 mod home;
+mod hosts;
 mod idempotent;
 mod language;
 mod limit;
@@ -45,6 +46,7 @@ mod work;
 
 pub(crate) use by_address::ConnectionsByAddress;
 pub(crate) use client_address::TrustedProxies;
+pub(crate) use hosts::Hosts;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
 pub(crate) use logged::WithRequest;

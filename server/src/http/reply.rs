@@ -143,6 +143,13 @@ impl Problem {
         Self::new(ErrorCode::RouteNotFound, "no such path; API paths start with /api/v1")
     }
 
+    /// 421 for a host that a listener on loopback does not know.
+    pub(super) fn host_unknown() -> Self {
+        let message = "this server listens on loopback alone and does not know the host that the request names; call it by its \
+            base URL or as localhost, or have its operator name the host with --allowed-host";
+        Self::new(ErrorCode::HostUnknown, message)
+    }
+
     /// 405, with the path's methods.
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
         let problem = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));

@@ -9,7 +9,7 @@ use crate::{
     descriptors::{self, Shares},
     failure::Failure,
     http::{
-        self, ConnectionsByAddress, Edge, Limits, Listener, MetricsAt, RateLimits, Reference, RequestIds,
+        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Reference, RequestIds,
         TrustedProxies,
     },
     metrics::Metrics,
@@ -52,7 +52,7 @@ impl Front {
         metrics: Metrics,
         stopping: CancellationToken,
     ) {
-        let Self { listener, metrics_at, shares, .. } = self;
+        let Self { listener, metrics_at, address, shares, .. } = self;
         let proxies = TrustedProxies::new(args.trusted_proxies.clone());
         let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
         let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
@@ -71,8 +71,9 @@ impl Front {
             metrics_from: args.metrics_from.clone().into(),
             stopping,
         });
+        let hosts = Hosts::of(address, &server.service.settings.base_url, &args.allowed_hosts);
         let routes = http::routes(&server, metrics_at.parts());
-        let edge = Edge { routes, ids, limits, addresses, metrics: requests, tasks };
-        tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server));
+        let edge = Edge { routes, ids, limits, addresses, hosts, metrics: requests, tasks };
+        tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server, &args.allowed_hosts));
     }
 }

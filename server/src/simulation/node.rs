@@ -281,7 +281,7 @@ fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference
     let routes = http::routes(&server, http::Parts::Api);
     let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
     let ids = RequestIds::new(&*service.ambient);
-    Arc::new(Edge { routes, ids, limits, addresses, metrics: requests, tasks })
+    Arc::new(Edge { routes, ids, limits, addresses, hosts: http::Hosts::default(), metrics: requests, tasks })
 }
 
 fn credentials() -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {

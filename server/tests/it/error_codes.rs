@@ -105,7 +105,7 @@ async fn every_error_code_has_a_request_that_gets_it() {
 async fn raw(address: &str, rest: &str, ends: bool) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
-        "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: {SANDBOX_KEY}\r\n\
+        "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-api-key: {SANDBOX_KEY}\r\n\
          content-type: application/json\r\n{rest}"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -140,6 +140,7 @@ async fn invalid_requests(table: &mut Table, server: &Server) {
     table.row(server.request(Method::DELETE, "/payments"), 405, "method_not_allowed", &[]).await;
     table.row(get(&format!("/{}", "x".repeat(9000))), 414, "uri_too_long", &[]).await;
     table.row(get("/healthz").header("x-long", "x".repeat(20_000)), 431, "headers_too_large", &[]).await;
+    table.row(get("/healthz").header("host", "evil.example"), 421, "host_unknown", &[]).await;
     table.row(get("/api/v1/account"), 401, "unauthorized", &[]).await;
     table.row(get("/api/v1/account").bearer_auth("sk_test_unknown"), 401, "unauthorized", &[]).await;
     let restricted = server.new_key_with("Till", "test", &["--scope", "payments:read,webhooks:read"]);

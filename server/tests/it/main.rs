@@ -39,6 +39,7 @@ mod gateway_chaos;
 mod gateways;
 mod generated_clients;
 mod guides;
+mod hosts;
 mod idempotency;
 mod lanes;
 mod limits;

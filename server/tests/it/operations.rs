@@ -149,7 +149,7 @@ const CONTINUE: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 fn half_a_request(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let head = format!(
-        "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
+        "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
          content-type: application/json\r\ncontent-length: 400\r\nexpect: 100-continue\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();

@@ -102,15 +102,15 @@ async fn a_key_that_nobody_saw_is_revoked() {
 async fn half_a_request_head_does_not_hold_a_shutdown_and_a_request_does() {
     let mut server = Server::start();
     let mut half = TcpStream::connect(server.address()).unwrap();
-    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ").unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: ").unwrap();
     let mut used = TcpStream::connect(server.address()).unwrap();
-    used.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHo").unwrap();
+    used.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHo").unwrap();
     let _ = used.read(&mut [0; 1024]).unwrap();
     let body = payment_of(&json!(5)).to_string();
     let (address, length) = (server.address().to_owned(), body.len());
     let mut begun = TcpStream::connect(&address).unwrap();
     let head = format!(
-        "POST /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+        "POST /api/v1/payments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
          Authorization: Bearer {SANDBOX_KEY}\r\n\r\n"
     );
     begun.write_all(head.as_bytes()).unwrap();
@@ -130,7 +130,7 @@ async fn half_a_request_head_does_not_hold_a_shutdown_and_a_request_does() {
     drop((half, used));
     server.restart();
     let mut half = TcpStream::connect(server.address()).unwrap();
-    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ").unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: ").unwrap();
     std::thread::sleep(Duration::from_millis(200));
     let stopping = Instant::now();
     assert!(server.terminate().success());

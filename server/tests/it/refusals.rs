@@ -152,8 +152,7 @@ async fn a_body_over_64_kib_returns_413_with_and_without_content_length() {
     refused(server.request(Method::POST, "/payments").json(&body).send().await.unwrap(), 413).await;
 
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    let head =
-        "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nx-api-key: sk_test_demo\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     for _ in 0..65 {
         if stream.write_all(format!("400\r\n{}\r\n", "x".repeat(1024)).as_bytes()).is_err() {
@@ -170,7 +169,8 @@ async fn an_unfinished_body_returns_408() {
     let server = Server::start();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let head = "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\ncontent-length: 10\r\n\r\n{";
+    let head =
+        "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nx-api-key: sk_test_demo\r\ncontent-length: 10\r\n\r\n{";
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).unwrap();
@@ -265,12 +265,12 @@ async fn malformed_http_never_stops_the_server() {
         b"GET\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"POST /api/v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /api/v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /api/v1/payments?status=%ff%00&page=%f0%9f HTTP/1.1\r\nhost: x\r\nx-api-key: sk_test_demo\r\n\r\n",
-        b"GET /checkout/%00%ff HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"GET /api/v1/payments/\xff\xfe HTTP/1.1\r\nhost: x\r\nauthorization: \xff\xfe\r\n\r\n",
+        b"POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nx-api-key: sk_test_demo\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /api/v1/payments?status=%ff%00&page=%f0%9f HTTP/1.1\r\nhost: localhost\r\nx-api-key: sk_test_demo\r\n\r\n",
+        b"GET /checkout/%00%ff HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"GET /api/v1/payments/\xff\xfe HTTP/1.1\r\nhost: localhost\r\nauthorization: \xff\xfe\r\n\r\n",
     ] {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

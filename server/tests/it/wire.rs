@@ -69,7 +69,7 @@ fn a_client_that_sends_a_whole_refused_body_reads_the_whole_response() {
             let framing =
                 if is_chunked { "transfer-encoding: chunked".to_owned() } else { format!("content-length: {BODY}") };
             let head = format!(
-                "{method} {path} HTTP/1.1\r\nhost: x\r\n{key}content-type: application/json\r\n{framing}\r\n\r\n"
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{key}content-type: application/json\r\n{framing}\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).unwrap();
             let body = if is_chunked {
@@ -81,7 +81,7 @@ fn a_client_that_sends_a_whole_refused_body_reads_the_whole_response() {
             stream.write_all(body.as_bytes()).unwrap_or_else(|error| panic!("{method} {path} {status}: {error}"));
             read_answer(&mut stream).assert_refused(status);
             // The server read the whole body, so the connection stays usable.
-            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
             assert_eq!(read_answer(&mut stream).status, 200);
         }
     }
@@ -91,7 +91,8 @@ fn a_client_that_sends_a_whole_refused_body_reads_the_whole_response() {
 fn an_expect_100_continue_client_is_refused_before_it_sends_its_body() {
     let server = Server::start();
     let mut stream = connect(&server);
-    let head = "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
+    let head =
+        "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     // No `100 Continue` comes first.
     read_answer(&mut stream).assert_refused(401);
@@ -115,7 +116,7 @@ fn a_too_long_path_or_head_returns_the_error_body_and_a_request_id() {
         ("/healthz".into(), format!("x: {}\r\n", "y".repeat(60 * 1024)), 431),
     ] {
         let mut stream = connect(&server);
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{fields}\r\n").as_bytes()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n").as_bytes()).unwrap();
         let answer = read_answer(&mut stream);
         match status {
             200 => assert_eq!(answer.status, 200),

@@ -130,7 +130,7 @@ pub(super) async fn errors_and_limits(world: &World, report: &mut Report) {
 pub(super) async fn a_body_that_does_not_arrive(server: &Server) -> String {
     let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
     let head = format!(
-        "POST /api/v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
+        "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {SANDBOX_KEY}\r\n\
          content-type: application/json\r\ncontent-length: 10\r\n\r\n{{"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
