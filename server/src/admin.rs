@@ -23,7 +23,7 @@ use crate::{
     no_store::no_store_in,
     service::{
         AdminReply, AdminRequest, AppRow, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings,
-        Turns, WorkspaceRow,
+        Turns, UnknownKeys, WorkspaceRow,
     },
     store::{
         ServerId, Store,
@@ -161,6 +161,7 @@ async fn execute(
         server: ServerId(ambient.random()),
         ambient,
         key_uses: KeyUses::default(),
+        unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(Metrics::new().outside_effects),
         turns: Turns::default(),

@@ -50,7 +50,7 @@ pub(crate) struct ServeArgs {
     /// Requests per minute per API key; 0 turns the limit off.
     #[arg(long, env = "PAYMENTS_RATE_LIMIT", default_value_t = 120, value_name = "N")]
     pub(crate) rate_limit: u32,
-    /// Requests per minute per client address, on routes without a key; 0 turns the limit off.
+    /// Requests per minute per client address, on routes without a key or with a key that fails; 0 turns the limit off.
     #[arg(long, env = "PAYMENTS_KEYLESS_RATE_LIMIT", default_value_t = 300, value_name = "N")]
     pub(crate) keyless_rate_limit: u32,
     /// Network of proxies whose X-Forwarded-For the server trusts, such as 10.0.0.0/8; repeatable.

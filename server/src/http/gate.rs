@@ -10,14 +10,16 @@ use warp::{
 };
 
 use super::{
+    head::Head,
     limit::Verdict,
     page,
     reply::Problem,
     request::Request,
     requests,
     route::{Access, Found},
+    server::Server,
 };
-use crate::service::{Caller, Service};
+use crate::service::{Caller, Refused};
 
 /// Checks a request that has a route and calls its handler.
 pub(super) async fn answer(found: &Found, request: Request) -> Response {
@@ -26,7 +28,7 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
     let begun = Instant::now();
     let mut logged_for = None;
     let (verdict, handling) = match found.route.access {
-        Access::Keyed(needed, handle) => match authenticate(&server.service, &head.parts.headers).await {
+        Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
             Ok(caller) => {
                 logged_for = Some(Arc::clone(&caller)).filter(|_| found.route.template != requests::PATH);
                 let verdict = server.limits.take_key(&caller.id).await;
@@ -39,7 +41,6 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
                 };
                 (verdict, handling)
             }
-            // The listener counts the request for its client address.
             Err(problem) => return problem.into_response(),
         },
         Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client).await, handle(request)),
@@ -62,18 +63,41 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
 }
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
-/// other schemes, such as Basic for a proxy.
-async fn authenticate(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
-    let key = authorizations
-        .find_map(bearer_token)
-        .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
+/// other schemes, such as Basic for a proxy. A key that fails counts for its client; beyond the client's limit it is refused
+/// with 429, and unless it worked lately, the store is not asked.
+async fn authenticate(server: &Server, head: &Head) -> Result<Caller, Problem> {
     let unauthorized = |message| Problem::new(ErrorCode::Unauthorized, message);
+    // The listener counts the request for its client.
     let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
-    let caller = service.caller(key.ok_or_else(|| unauthorized(missing))?.trim()).await?;
-    let invalid =
-        "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off";
-    caller.ok_or_else(|| unauthorized(invalid))
+    let key = key_of(&head.parts.headers).ok_or_else(|| unauthorized(missing))?;
+    let client = head.addresses.client;
+    if let Some(verdict) = server.limits.used_up(client).filter(|_| !server.service.has_worked_lately(key)) {
+        return Err(refused(head, verdict).unwrap_or_else(|| unauthorized(INVALID)));
+    }
+    let failure = match server.service.caller(key).await {
+        Ok(Some(caller)) => return Ok(caller),
+        Ok(None) => unauthorized(INVALID),
+        Err(error @ Refused::KeyExpired) => error.into(),
+        // The store failed, not the key.
+        Err(error) => return Err(error.into()),
+    };
+    Err(refused(head, server.limits.take_failed_key(client).await).unwrap_or(failure))
+}
+
+/// Notes the verdict about a request; its 429 if it is beyond the limit.
+fn refused(head: &Head, verdict: Verdict) -> Option<Problem> {
+    let _ = head.verdict.set(verdict);
+    verdict.retry_after().map(Problem::too_many_requests)
+}
+
+const INVALID: &str =
+    "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off";
+
+/// The API key that a request has.
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
+    let key = authorizations.find_map(bearer_token);
+    key.or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok())).map(str::trim)
 }
 
 /// Parses a Bearer token. The scheme is case-insensitive (RFC 9110, section 11.1).

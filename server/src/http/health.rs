@@ -27,17 +27,18 @@ pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
         return Err(Problem::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
     }
-    match request.service().is_ready().await {
-        // Whoever watches the server may know what its operator has to grant.
-        Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
-            tracing::error!(%cause, "the server is not ready");
-            Err(Problem::new(ErrorCode::ServiceUnavailable, cause.to_string()))
+    let ask = async {
+        match request.service().is_ready().await {
+            // Whoever watches the server may know what its operator has to grant.
+            Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
+                tracing::error!(%cause, "the server is not ready");
+                Err(Problem::new(ErrorCode::ServiceUnavailable, cause.to_string()))
+            }
+            outcome => Ok(outcome?),
         }
-        outcome => {
-            outcome?;
-            alive(request).await
-        }
-    }
+    };
+    request.server.readiness.of(ask).await?;
+    alive(request).await
 }
 
 /// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.

@@ -1,12 +1,16 @@
 //! Rate limits: requests per minute per API key, or per client address on keyless routes.
 //!
-//! A window starts with the first request and lasts a minute (API specification, "Limits").
+//! A window starts with the first request and lasts a minute (API specification, "Limits"). Requests whose key fails count for
+//! their client address. Once its window is used up, the store is asked only about keys that worked lately.
 
 use std::{
     fmt::Display,
     hash::Hash,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use payments_core::KeyId;
@@ -35,13 +39,18 @@ pub(crate) struct RateLimits {
     keys: Limit<KeyId>,
     addresses: Limit<IpAddr>,
     proxies: TrustedProxies,
+    begun: Instant,
+    /// Until how many seconds after `begun` a client is refused because keys of its failed. After that, requests with a key look up
+    /// no client.
+    failing_until: AtomicU64,
 }
 
 impl RateLimits {
     /// Allows `per_key` requests per minute per key and `per_address` per client address; 0 is no limit. `evicted` counts
     /// windows evicted early because their table was full.
     pub(crate) fn new(per_key: u32, per_address: u32, proxies: TrustedProxies, evicted: &Counter) -> Self {
-        Self { keys: Limit::new(per_key, evicted), addresses: Limit::new(per_address, evicted), proxies }
+        let (keys, addresses) = (Limit::new(per_key, evicted), Limit::new(per_address, evicted));
+        Self { keys, addresses, proxies, begun: Instant::now(), failing_until: AtomicU64::new(0) }
     }
 
     /// Keeps the limits together with the other servers on a store, if it may have others.
@@ -65,6 +74,25 @@ impl RateLimits {
     /// Counts a request for the result of [`client`](Self::client).
     pub(super) async fn take_client(&self, client: IpAddr) -> Verdict {
         self.addresses.take(client).await
+    }
+
+    /// Counts a request whose key failed, for its client.
+    pub(super) async fn take_failed_key(&self, client: IpAddr) -> Verdict {
+        let verdict = self.take_client(client).await;
+        if let Some(seconds) = verdict.retry_after() {
+            self.failing_until.fetch_max(self.begun.elapsed().as_secs() + seconds + 1, Ordering::Relaxed);
+        }
+        verdict
+    }
+
+    /// The refusal of a client whose window is used up, if keys failed beyond some client's window lately.
+    pub(super) fn used_up(&self, client: IpAddr) -> Option<Verdict> {
+        let failing_until = self.failing_until.load(Ordering::Relaxed);
+        if failing_until == 0 || self.begun.elapsed().as_secs() >= failing_until {
+            return None;
+        }
+        let taken = lock(&self.addresses.windows).used_up(&client, Instant::now())?;
+        Some(self.addresses.verdict(taken))
     }
 }
 

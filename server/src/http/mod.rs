@@ -28,6 +28,7 @@ mod logged;
 mod metrics_at;
 mod page;
 mod payments;
+mod readiness;
 mod reference;
 mod reply;
 mod request;
@@ -51,6 +52,7 @@ pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
 pub(crate) use logged::WithRequest;
 pub(crate) use metrics_at::MetricsAt;
+pub(crate) use readiness::Readiness;
 pub(crate) use reference::Reference;
 pub(crate) use request_id::RequestIds;
 #[cfg(feature = "simulation")]

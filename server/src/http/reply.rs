@@ -111,7 +111,7 @@ pub(super) fn see_other(target: &str) -> Response {
 }
 
 /// An API error. Its code decides its status.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Problem {
     code: ErrorCode,
     message: Message,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
-use super::{limit::RateLimits, reference::Reference};
+use super::{limit::RateLimits, readiness::Readiness, reference::Reference};
 use crate::{metrics::Metrics, service::Service};
 
 /// The state that all handlers share.
@@ -15,6 +15,8 @@ pub(crate) struct Server {
     pub(crate) metrics: Metrics,
     /// Networks that may read the metrics.
     pub(crate) metrics_from: Arc<[IpNet]>,
+    /// Whether the store was ready a moment ago.
+    pub(crate) readiness: Readiness,
     /// The API's reference.
     pub(crate) reference: Arc<Reference>,
     /// Cancelled on shutdown.

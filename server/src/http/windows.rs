@@ -98,6 +98,12 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         }
     }
 
+    /// The outcome of another request of a key whose window is used up, without counting it.
+    pub(super) fn used_up(&self, key: &K, now: Instant) -> Option<Taken> {
+        let window = self.by_key.get(key).filter(|window| window.used >= self.limit && !is_over(window.begun, now))?;
+        Some(Taken::of(None, WINDOW.saturating_sub(now.duration_since(window.begun)), false))
+    }
+
     /// The key's running window, which begins now if there was none. Also returns whether it evicted an unexpired one.
     pub(super) fn running(&mut self, key: K, now: Instant) -> (&mut Window, bool) {
         let is_running = self.by_key.get(&key).is_some_and(|window| !is_over(window.begun, now));

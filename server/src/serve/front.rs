@@ -9,8 +9,8 @@ use crate::{
     descriptors::{self, Shares},
     failure::Failure,
     http::{
-        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Reference, RequestIds,
-        TrustedProxies,
+        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
+        RequestIds, TrustedProxies,
     },
     metrics::Metrics,
     reach::Reach,
@@ -64,6 +64,7 @@ impl Front {
         let limits = Arc::new(limits);
         let (ids, tasks) = (RequestIds::new(&*service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
+            readiness: Readiness::default(),
             reference: Arc::new(Reference::new(&service.settings.base_url)),
             service,
             limits: Arc::clone(&limits),

@@ -6,7 +6,7 @@ use payments_core::FeeRate;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::task::TaskTracker;
 
-use super::{Caller, Claims, KeyUses, RequestLog, Service, Settings, Turns};
+use super::{Caller, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
@@ -28,6 +28,7 @@ pub(super) fn service() -> Arc<Service> {
         ambient,
         gateways: Gateways::none(),
         key_uses: KeyUses::default(),
+        unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(Gauge::default()),
         turns: Turns::default(),

@@ -1,8 +1,9 @@
-//! When each API key was last used: noted in memory, and stored once a minute for all keys together.
+//! When each API key was last used: noted in memory, and stored once a minute for all keys together. The memory also tells
+//! which keys worked lately.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -19,12 +20,20 @@ use crate::{
 const EVERY: Duration = Duration::from_secs(60);
 /// How many keys are noted between two times of storing. The use of another key is noted in the next minute.
 const MAX_KEYS: usize = 10_000;
+/// How long a key counts as used lately.
+const LATELY_MILLIS: i64 = 60 * 60 * 1000;
 /// How many keys a change stores.
 const KEYS_AT_A_TIME: usize = 100;
 
-/// The keys used since the uses were last stored.
+/// The keys used since the uses were last stored, and lately.
 #[derive(Default)]
-pub(crate) struct KeyUses(Mutex<HashMap<KeyHash, Timestamp>>);
+pub(crate) struct KeyUses(Mutex<Uses>);
+
+#[derive(Default)]
+struct Uses {
+    to_store: HashMap<KeyHash, Timestamp>,
+    stored: HashMap<KeyHash, Timestamp>,
+}
 
 impl KeyUses {
     /// Notes a use, unless the key's record has it to the minute.
@@ -33,18 +42,37 @@ impl KeyUses {
         if key.last_used_at.is_some_and(|known| known >= minute) {
             return;
         }
-        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = &mut self.uses().to_store;
         if uses.len() < MAX_KEYS || uses.contains_key(&hash) {
             uses.insert(hash, minute);
         }
     }
 
-    /// The uses, in the order of the hashes: a simulation needs one order.
-    fn take(&self) -> Vec<(KeyHash, Timestamp)> {
-        let uses = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut uses: Vec<_> = uses.into_iter().collect();
-        uses.sort_unstable_by_key(|(hash, _)| hash.0);
-        uses
+    /// Whether a key was used lately.
+    pub(super) fn has(&self, hash: &KeyHash) -> bool {
+        let uses = self.uses();
+        uses.to_store.contains_key(hash) || uses.stored.contains_key(hash)
+    }
+
+    /// The uses that are to be stored, in the order of the hashes: a simulation needs one order.
+    fn take(&self, now: Timestamp) -> Vec<(KeyHash, Timestamp)> {
+        let mut uses = self.uses();
+        let taken = std::mem::take(&mut uses.to_store);
+        let is_late = |at: &Timestamp| now.as_millis() - at.as_millis() < LATELY_MILLIS;
+        uses.stored.retain(|_, at| is_late(at));
+        for (hash, at) in &taken {
+            if uses.stored.len() < MAX_KEYS || uses.stored.contains_key(hash) {
+                uses.stored.insert(hash.clone(), *at);
+            }
+        }
+        drop(uses);
+        let mut taken: Vec<_> = taken.into_iter().collect();
+        taken.sort_unstable_by_key(|(hash, _)| hash.0);
+        taken
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,7 +87,7 @@ impl Service {
     pub(crate) async fn store_key_uses(self: Arc<Self>) {
         loop {
             sleep(EVERY).await;
-            for uses in self.key_uses.take().chunks(KEYS_AT_A_TIME) {
+            for uses in self.key_uses.take(self.ambient.now()).chunks(KEYS_AT_A_TIME) {
                 // Uses that cannot be stored are lost: the next use is noted again.
                 if let Err(error) = self.store_uses(uses).await {
                     tracing::warn!(%error, "the last use of some API keys was not stored");
@@ -99,18 +127,24 @@ mod tests {
             "created_at": "2026-03-01T03:30:00.000Z", "revoked_at": null}))
         .unwrap();
         let (uses, hash) = (KeyUses::default(), KeyHash::of("sk_test_1"));
+        assert!(!uses.has(&hash));
         uses.note(hash.clone(), &key, at("2026-03-01T03:30:59.999Z"));
+        assert!(uses.has(&hash));
         let minute = at("2026-03-01T03:30:00.000Z");
-        assert_eq!(uses.take(), [(hash.clone(), minute)]);
+        assert_eq!(uses.take(minute), [(hash.clone(), minute)]);
         key.last_used_at = Some(minute);
         uses.note(hash.clone(), &key, at("2026-03-01T03:30:59.999Z"));
-        assert_eq!(uses.take(), []);
+        assert_eq!(uses.take(minute), []);
         uses.note(hash.clone(), &key, at("2026-03-01T03:31:00.000Z"));
-        assert_eq!(uses.take().len(), 1);
+        assert_eq!(uses.take(minute).len(), 1);
         for nth in 0..=MAX_KEYS {
             uses.note(KeyHash::of(&nth.to_string()), &key, at("2026-03-01T03:31:00.000Z"));
         }
-        assert_eq!(uses.take().len(), MAX_KEYS);
+        assert_eq!(uses.take(minute).len(), MAX_KEYS);
+        assert!(uses.has(&hash) && uses.uses().stored.len() == MAX_KEYS);
+        // An hour later none of them was used lately.
+        uses.take(at("2026-03-01T04:31:00.000Z"));
+        assert!(!uses.has(&hash) && uses.uses().stored.is_empty());
     }
 
     #[tokio::test]
@@ -124,7 +158,7 @@ mod tests {
         }
         let last_use = async |key: &str| service.store.api_key(&KeyHash::of(key)).await.unwrap().unwrap().last_used_at;
         service.caller(key).await.unwrap().unwrap();
-        service.store_uses(&service.key_uses.take()).await.unwrap();
+        service.store_uses(&service.key_uses.take(service.ambient.now())).await.unwrap();
         let used = last_use(key).await.unwrap();
         assert!(used <= service.ambient.now() && last_use(other).await.is_none());
         service.store_uses(&[(KeyHash::of(key), Timestamp::from_millis(0).unwrap())]).await.unwrap();

@@ -38,8 +38,12 @@ impl Service {
         }
         let Some(environment) = Environment::of_key(key) else { return Ok(None) };
         let hash = KeyHash::of(key);
+        if self.unknown_keys.has(&hash) {
+            return Ok(None);
+        }
         let key = self.store.api_key(&hash).await?;
         let Some(key) = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment) else {
+            self.unknown_keys.note(hash);
             return Ok(None);
         };
         let now = self.ambient.now();
@@ -48,6 +52,11 @@ impl Service {
         }
         self.key_uses.note(hash, &key, now);
         Ok(Some(key))
+    }
+
+    /// Whether a key worked on this server lately, as far as it remembers. Does not ask the store.
+    pub(crate) fn has_worked_lately(&self, key: &str) -> bool {
+        key.len() <= MAX_KEY_BYTES && self.key_uses.has(&KeyHash::of(key))
     }
 
     /// The newest API keys of the caller's workspace and environment, newest first.

@@ -40,6 +40,7 @@ mod test_event;
 mod timeline;
 mod transactions;
 mod turns;
+mod unknown_keys;
 mod webhooks;
 
 use std::{sync::Arc, time::Duration};
@@ -69,6 +70,7 @@ use refused::Record;
 pub(crate) use request_log::RequestLog;
 use retry::retry_on_conflict;
 pub(crate) use turns::Turns;
+pub(crate) use unknown_keys::UnknownKeys;
 pub(crate) use webhooks::verify_signature;
 
 /// The operator's settings.
@@ -105,6 +107,8 @@ pub(crate) struct Service {
     pub(crate) turns: Turns,
     /// The keys used since their last uses were stored.
     pub(crate) key_uses: KeyUses,
+    /// The keys that the store did not know a moment ago.
+    pub(crate) unknown_keys: UnknownKeys,
     /// The requests since they were last logged.
     pub(crate) request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.

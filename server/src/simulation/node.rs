@@ -35,7 +35,7 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
-    service::{Claims, KeyUses, RequestLog, Service, Settings, Turns},
+    service::{Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
     store::{ServerId, Store},
 };
 
@@ -203,6 +203,7 @@ impl Node {
             store: Arc::clone(&store),
             sender: Arc::new(sender),
             key_uses: KeyUses::default(),
+            unknown_keys: UnknownKeys::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             claims: Claims::new(metrics.outside_effects.clone()),
             turns: Turns::default(),
@@ -275,6 +276,7 @@ fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference
         limits: Arc::clone(&limits),
         metrics: metrics.clone(),
         metrics_from: Arc::new([]),
+        readiness: http::Readiness::default(),
         reference: Arc::clone(reference),
         stopping: CancellationToken::new(),
     });

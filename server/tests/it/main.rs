@@ -28,6 +28,7 @@ mod engine;
 mod error_codes;
 mod events;
 mod export;
+mod failed_keys;
 mod failing_calls;
 mod failover;
 mod footprint;
