@@ -3,7 +3,7 @@
 
 use std::{fs, io, path::absolute, sync::Arc, time::Duration};
 
-use payments_core::{AppId, FeeRate, Timestamp};
+use payments_core::{FeeRate, Timestamp};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -101,9 +101,20 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
             (AdminRequest::CreateWorkspace { name }, args)
         }
         AdminCommand::Keys(Admin {
-            command: KeysCommand::Create { workspace, environment, app, name, scopes, expires_at },
+            command: KeysCommand::Create { workspace, environment, app, app_only, name, scopes, expires_at },
             args,
-        }) => (AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at }, args),
+        }) => {
+            let request = AdminRequest::CreateKey {
+                workspace,
+                environment,
+                app,
+                only_its_app: app_only,
+                name,
+                scopes,
+                expires_at,
+            };
+            (request, args)
+        }
         AdminCommand::Workspaces(Admin { command: WorkspacesCommand::List, args }) => {
             (AdminRequest::ListWorkspaces, args)
         }
@@ -245,7 +256,9 @@ fn key_row(row: &KeyRow) -> String {
     let KeyRow { id, workspace, environment, last4, created_at, .. } = row;
     let time = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
     let [revoked, expires, used] = [row.revoked_at, row.expires_at, row.last_used_at].map(time);
-    let (app, name) = (row.app.as_ref().map_or("-", AppId::as_str), row.name.as_deref().unwrap_or("-"));
+    let only = if row.only_its_app { ",only" } else { "" };
+    let app = row.app.as_ref().map_or("-".to_owned(), |app| format!("{app}{only}"));
+    let name = row.name.as_deref().unwrap_or("-");
     let scopes = row
         .scopes
         .as_ref()

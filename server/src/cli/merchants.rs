@@ -29,22 +29,27 @@ pub(crate) enum KeysCommand {
         /// `live` keys move real money, `test` keys move none.
         #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment, 2>(["live", "test"]))]
         environment: Environment,
-        /// The id of a developer app of the workspace; payments created with the key carry it as appId.
+        /// The id of a developer app of the workspace; payments created with the key carry it as appId. The key may still read the
+        /// payments of the whole workspace, unless it is --app-only.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
         app: Option<String>,
+        /// Let the key see and refund the payments of its --app alone. It may have the scopes payments:read, payments:write and
+        /// refunds:write; without --scope it has these.
+        #[arg(long, env = "PAYMENTS_APP_ONLY", requires = "app")]
+        app_only: bool,
         /// What the key is for, shown by `keys list`.
         #[arg(long, env = "PAYMENTS_KEY_NAME", value_name = "TEXT")]
         name: Option<String>,
         /// What the key may do, separated by commas: payments:read, payments:write, refunds:write, account:read, webhooks:read,
-        /// webhooks:write. Writing includes reading. Without it, the key may do everything.
+        /// webhooks:write, sandbox:write. Writing includes reading. Without it, the key may do everything.
         #[arg(long = "scope", env = "PAYMENTS_SCOPE", value_delimiter = ',', value_name = "S")]
         scopes: Vec<Permission>,
         /// When the key stops working, such as 2027-03-01.
         #[arg(long = "expires", env = "PAYMENTS_EXPIRES", value_name = "TIME", value_parser = time)]
         expires_at: Option<Timestamp>,
     },
-    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app, scopes,
-    /// expires, last used (to the minute), name.
+    /// List the keys of all workspaces: id, workspace, environment, last 4 characters, created, revoked, app (with `,only` if it
+    /// is --app-only), scopes, expires, last used (to the minute), name.
     List,
     /// Revoke a key. Requests with it get 401 from then on.
     Revoke {

@@ -91,6 +91,9 @@ pub(crate) struct ApiKey {
     /// The developer app that the key is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) app_id: Option<AppId>,
+    /// Whether it sees only the payments of that app.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) only_its_app: bool,
     /// What the operator calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -120,6 +123,25 @@ impl ApiKey {
         let end = now.plus_seconds(overlap_seconds);
         self.expires_at = Some(self.expires_at.map_or(end, |at| at.min(end)));
         self.replaced_by = Some(by);
+    }
+
+    /// Whether the key may see a payment, by its JSON or that of an event's data.
+    pub(crate) fn sees(&self, payment: &str) -> bool {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Of {
+            app_id: Option<AppId>,
+        }
+        !self.only_its_app || serde_json::from_str(payment).is_ok_and(|Of { app_id }| self.is_of_app(app_id.as_ref()))
+    }
+
+    /// Whether the key may see the payments of this app, or those of none.
+    pub(crate) fn sees_app(&self, app: Option<&AppId>) -> bool {
+        !self.only_its_app || self.is_of_app(app)
+    }
+
+    fn is_of_app(&self, app: Option<&AppId>) -> bool {
+        app.is_some() && app == self.app_id.as_ref()
     }
 
     /// Whether the key may do what needs this permission.
@@ -171,6 +193,24 @@ mod tests {
         assert!(all.may(write));
         assert!(some(&[write]).may(read) && some(&[Permission::WebhooksRead, read]).may(read));
         assert!(!some(&[read]).may(write) && !some(&[]).may(read));
+    }
+
+    #[test]
+    fn a_key_of_one_app_alone_sees_its_payments_and_any_other_key_all_of_them() {
+        let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
+            "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null, "app_id": "app_1"}"#;
+        let all: ApiKey = serde_json::from_str(json).unwrap();
+        assert!(!serde_json::to_string(&all).unwrap().contains("only_its_app"), "as older servers wrote it");
+        let one = ApiKey { only_its_app: true, ..all.clone() };
+        let stored = serde_json::to_string(&one).unwrap();
+        assert!(serde_json::from_str::<ApiKey>(&stored).unwrap().only_its_app);
+        for (app, sees) in [(Some("app_1"), true), (Some("app_2"), false), (None, false)] {
+            let payment = serde_json::json!({"id": "pay_1", "appId": app}).to_string();
+            let app = app.map(|app| app.parse().unwrap());
+            assert_eq!((one.sees(&payment), one.sees_app(app.as_ref())), (sees, sees), "{payment}");
+            assert!(all.sees(&payment) && all.sees_app(app.as_ref()));
+        }
+        assert!(!one.sees(r#"{"event": "payment.created", "payment": {"appId": "app_1"}}"#) && !one.sees("?"));
     }
 
     #[test]

@@ -20,17 +20,22 @@ pub(crate) enum Permission {
     WebhooksRead,
     /// Create, change, test and remove webhook endpoints, see their secrets, and resend deliveries.
     WebhooksWrite,
+    /// Move the time of the workspace's sandbox, and empty it, endpoints included.
+    SandboxWrite,
 }
 
 impl Permission {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::PaymentsRead,
         Self::PaymentsWrite,
         Self::RefundsWrite,
         Self::AccountRead,
         Self::WebhooksRead,
         Self::WebhooksWrite,
+        Self::SandboxWrite,
     ];
+    /// What a key that sees the payments of one app alone may do. The rest is about the whole workspace.
+    pub(crate) const OF_AN_APP: [Self; 3] = [Self::PaymentsRead, Self::PaymentsWrite, Self::RefundsWrite];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +45,7 @@ impl Permission {
             Self::AccountRead => "account:read",
             Self::WebhooksRead => "webhooks:read",
             Self::WebhooksWrite => "webhooks:write",
+            Self::SandboxWrite => "sandbox:write",
         }
     }
 

@@ -1,5 +1,7 @@
 //! Idempotent POSTs: repeated requests with one `Idempotency-Key` take effect once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use payments_core::{ErrorCode, Invalid};
 use warp::http::{HeaderMap, StatusCode};
@@ -39,11 +41,20 @@ where
         && let Some(identity) = &identity
         && let Some(stored) = service.replay(identity).await?
     {
-        return Ok(reply::answer(success, stored));
+        return answered(&caller, success, stored);
     }
-    match handler(caller, body, identity.clone()).await {
-        Ok(answer) => Ok(reply::answer(success, answer)),
-        Err(refused) => Ok(reply::answer(success, stored_meanwhile(service, identity, refused).await?)),
+    let answer = match handler(Arc::clone(&caller), body, identity.clone()).await {
+        Ok(answer) => answer,
+        Err(refused) => stored_meanwhile(service, identity, refused).await?,
+    };
+    answered(&caller, success, answer)
+}
+
+/// The response. A stored one about a payment that the key may not see is another request's.
+fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> Outcome {
+    match answer.replayed && !caller.sees(answer.body.as_str()) {
+        true => Err(Refused::IdempotencyKeyReused.into()),
+        false => Ok(reply::answer(success, answer)),
     }
 }
 

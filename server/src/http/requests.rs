@@ -3,10 +3,19 @@
 use std::time::Duration;
 
 use payments_core::{LoggedRequest, RequestQuery, Timestamp, UnknownFields};
-use warp::http::StatusCode;
+use warp::http::{Method, StatusCode};
 
-use super::{head::Head, reply, request::Request, route::Outcome};
-use crate::service::{Caller, Service};
+use super::{
+    head::Head,
+    reply,
+    request::Request,
+    route::{OTHER, Outcome},
+    routes::find,
+};
+use crate::{
+    domain::Permission,
+    service::{Caller, Service},
+};
 
 /// The log's own path. Reading the log is not logged.
 pub(super) const PATH: &str = "/api/v1/requests";
@@ -45,5 +54,15 @@ fn beginning(text: &str, bytes: usize) -> String {
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
     let query = RequestQuery::from_query(|name| request.query(name))?;
-    reply::json(StatusCode::OK, &request.service().requests(&caller, &query).await?)
+    let mut page = request.service().requests(&caller, &query).await?;
+    if !caller.may(Permission::PaymentsRead) {
+        page.items.iter_mut().for_each(|request| request.path = without_id(request).to_owned());
+    }
+    reply::json(StatusCode::OK, &page)
+}
+
+/// The path of a logged request without the id in it: who has a payment's id opens its checkout without a key.
+fn without_id(request: &LoggedRequest) -> &'static str {
+    let method = request.method.parse().unwrap_or(Method::GET);
+    find(&method, &request.path).map_or(OTHER, |found| found.route.template)
 }

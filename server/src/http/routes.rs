@@ -18,7 +18,9 @@ use super::{
     server::Server,
     transactions, webhooks,
 };
-use crate::domain::Permission::{AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, WebhooksRead, WebhooksWrite};
+use crate::domain::Permission::{
+    AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, SandboxWrite, WebhooksRead, WebhooksWrite,
+};
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -60,8 +62,8 @@ static ROUTES: &[Route] = &[
     ),
     route(POST, "/api/v1/webhooks/{id}/recover", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::recover(c, r)))),
     route(POST, "/api/v1/webhooks/{id}/test", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::test(c, r)))),
-    route(POST, "/api/v1/sandbox/advance", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::advance(c, r)))),
-    route(POST, "/api/v1/sandbox/reset", Keyed(PaymentsWrite, |c, r| Box::pin(sandbox::reset(c, r)))),
+    route(POST, "/api/v1/sandbox/advance", Keyed(SandboxWrite, |c, r| Box::pin(sandbox::advance(c, r)))),
+    route(POST, "/api/v1/sandbox/reset", Keyed(SandboxWrite, |c, r| Box::pin(sandbox::reset(c, r)))),
     route(POST, "/api/v1/checkout/demo-session", Keyless(|r| Box::pin(checkout::demo_session(r)))),
     route(GET, "/api/v1/checkout/{id}", Keyless(|r| Box::pin(checkout::retrieve(r)))),
     route(POST, "/api/v1/checkout/{id}/simulate", Keyless(|r| Box::pin(checkout::simulate(r)))),

@@ -33,13 +33,15 @@ const MAX_TEXT_BYTES: usize = 500;
 pub(crate) enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
-    /// Creates an API key for a workspace: bound to a developer app if one is given, for everything without scopes. An older
-    /// server knows only the verb `create_key`, and would ignore the limits.
-    #[serde(rename = "create_limited_key", alias = "create_key")]
+    /// Creates an API key for a workspace: bound to a developer app if one is given, for everything without scopes. Older
+    /// servers know only the verbs `create_key` and `create_limited_key`, and would ignore limits that they do not know.
+    #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
     CreateKey {
         workspace: String,
         environment: Environment,
         app: Option<String>,
+        #[serde(default)]
+        only_its_app: bool,
         name: Option<String>,
         #[serde(default)]
         scopes: Vec<Permission>,
@@ -162,6 +164,9 @@ pub(crate) struct KeyRow {
     pub(crate) revoked_at: Option<Timestamp>,
     /// The developer app that the key is bound to.
     pub(crate) app: Option<AppId>,
+    /// Whether it sees only the payments of that app.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) only_its_app: bool,
     pub(crate) name: Option<String>,
     /// What the key may do; `None` for everything.
     pub(crate) scopes: Option<Vec<Permission>>,
@@ -181,10 +186,11 @@ impl Service {
     async fn run(&self, request: AdminRequest) -> Result<AdminReply, Failure> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
-            AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at } => {
+            AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {
                 let name = name.as_deref().map(|name| named("name", name).map(str::to_owned)).transpose()?;
                 let permissions = (!scopes.is_empty()).then_some(scopes);
-                let limits = KeyLimits { name, permissions, expires_at, app_id: None };
+                let permissions = if only_its_app { Some(of_an_app(permissions)?) } else { permissions };
+                let limits = KeyLimits { name, permissions, expires_at, app_id: None, only_its_app };
                 self.create_key(&workspace, environment, app, limits).await?
             }
             AdminRequest::ListWorkspaces => AdminReply::Workspaces { workspaces: self.list_workspaces().await? },
@@ -271,6 +277,7 @@ impl Service {
             created_at: key.created_at,
             revoked_at: key.revoked_at,
             app: key.app_id,
+            only_its_app: key.only_its_app,
             name: key.name,
             scopes: key.permissions,
             expires_at: key.expires_at,
@@ -313,6 +320,7 @@ impl Service {
             let limits = KeyLimits {
                 name: old.name.clone(),
                 app_id: old.app_id.clone(),
+                only_its_app: old.only_its_app,
                 permissions: old.permissions.clone(),
                 expires_at: old.expires_at,
             };
@@ -330,6 +338,18 @@ impl Service {
         let (keys, itself) = (self.store.api_keys().await?, KeyHash::of(id));
         let key = keys.into_iter().find(|(hash, key)| key.id.as_str() == id || *hash == itself);
         key.ok_or(Refused::NotFound { what: Record::ApiKey })
+    }
+}
+
+/// The permissions of a key that sees the payments of one app alone. The others are about the whole workspace.
+fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>, Invalid> {
+    let granted = granted.unwrap_or_else(|| Permission::OF_AN_APP.to_vec());
+    match granted.iter().find(|permission| !Permission::OF_AN_APP.contains(permission)) {
+        None => Ok(granted),
+        Some(other) => {
+            let known = Permission::OF_AN_APP.map(Permission::as_str).join(", ");
+            Err(invalid(format!("{other} is about the whole workspace; a key for one app alone may have {known}")))
+        }
     }
 }
 

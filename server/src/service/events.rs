@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
-use super::{Caller, Record, Refused, Service};
+use super::{Caller, Record, Refused, Service, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
 /// How many entries of the list a request looks at, so that a filter which lets few through costs no more.
@@ -33,7 +33,8 @@ impl Service {
             let missing = || StoreError::corrupt(entry.id.as_str().as_bytes(), "its payment does not have it");
             envelope(events.get(&entry.id).ok_or_else(missing)?)
         };
-        let items = chosen.items.iter().map(envelope).collect::<Result<_, _>>()?;
+        let is_seen = |entry: &&EventEntry| events.get(&entry.id).is_none_or(|event| caller.sees(event.data.as_str()));
+        let items = chosen.items.iter().filter(is_seen).map(envelope).collect::<Result<_, _>>()?;
         Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next, unknown: UnknownFields::new() })
     }
 
@@ -42,7 +43,8 @@ impl Service {
         let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
         let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;
         let events = self.store.events_of(&caller.scope, &[payment]).await?;
-        let event = events.iter().flat_map(|(_, events)| events).find(|event| event.id == id);
+        let mut events = events.iter().flat_map(|(_, events)| events);
+        let event = events.find(|event| event.id == id && caller.sees(event.data.as_str()));
         envelope(event.ok_or(NO_EVENT)?)
     }
 
@@ -53,7 +55,9 @@ impl Service {
         query: &EventQuery,
     ) -> Result<EventPage<RawJson>, Refused> {
         let found = self.store.events_of(&caller.scope, std::slice::from_ref(payment)).await?;
-        let (_, events) = found.into_iter().next().ok_or(Refused::NotFound { what: Record::Payment })?;
+        let own = found.into_iter().map(|(_, events)| events).next();
+        let own = own.filter(|events| events.iter().all(|event| caller.sees(event.data.as_str())));
+        let events = own.ok_or(NO_PAYMENT)?;
         let first = match &query.after {
             None => 0,
             Some(after) => events.iter().position(|event| event.id == *after).ok_or_else(no_such_event)? + 1,

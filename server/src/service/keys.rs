@@ -20,6 +20,7 @@ const MAX_LISTED: usize = 100;
 pub(super) struct KeyLimits {
     pub(super) name: Option<String>,
     pub(super) app_id: Option<AppId>,
+    pub(super) only_its_app: bool,
     pub(super) permissions: Option<Vec<Permission>>,
     pub(super) expires_at: Option<Timestamp>,
 }
@@ -108,7 +109,7 @@ impl Service {
         limits: KeyLimits,
         key: &str,
     ) -> (KeyHash, Box<ApiKey>) {
-        let KeyLimits { name, app_id, permissions, expires_at } = limits;
+        let KeyLimits { name, app_id, only_its_app, permissions, expires_at } = limits;
         let now = self.ambient.now();
         let record = ApiKey {
             version: 0,
@@ -117,6 +118,7 @@ impl Service {
             scope: workspace.scope(environment),
             last4: key[key.len().saturating_sub(4)..].into(),
             app_id,
+            only_its_app,
             name,
             permissions,
             created_at: now,

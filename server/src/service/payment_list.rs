@@ -29,32 +29,33 @@ struct Facts {
 /// The filters of a query, beside its times, which every source knows.
 struct Filters<'q> {
     query: &'q PaymentQuery,
+    caller: &'q Caller,
     lookups: Vec<Lookup>,
     /// Whether a value can find nothing.
     is_empty: bool,
 }
 
 impl<'q> Filters<'q> {
-    fn of(query: &'q PaymentQuery) -> Self {
+    fn of(query: &'q PaymentQuery, caller: &'q Caller) -> Self {
         let values = [
             query.merchant_transaction_id.as_deref().map(Lookup::reference),
             query.customer_email.as_deref().map(Lookup::email),
             query.customer_phone.as_deref().map(Lookup::phone),
         ];
         let is_empty = values.iter().flatten().any(Option::is_none);
-        Self { query, lookups: values.into_iter().flatten().flatten().collect(), is_empty }
+        Self { query, caller, lookups: values.into_iter().flatten().flatten().collect(), is_empty }
     }
 
     /// The list to read, which is the shortest for certain or most likely, and whether the filters let all of it through.
     fn source(&self) -> (PaymentSource, bool) {
-        let has_currency = self.query.currency.is_some();
+        let excludes_some = self.query.currency.is_some() || self.caller.only_its_app;
         match (self.lookups.first(), &self.query.status) {
             (Some(lookup), status) => {
-                let is_exact = self.lookups.len() == 1 && status.is_none() && !has_currency;
+                let is_exact = self.lookups.len() == 1 && status.is_none() && !excludes_some;
                 (PaymentSource::Lookup(lookup.clone()), is_exact)
             }
-            (None, Some(status)) => (PaymentSource::Status(status.clone()), !has_currency),
-            (None, None) => (PaymentSource::All, !has_currency),
+            (None, Some(status)) => (PaymentSource::Status(status.clone()), !excludes_some),
+            (None, None) => (PaymentSource::All, !excludes_some),
         }
     }
 
@@ -64,7 +65,8 @@ impl<'q> Filters<'q> {
         let query = self.query;
         let own: Vec<_> = lookups_of(&id, &merchant_transaction_id, &customer).collect();
         let is_id = |lookup: &Lookup| lookup.kind == LookupKind::Reference && lookup.value == merchant_transaction_id;
-        Ok(self.lookups.iter().all(|lookup| own.contains(lookup) || is_id(lookup))
+        Ok(self.caller.sees(&payment.0)
+            && self.lookups.iter().all(|lookup| own.contains(lookup) || is_id(lookup))
             && query.status.as_ref().is_none_or(|wanted| *wanted == status)
             && query.currency.is_none_or(|wanted| wanted == currency)
             && query.created_after.is_none_or(|time| created_at >= time)
@@ -79,7 +81,12 @@ impl Service {
         caller: &Caller,
         query: &PaymentQuery,
     ) -> Result<PaymentPage<PaymentJson>, Refused> {
-        if !query.is_page() {
+        if caller.only_its_app && query.page.page() > 1 {
+            let fault = "cannot be combined with a key of one app alone; go on with after";
+            return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());
+        }
+        // Nobody counts the payments of an app.
+        if !query.is_page() || caller.only_its_app {
             return self.part_of_payments(caller, query).await;
         }
         let Page { items, total, page, limit, .. } =
@@ -95,7 +102,7 @@ impl Service {
         if let Some(after) = &query.after {
             self.store.payment_json(&caller.scope, after).await?.ok_or_else(no_such_payment)?;
         }
-        let filters = Filters::of(query);
+        let filters = Filters::of(query, caller);
         let limit = query.page.limit();
         let mut page = PaymentPage::part(Vec::new(), limit, false, query.after.clone());
         if filters.is_empty {

@@ -60,13 +60,15 @@ impl Service {
     /// Reads a developer's payment as the API serves it.
     pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson, Refused> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
-        self.store.payment_json(&caller.scope, &id).await?.ok_or(NO_PAYMENT)
+        let payment = self.store.payment_json(&caller.scope, &id).await?;
+        payment.filter(|payment| caller.sees(&payment.0)).ok_or(NO_PAYMENT)
     }
 
     /// Reads the session of a developer's payment.
     pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session, Refused> {
         let session = self.session(id).await?;
-        if session.scope() == caller.scope { Ok(session) } else { Err(NO_PAYMENT) }
+        let is_own = session.scope() == caller.scope && caller.sees_app(session.payment.app_id.as_ref());
+        if is_own { Ok(session) } else { Err(NO_PAYMENT) }
     }
 
     /// Reads a session of any scope, for routes without an API key.

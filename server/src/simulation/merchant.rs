@@ -67,7 +67,8 @@ impl Merchant {
         let mut keys = Vec::new();
         for environment in [Environment::Live, Environment::Test] {
             let (workspace, app, name, scopes, expires_at) = (id.clone(), None, None, Vec::new(), None);
-            let create = AdminRequest::CreateKey { workspace, environment, app, name, scopes, expires_at };
+            let create =
+                AdminRequest::CreateKey { workspace, environment, app, only_its_app: false, name, scopes, expires_at };
             match service.administer(create).await {
                 AdminReply::Key { key } => keys.push(key),
                 _ => return world.violation("a key was not created"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     receiver::Receiver,
-    server::{Server, payment_of},
+    server::{Server, eventually, payment_of},
 };
 
 /// Which scope each operation needs.
@@ -16,8 +16,8 @@ const NEEDED: [(&str, &str, &str); 27] = [
     ("GET", "/events", "payments:read"),
     ("GET", "/events/evt_0", "payments:read"),
     ("POST", "/payments", "payments:write"),
-    ("POST", "/sandbox/advance", "payments:write"),
-    ("POST", "/sandbox/reset", "payments:write"),
+    ("POST", "/sandbox/advance", "sandbox:write"),
+    ("POST", "/sandbox/reset", "sandbox:write"),
     ("POST", "/payments/pay_0/refund", "refunds:write"),
     ("GET", "/requests", "account:read"),
     ("GET", "/account", "account:read"),
@@ -39,8 +39,15 @@ const NEEDED: [(&str, &str, &str); 27] = [
     ("POST", "/webhooks/deliveries/del_0/resend", "webhooks:write"),
 ];
 
-const SCOPES: [&str; 6] =
-    ["payments:read", "payments:write", "refunds:write", "account:read", "webhooks:read", "webhooks:write"];
+const SCOPES: [&str; 7] = [
+    "payments:read",
+    "payments:write",
+    "refunds:write",
+    "account:read",
+    "webhooks:read",
+    "webhooks:write",
+    "sandbox:write",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restricted_key_does_what_its_scope_names_and_a_refusal_names_the_missing_one() {
@@ -104,5 +111,142 @@ async fn a_rotated_key_keeps_its_scopes_expiry_and_name_and_the_list_shows_them(
         assert!(!refused.status.success());
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(stderr.contains(why), "{stderr}");
+    }
+}
+
+/// The id of a workspace, and a key for it with more arguments of `keys create`.
+fn key_of(server: &Server, workspace: &str, arguments: &[&str]) -> String {
+    let create = ["keys", "create", "--workspace", workspace, "--environment", "test"];
+    server.run_for_line(&[&create, arguments].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_requests_has_ids_only_for_keys_that_may_read_payments() {
+    let server = Server::start();
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Till"]);
+    let [all, of_account, of_both] =
+        [&[][..], &["--scope", "account:read"], &["--scope", "account:read,payments:write"]]
+            .map(|scopes| key_of(&server, &workspace, scopes));
+    let as_key = |method, path: &str, key: &str| server.keyless(method, &format!("/api/v1{path}")).bearer_auth(key);
+    let create = as_key(Method::POST, "/payments", &all).json(&payment_of(&json!(5)));
+    let id = create.send().await.unwrap().json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    for path in [format!("/payments/{id}"), format!("/payments/{id}/timeline/"), "/account".to_owned()] {
+        as_key(Method::GET, &path, &all).send().await.unwrap();
+    }
+    let paths = async |key: &str| {
+        eventually("the requests to be logged", async || {
+            let log: Value = as_key(Method::GET, "/requests", key).send().await.unwrap().json().await.unwrap();
+            let paths: Vec<_> =
+                log["items"].as_array()?.iter().map(|it| it["path"].as_str().unwrap().to_owned()).collect();
+            (paths.len() == 4).then_some(paths)
+        })
+        .await
+    };
+    for key in [&all, &of_both] {
+        assert!(paths(key).await.contains(&format!("/api/v1/payments/{id}")));
+    }
+    let shown = ["/api/v1/account", "/api/v1/payments/{id}/timeline", "/api/v1/payments/{id}", "/api/v1/payments"];
+    assert_eq!(paths(&of_account).await, shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_one_app_alone_meets_the_payments_of_its_app_and_no_others() {
+    let server = Server::start();
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Two shops"]);
+    let [mine, other] = ["Mine", "Other"]
+        .map(|name| server.run_for_line(&["apps", "create", "--workspace", &workspace, "--name", name]));
+    let only = key_of(&server, &workspace, &["--app", &mine, "--app-only"]);
+    let keys = [
+        key_of(&server, &workspace, &[]),
+        key_of(&server, &workspace, &["--app", &other]),
+        key_of(&server, &workspace, &["--app", &mine]),
+    ];
+    let ask = async |method, path: &str, key: &str, body: &Value| -> (u16, Value) {
+        let mut request = server.keyless(method, &format!("/api/v1{path}")).bearer_auth(key);
+        if !body.is_null() {
+            request = request.header("idempotency-key", "order-1").json(body);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    };
+    let get = async |path: &str, key: &str| ask(Method::GET, path, key, &Value::Null).await;
+    let order = payment_of(&json!(5));
+    let (_, foreign) = ask(Method::POST, "/payments", &keys[1], &order).await;
+    // The other app's order has the key and the body; its payment is not shown.
+    assert_eq!(ask(Method::POST, "/payments", &only, &order).await.0, 422);
+    let mut created = Vec::new();
+    for (nth, key) in [&keys[0], &keys[2], &only, &keys[1]].into_iter().enumerate() {
+        let answer =
+            server.keyless(Method::POST, "/api/v1/payments").bearer_auth(key).json(&payment_of(&json!(nth + 1)));
+        created.push(answer.send().await.unwrap().json::<Value>().await.unwrap());
+    }
+    let ids: Vec<_> = created.iter().map(|payment| payment["id"].as_str().unwrap()).collect();
+    let own = [ids[2], ids[1]];
+
+    for query in ["", "?status=pending", "?currency=BDT", "?limit=1"] {
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/payments{query}{}{after}", if query.is_empty() { "?" } else { "&" });
+            let (status, page) = get(&path, &only).await;
+            assert_eq!((status, &page["total"]), (200, &Value::Null), "{path}: {page}");
+            found.extend(page["items"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+            if page["hasMore"] == false {
+                break;
+            }
+            after = format!("after={}", page["next"].as_str().unwrap());
+        }
+        assert_eq!(found, own, "{query}");
+    }
+    assert_eq!(get("/payments?page=2", &only).await.0, 400);
+    assert_eq!(get("/payments", &keys[2]).await.1["total"], 5, "a key that is bound to an app sees all");
+
+    let (_, events) = get("/events", &keys[0]).await;
+    let (_, seen) = get("/events", &only).await;
+    let payments: Vec<_> =
+        seen["items"].as_array().unwrap().iter().map(|it| it["data"]["id"].as_str().unwrap()).collect();
+    assert_eq!((payments, events["items"].as_array().unwrap().len()), (vec![ids[1], ids[2]], 5));
+    for event in events["items"].as_array().unwrap() {
+        let payment = event["data"]["id"].as_str().unwrap();
+        let expected = if own.contains(&payment) { 200 } else { 404 };
+        for path in [
+            format!("/events/{}", event["id"].as_str().unwrap()),
+            format!("/events?paymentId={payment}"),
+            format!("/payments/{payment}"),
+            format!("/payments/{payment}/timeline"),
+        ] {
+            assert_eq!(get(&path, &only).await.0, expected, "{path}");
+        }
+        let refund = server.keyless(Method::POST, &format!("/api/v1/payments/{payment}/refund")).bearer_auth(&only);
+        let refunded = refund.send().await.unwrap().status().as_u16();
+        // A test payment is not refunded.
+        assert_eq!(refunded, if expected == 200 { 409 } else { 404 });
+    }
+    assert!(foreign["id"].is_string());
+    for path in ["/account", "/account/transactions", "/requests", "/webhooks", "/webhooks/deliveries"] {
+        assert_eq!(get(path, &only).await.1["code"], "permission_missing", "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_one_app_alone_is_listed_as_such_stays_so_when_rotated_and_has_no_scope_of_the_workspace() {
+    let server = Server::start();
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Two shops"]);
+    let app = server.run_for_line(&["apps", "create", "--workspace", &workspace, "--name", "Mine"]);
+    key_of(&server, &workspace, &["--app", &app, "--app-only"]);
+    let shown = format!("{app},only payments:read,payments:write,refunds:write");
+    let listed = server.run(&["keys", "list"]);
+    let id = listed.lines().find(|line| line.contains(&shown)).unwrap().split(' ').next().unwrap();
+    server.run(&["keys", "rotate", id]);
+    let listed = server.run(&["keys", "list"]);
+    assert_eq!(listed.lines().filter(|line| line.contains(&shown)).count(), 2, "{listed}");
+    let create = ["keys", "create", "--workspace", &workspace, "--environment", "test", "--app-only"];
+    for (arguments, says) in [
+        (&["--app", &app, "--scope", "account:read"][..], "account:read is about the whole workspace"),
+        (&["--app", &app, "--scope", "sandbox:write"], "may have payments:read, payments:write, refunds:write"),
+        (&[], "--app <APP>"),
+    ] {
+        let refused = server.try_run(&[&create, arguments].concat());
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && stderr.contains(says), "{stderr}");
     }
 }

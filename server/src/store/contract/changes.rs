@@ -20,6 +20,7 @@ pub(super) fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
         scope: scope(),
         last4: format!("{version:04}"),
         app_id: None,
+        only_its_app: false,
         name: None,
         permissions: None,
         expires_at: None,

@@ -62,6 +62,7 @@ mod tests {
             scope: Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test },
             last4: "0000".into(),
             app_id: None,
+            only_its_app: false,
             name: None,
             permissions: None,
             expires_at: None,
