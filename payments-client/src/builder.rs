@@ -199,7 +199,8 @@ impl ClientBuilder {
                     agent.push(' ');
                     agent.push_str(suffix);
                 }
-                platform::http(agent, self.connect_timeout).map_err(|error| Kind::Build(error.to_string()))?
+                platform::http(agent, self.connect_timeout, is_loopback(&base_url))
+                    .map_err(|error| Kind::Build(error.to_string()))?
             }
         };
         let seed = match self.jitter_seed {
@@ -230,7 +231,7 @@ fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
         None => false,
     }
 }

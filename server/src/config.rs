@@ -12,7 +12,7 @@ use crate::{
     config_error::in_variable,
     config_file::ConfigFile,
     failure::Failure,
-    gateway::Credentials,
+    gateway::{Credentials, GatewayProxy},
     store::postgres::Target,
 };
 
@@ -54,22 +54,44 @@ impl Config {
     }
 }
 
-/// The flags that take a database's URL. Each has an environment variable and a flag for a file with the password.
-const URL_FLAGS: [(&str, &str, &str); 3] = [
-    ("--database-url", "PAYMENTS_DATABASE_URL", "--database-password-file"),
-    ("--from", "PAYMENTS_FROM", "--from-password-file"),
-    ("--to", "PAYMENTS_TO", "--to-password-file"),
+/// A flag that takes a URL.
+struct UrlFlag {
+    name: &'static str,
+    variable: &'static str,
+    has_password: fn(&str) -> bool,
+    /// Where else the password may stand.
+    or_else: &'static str,
+}
+
+const fn database(name: &'static str, variable: &'static str, or_else: &'static str) -> UrlFlag {
+    UrlFlag { name, variable, has_password: Target::has_password, or_else }
+}
+
+/// The flags whose URLs may hold a password.
+const URL_FLAGS: [UrlFlag; 4] = [
+    database(
+        "--database-url",
+        "PAYMENTS_DATABASE_URL",
+        "the password in a file and name it with --database-password-file",
+    ),
+    database("--from", "PAYMENTS_FROM", "the password in a file and name it with --from-password-file"),
+    database("--to", "PAYMENTS_TO", "the password in a file and name it with --to-password-file"),
+    UrlFlag {
+        name: "--gateway-proxy",
+        variable: "PAYMENTS_GATEWAY_PROXY",
+        has_password: GatewayProxy::has_password,
+        or_else: "the URL in the file that --config names",
+    },
 ];
 
-/// Refuses a database URL with a password among the arguments, where other users can read it.
+/// Refuses a URL with a password among the arguments, where other users can read it.
 fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
-    for (flag, variable, file_flag) in URL_FLAGS {
-        let urls = args.iter().zip(args.iter().skip(1)).filter(|(name, _)| *name == flag).map(|(_, url)| url);
-        let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix(flag)?.strip_prefix('='));
-        if urls.filter_map(|url| url.to_str()).chain(joined).any(Target::has_password) {
+    for UrlFlag { name, variable, has_password, or_else } in URL_FLAGS {
+        let urls = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == name).map(|(_, url)| url);
+        let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix(name)?.strip_prefix('='));
+        if urls.filter_map(|url| url.to_str()).chain(joined).any(has_password) {
             return Err(format!(
-                "{flag} holds a password, which other users of this machine can read; put the URL in {variable}, or the \
-                 password in a file and name it with {file_flag}"
+                "{name} holds a password, which other users of this machine can read; put the URL in {variable}, or {or_else}"
             )
             .into());
         }

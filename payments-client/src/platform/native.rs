@@ -14,9 +14,15 @@ pub(crate) use super::early_timer::EarlyTimer;
 
 pub(crate) type BoxFuture<T> = futures_util::future::BoxFuture<'static, T>;
 
-/// The HTTP client of a client without its own.
-pub(crate) fn http(user_agent: String, connect_timeout: Duration) -> reqwest::Result<reqwest::Client> {
+/// The HTTP client of a client without its own. A server on this machine is called directly: a proxy that the environment names
+/// would get the key, and has another loopback.
+pub(crate) fn http(
+    user_agent: String,
+    connect_timeout: Duration,
+    is_loopback: bool,
+) -> reqwest::Result<reqwest::Client> {
     let client = reqwest::Client::builder().user_agent(user_agent).connect_timeout(connect_timeout);
+    let client = if is_loopback { client.no_proxy() } else { client };
     client.redirect(redirect::Policy::none()).build()
 }
 

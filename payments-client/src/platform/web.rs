@@ -19,7 +19,7 @@ impl EarlyTimer {
 }
 
 /// The HTTP client of a client without its own. `fetch` has no connect timeout, and follows redirects.
-pub(crate) fn http(user_agent: String, _: Duration) -> reqwest::Result<reqwest::Client> {
+pub(crate) fn http(user_agent: String, _: Duration, _: bool) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().user_agent(user_agent).build()
 }
 

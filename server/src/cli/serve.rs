@@ -68,7 +68,7 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub(crate) gateway_timeout: u8,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
-    /// and similar variables. Webhooks never go through a proxy.
+    /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]
     pub(crate) gateway_proxy: Option<SecretString>,
     /// Directory for scheduled backups. The journal since the oldest one is kept too, so `restore` loses no change.

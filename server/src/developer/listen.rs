@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use url::Url;
 use webhook_verify::{Secret, Signer};
 
+use super::is_local;
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{ListenArgs, secret_from},
@@ -111,6 +112,8 @@ impl Forward {
             }
         };
         let http = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).redirect(reqwest::redirect::Policy::none());
+        // A proxy that the environment names has another loopback.
+        let http = if is_local(&url) { http.no_proxy() } else { http };
         // As lenient as the server.
         let http = http.http1_allow_spaces_after_header_name_in_responses(true);
         let http = http.http1_allow_obsolete_multiline_headers_in_responses(true);

@@ -21,7 +21,7 @@ pub(crate) use trigger::trigger;
 fn client(args: &ApiArgs) -> Result<Client, Failure> {
     let key = secret_from(args.key_file.as_deref(), "PAYMENTS_API_KEY")?;
     let key = key.as_ref().map_or(SANDBOX_KEY, |key| key.expose_secret());
-    if key == SANDBOX_KEY && !is_local(args) {
+    if key == SANDBOX_KEY && !is_local(&args.api) {
         let server = &args.api;
         return Err(format!(
             "the public sandbox key works only with a server on this machine, and {server} is not; put your own test key \
@@ -32,11 +32,12 @@ fn client(args: &ApiArgs) -> Result<Client, Failure> {
     Ok(Client::builder(key).base_url(args.api.as_str().trim_end_matches('/')).build()?)
 }
 
-fn is_local(args: &ApiArgs) -> bool {
-    match args.api.host() {
+/// Whether a URL leads to this machine.
+fn is_local(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
         None => false,
     }
 }

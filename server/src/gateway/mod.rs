@@ -23,7 +23,7 @@ use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
-use self::{bkash::Bkash, call::GatewayClient, contract::AmountLimits, proxy::GatewayProxy, sandbox::Sandbox};
+use self::{bkash::Bkash, call::GatewayClient, contract::AmountLimits, sandbox::Sandbox};
 use crate::{
     ambient::Ambient,
     domain::{GatewayAttempt, GatewayName},
@@ -40,6 +40,7 @@ pub(crate) use contract::{
 pub(crate) use credentials::{CREDENTIALS, Credentials};
 pub(crate) use error::{GatewayError, GatewaySetupError};
 pub(crate) use probe::{Probe, probe};
+pub(crate) use proxy::GatewayProxy;
 pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
 
 /// The gateway of live payments in a currency, and the amounts that it takes.

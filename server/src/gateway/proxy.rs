@@ -8,7 +8,7 @@ use super::error::GatewaySetupError;
 
 /// A proxy's address. It may hold a password, so no error and no log shows it.
 #[derive(Debug)]
-pub(super) struct GatewayProxy(SecretString);
+pub(crate) struct GatewayProxy(SecretString);
 
 impl GatewayProxy {
     pub(super) fn new(address: SecretString) -> Result<Self, GatewaySetupError> {
@@ -16,6 +16,11 @@ impl GatewayProxy {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(Self(address)),
             _ => Err(GatewaySetupError::Proxy),
         }
+    }
+
+    /// Whether an address holds a password.
+    pub(crate) fn has_password(address: &str) -> bool {
+        Url::parse(address).is_ok_and(|url| url.password().is_some())
     }
 }
 
@@ -49,6 +54,7 @@ mod tests {
             let proxy = GatewayProxy::new(address.into());
             assert_eq!(proxy.is_ok(), fits, "{address}");
             assert!(!format!("{proxy:?}").contains("hush"));
+            assert_eq!(GatewayProxy::has_password(address), address.contains(":hush@"), "{address}");
             if let Ok(proxy) = proxy {
                 assert!(by(reqwest::Client::builder(), Some(&proxy)).is_ok(), "{address}");
             }

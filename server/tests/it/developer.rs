@@ -45,7 +45,12 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(server: &Server, arguments: &[&str]) -> Self {
+        Self::start_in(server, &[], arguments)
+    }
+
+    fn start_in(server: &Server, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut command = command(server, &[&["listen"], arguments].concat());
+        command.envs(variables.iter().copied());
         command.env("PAYMENTS_WEBHOOK_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let (sender, lines) = channel();
@@ -66,6 +71,22 @@ impl Drop for Listening {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_this_machine_is_called_without_the_proxy_of_the_environment() {
+    let server = Server::start();
+    let receiver = Receiver::ok().await;
+    // Nothing listens on this port.
+    let dead = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+    let dead: Vec<_> =
+        dead.map(|name| (name, "http://127.0.0.1:9")).into_iter().chain([("NO_PROXY", ""), ("no_proxy", "")]).collect();
+    let forward = Listening::start_in(&server, &dead, &["--forward-to", &receiver.url()]);
+    let mut trigger = command(&server, &["trigger", "payment.created"]);
+    let output = trigger.envs(dead.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{}", text_of(&output));
+    assert!(forward.line().contains("payment.created"));
+    eventually("the forwarded event", async || (!receiver.received().is_empty()).then_some(())).await;
 }
 
 async fn events_are_printed_and_forwarded_signed(engine: Engine) {

@@ -130,3 +130,30 @@ fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
         assert!(text_of(&output).contains(&says), "{}", text_of(&output));
     }
 }
+
+#[test]
+fn a_password_in_the_proxys_url_is_refused_on_the_command_line_and_taken_from_elsewhere() {
+    let (password, none) = ("http://me:hush@proxy.internal:3128", "http://proxy.internal:3128");
+    for arguments in [
+        &["--gateway-proxy", password][..],
+        &[&*format!("--gateway-proxy={password}")],
+        &["serve", "--gateway-proxy", password],
+    ] {
+        let said = text_of(&run(&[], arguments).1);
+        let says = "--gateway-proxy holds a password, which other users of this machine can read; put the URL in \
+                    PAYMENTS_GATEWAY_PROXY, or the URL in the file that --config names";
+        assert!(said.contains(says) && !said.contains("hush"), "{said}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("payments.toml"), format!("gateway-proxy = '{password}'")).unwrap();
+    for (variables, arguments) in [
+        (&[("PAYMENTS_GATEWAY_PROXY", password)][..], &[][..]),
+        (&[], &["--config", "payments.toml"]),
+        (&[], &["--gateway-proxy", none]),
+    ] {
+        // It goes on to the next wrong setting.
+        let said =
+            text_of(&run_in(&directory, variables, &[arguments, &["--data-dir", "/proc/nothing/here"]].concat()));
+        assert!(said.contains("--data-dir") && !said.contains("hush"), "{said}");
+    }
+}
