@@ -87,14 +87,24 @@ pub(super) fn host(text: &str) -> Result<String, &'static str> {
     Ok(host.to_string())
 }
 
-/// Parses the URL of this server, without its trailing slashes. Paths are added to its end.
+/// Parses the URL of this server, without spaces around it and slashes behind it. Paths are added to its end.
 pub(super) fn base_url(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    if text.contains(char::is_whitespace) {
+        return Err("must have no space in it");
+    }
     let url = http_url(text)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err("must have no query and no fragment; leave out what begins with ? or #");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must have no user name and no password, because customers see it");
+    }
+    // Pages, forms and redirects name paths from the root.
+    if url.path().contains(|char| char != '/') {
+        return Err(
+            "must have no path, because the server needs a host of its own; use a name such as https://pay.example",
+        );
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
@@ -157,7 +167,13 @@ mod tests {
     fn a_base_url_to_which_paths_can_be_added_is_accepted() {
         for (text, parsed) in [
             ("https://pay.example/", Ok("https://pay.example")),
-            ("http://127.0.0.1:8080/shop", Ok("http://127.0.0.1:8080/shop")),
+            (" http://127.0.0.1:8080 \n", Ok("http://127.0.0.1:8080")),
+            ("https://pay.example//", Ok("https://pay.example")),
+            ("http://127.0.0.1:8080/shop", Err("must have no path")),
+            ("https://pay.example/shop/", Err("must have no path")),
+            ("https://pay.example/ /", Err("must have no space")),
+            ("https://pay .example", Err("must have no space")),
+            ("https://pay.\texample", Err("must have no space")),
             ("https://pay.example?x=1", Err("must have no query")),
             ("https://pay.example/#x", Err("must have no query")),
             ("https://me:secret@pay.example", Err("must have no user name")),

@@ -5,9 +5,10 @@ use std::{
     process::{Command, Output},
 };
 
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::server::{BINARY, text_of, write_settings};
+use crate::server::{BINARY, Server, payment_of, text_of, write_settings};
 
 /// Runs a command in an empty directory.
 fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
@@ -129,6 +130,22 @@ fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
         );
         assert!(text_of(&output).contains(&says), "{}", text_of(&output));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_base_url_has_a_host_of_its_own_and_a_space_around_it_is_dropped() {
+    for (url, says) in [
+        ("https://pay.example/shop", "must have no path, because the server needs a host of its own"),
+        ("https://pay.example/ shop", "must have no space in it"),
+    ] {
+        let (_directory, output) = run(&[("PAYMENTS_BASE_URL", url)], &["--listen", "0"]);
+        let said = text_of(&output);
+        assert!(!output.status.success() && said.contains("PAYMENTS_BASE_URL") && said.contains(says), "{said}");
+    }
+    let server = Server::start_with(&["--base-url", "http://localhost:8080/ "]);
+    let payment = server.create(&payment_of(&json!(5))).await;
+    let expected = format!("http://localhost:8080/checkout/{}", payment["id"].as_str().unwrap());
+    assert_eq!(payment["checkoutUrl"], expected);
 }
 
 #[test]
