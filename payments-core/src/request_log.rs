@@ -22,6 +22,9 @@ aliased_resource! {
         duration_ms: u32 = "durationMs",
         /// When the request came.
         created_at: Timestamp = "createdAt",
+        /// How many requests the line stands for, if it is more than one: the server logs the requests of a key beyond its limit
+        /// together, those of a second in one line. The rest of the line is about the first of them.
+        count: Option<u32> = "count" (omitted if None),
     }
 }
 

@@ -11,7 +11,7 @@ window.requestsView = ({ t, h, ask, show, code, choice, table, steps, when }) =>
       h("p", { class: "soft" }, t("What your programs asked with keys of this environment, in the last seven days."))),
     table(t("Requests"), [t("Request"), t("Status"), t("Error"), t("Key"), t("Took"), t("Request id"), t("Came")], page.items.map((it) => h("tr", {},
       h("td", { class: "path" }, code(it.method + " " + it.path)),
-      h("td", {}, String(it.status)),
+      h("td", {}, it.status + (it.count ? " × " + it.count : "")),
       h("td", {}, it.error ? code(it.error) : h("span", { class: "soft" }, t("none"))),
       h("td", { class: "when" }, code("…" + it.keyLast4)),
       h("td", { class: "number" }, t("{time} ms", { time: it.durationMs })),

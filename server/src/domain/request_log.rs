@@ -99,6 +99,7 @@ mod tests {
             key_last4: "cafe".into(),
             duration_ms: 1,
             created_at: Timestamp::from_millis(0).unwrap(),
+            count: None,
             unknown: UnknownFields::new(),
         };
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };

@@ -19,7 +19,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::head::Head;
+use super::{
+    head::Head,
+    requests::{LONGEST_METHOD, LONGEST_TEXT, beginning},
+};
 use crate::terminal;
 
 task_local! {
@@ -66,8 +69,10 @@ impl<F> WithRequest<F> {
     }
 
     fn add(&self, line: &mut String, head: &Head) -> fmt::Result {
-        let path = head.parts.uri.path();
-        let request = Described { id: head.id.to_str().unwrap_or_default(), method: head.parts.method.as_str(), path };
+        // A client may send 16 KiB of them.
+        let path = beginning(head.parts.uri.path(), LONGEST_TEXT);
+        let method = beginning(head.parts.method.as_str(), LONGEST_METHOD);
+        let request = Described { id: head.id.to_str().unwrap_or_default(), method, path };
         let end = line.trim_end();
         if self.is_json {
             line.truncate(end.strip_suffix('}').unwrap_or(end).len());
@@ -156,6 +161,21 @@ mod tests {
         let end = r#": a {"brace": {}} number=7 request{id=req_1 method=POST path="/api/v1/payments"}"#;
         assert!(lines[0].ends_with(end), "{lines:?}");
         assert!(lines[1].ends_with(": outside") && lines.len() == 2, "{lines:?}");
+    }
+
+    #[test]
+    fn a_line_has_the_beginning_of_a_long_method_and_path_in_whole_characters() {
+        for is_json in [false, true] {
+            let request = Request::builder().method(&*"A".repeat(900)).uri(format!("/{}", "é".repeat(900)));
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            let client = Ipv4Addr::LOCALHOST.into();
+            let (verdict, body, id) = (OnceLock::new(), Mutex::new(None), HeaderValue::from_static("req_1"));
+            let head = Head { id, parts, addresses: Addresses { peer: client, client }, found: None, verdict, body };
+            let mut line = "{}\n".to_owned();
+            WithRequest { format: (), is_json }.add(&mut line, &head).unwrap();
+            assert!(line.contains(&"é".repeat(159)) && line.len() < 500, "{line}");
+            assert!(line.contains(&"A".repeat(16)) && !line.contains(&"A".repeat(17)), "{line}");
+        }
     }
 
     #[test]

@@ -76,6 +76,21 @@ impl RequestLog {
         }
     }
 
+    /// Notes a request that was refused because its key's limit was used up: in one line for a second of them.
+    pub(crate) fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
+        let cause = |of: &LoggedRequest| {
+            (of.status, of.error.clone(), of.key_last4.clone(), of.created_at.as_millis().div_euclid(1000))
+        };
+        let mut noted = self.noted();
+        let mut of_scope = noted.scopes.get_mut(scope).into_iter().flatten().rev();
+        if let Some(line) = of_scope.find(|noted| noted.status == request.status && cause(noted) == cause(&request)) {
+            line.count = Some(line.count.unwrap_or(1).saturating_add(1));
+            return;
+        }
+        drop(noted);
+        self.note(scope, request.status, || request);
+    }
+
     /// The requests of each scope, in one order of the scopes: a simulation needs it.
     fn take(&self) -> Vec<(Scope, Vec<LoggedRequest>)> {
         let mut scopes: Vec<_> = std::mem::take(&mut *self.noted()).scopes.into_iter().collect();
@@ -178,7 +193,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, UnknownFields};
+    use payments_core::{Environment, ErrorCode, UnknownFields};
 
     use super::*;
     use crate::service::in_memory::{caller, service};
@@ -193,6 +208,7 @@ mod tests {
             key_last4: "cafe".into(),
             duration_ms: 1,
             created_at: Timestamp::from_millis(1_900_000_000_000).unwrap(),
+            count: None,
             unknown: UnknownFields::new(),
         }
     }
@@ -264,6 +280,37 @@ mod tests {
             note(&service, &format!("dev_{nth}"), request(nth, 200));
         }
         assert_eq!(service.request_log.not_logged.get(), 7);
+    }
+
+    #[tokio::test]
+    async fn refusals_of_one_cause_within_a_second_are_one_line_that_counts_them() {
+        let service = service();
+        let refused = |nth: u64, key: &str, millis: i64| LoggedRequest {
+            key_last4: key.to_owned(),
+            error: Some(ErrorCode::RateLimited),
+            created_at: Timestamp::from_millis(1_900_000_000_000 + millis).unwrap(),
+            ..request(nth, 429)
+        };
+        for nth in 0..500 {
+            service.request_log.note_refusal(&scope("dev_1"), refused(nth, "cafe", 0));
+            service.request_log.note_refusal(&scope("dev_1"), refused(nth, "beef", 999));
+        }
+        note(&service, "dev_1", request(500, 200));
+        service.request_log.note_refusal(&scope("dev_1"), refused(501, "cafe", 1_000));
+        service.request_log.note_refusal(&scope("dev_2"), refused(502, "cafe", 0));
+        service.store_logged_requests().await;
+        let page = service.requests(&caller(scope("dev_1")), &query(None, false)).await.unwrap();
+        let lines: Vec<_> = page.items.iter().map(|it| (&*it.id, &*it.key_last4, it.count)).collect();
+        assert_eq!(
+            lines,
+            [
+                ("req_501", "cafe", None),
+                ("req_500", "cafe", None),
+                ("req_0", "beef", Some(500)),
+                ("req_0", "cafe", Some(500))
+            ]
+        );
+        assert_eq!(service.request_log.not_logged.get(), 0);
     }
 
     #[tokio::test]

@@ -1,5 +1,10 @@
 //! The log of a developer's requests.
 
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
 use payments_client::{Client, ErrorCode, RequestPage};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -84,4 +89,33 @@ async fn what_the_log_cannot_be_asked_is_named() {
         let body: Value = answer.json().await.unwrap();
         assert!(body["message"].to_string().contains(named), "{body}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_is_bounded_in_characters_and_refusals_of_a_second_are_one_line() {
+    let server = Server::start_with(&["--rate-limit", "5"]);
+    let workspace = server.run_for_line(&["workspaces", "create", "--name", "Shop"]);
+    let create = ["keys", "create", "--workspace", &workspace, "--environment", "test"];
+    let [busy, reader] = [(); 2].map(|()| server.run_for_line(&create));
+    let path = format!("/api/v1/payments/{}", "é".repeat(3000));
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {busy}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    for nth in 0..40 {
+        let asked = server.keyless(Method::GET, "/api/v1/account").bearer_auth(&busy).send().await.unwrap();
+        assert_eq!(asked.status() == 429, nth >= 4);
+    }
+    // The reader has a limit, too.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let log = server.keyless(Method::GET, "/api/v1/requests?limit=100").bearer_auth(&reader).send().await.unwrap();
+    let log: Value = log.json().await.unwrap();
+    let items = log["items"].as_array().unwrap();
+    let logged = items.last().unwrap()["path"].as_str().unwrap();
+    assert_eq!((logged.chars().count(), path.starts_with(logged)), (160, true));
+    let refused: Vec<_> = items.iter().filter(|it| it["status"] == 429).collect();
+    let counted: u64 = refused.iter().map(|it| it["count"].as_u64().unwrap_or(1)).sum();
+    assert_eq!(counted, 36, "{log}");
+    assert!(refused.len() <= 5 && refused.iter().all(|it| it["error"] == "rate_limited"), "{log}");
 }

@@ -169,6 +169,7 @@ pub(super) fn log_part(version: u64) -> LogPart {
         key_last4: "1234".into(),
         duration_ms: 1,
         created_at: at(0),
+        count: None,
         unknown: UnknownFields::new(),
     };
     LogPart { version, requests: vec![request], ..LogPart::first(scope()) }
