@@ -211,7 +211,8 @@ error_codes! {
         GatewayUnavailable = "gateway_unavailable",
         /// An earlier request with this `Idempotency-Key` is still in progress. Retry in a moment with the same key.
         IdempotencyKeyInProgress = "idempotency_key_in_progress",
-        /// The server has as many test pings and refunds in progress as it allows, and nothing was done. Retry in a moment.
+        /// You have as much in progress as the server allows: test pings, refunds, webhooks to send again, long requests, or long
+        /// responses that you still have to read. Nothing was done. Read what is open, and retry in a moment.
         TooManyInProgress = "too_many_in_progress",
         /// The server lost its database while it saved the request, so it may be saved or not. Retry with the same
         /// Idempotency-Key.

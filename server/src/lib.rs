@@ -25,6 +25,7 @@ macro_rules! planted {
 mod admin;
 mod admin_socket;
 mod ambient;
+mod budget;
 mod cli;
 mod command_docs;
 mod config;

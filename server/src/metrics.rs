@@ -41,9 +41,20 @@ pub(crate) struct Requests {
     pub(crate) connections: Gauge,
     pub(crate) connections_at_most: Gauge,
     pub(crate) connections_closed: Counter,
+    pub(crate) slow_readers_closed: Counter,
+    pub(crate) unsent: BudgetMetrics,
+    pub(crate) input: BudgetMetrics,
     pub(crate) unreadable: Counter,
     pub(crate) rate_windows_evicted: Counter,
     pub(crate) not_logged: Counter,
+}
+
+/// A [budget](crate::budget): what is held of it, all of it, and how often someone asked for too much.
+#[derive(Clone, Default)]
+pub(crate) struct BudgetMetrics {
+    pub(crate) held: Gauge,
+    pub(crate) at_most: Gauge,
+    pub(crate) refused: Counter,
 }
 
 /// The store's commits.
@@ -129,6 +140,15 @@ fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &
     metric
 }
 
+/// Registers a budget and returns its metrics: what is held, and how often more was refused.
+fn add_budget(registry: &mut Registry, [held, refused]: [&str; 2], help: &str) -> BudgetMetrics {
+    BudgetMetrics {
+        held: add(registry, held, help),
+        at_most: add(registry, &format!("{held}_at_most"), &format!("Maximum of {held}; one alone gets half")),
+        refused: add(registry, refused, &format!("Requests refused with 503 because of the maximum of {held}")),
+    }
+}
+
 /// Registers a metric in seconds, whose unit ends its name, and returns its handle.
 fn add_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
@@ -163,6 +183,21 @@ impl Metrics {
                 r,
                 "connections_closed",
                 "Connections closed because their address had reached its limit",
+            ),
+            slow_readers_closed: add(
+                r,
+                "slow_readers_closed",
+                "Connections closed because their client took less than 16 KiB of a response in 30 s",
+            ),
+            unsent: add_budget(
+                r,
+                ["unsent_response_bytes", "unsent_responses_refused"],
+                "Bytes of long responses that their clients still have to take",
+            ),
+            input: add_budget(
+                r,
+                ["input_bytes", "input_refused"],
+                "Bytes of request heads and bodies, over the first 8 KiB of each connection",
             ),
             unreadable: add(
                 r,

@@ -13,6 +13,8 @@ use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::{runtime::Handle, time::timeout};
 
+use super::work::{Work, Working};
+
 /// Maximum number of bytes to drain.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum time to drain.
@@ -24,12 +26,15 @@ pub(super) struct Lingering {
     body: Option<Incoming>,
     /// The client waits for `100 Continue`, which reading the body would send. Do not drain then.
     expects_continue: bool,
+    /// The request, which goes on until the body's end.
+    working: Option<Working>,
 }
 
 impl Lingering {
     /// `expects_continue`: the request has `Expect: 100-continue`.
-    pub(super) fn new(body: Incoming, expects_continue: bool) -> Self {
-        Self { body: Some(body), expects_continue }
+    pub(super) fn new(body: Incoming, expects_continue: bool, work: &Work) -> Self {
+        let working = (!body.is_end_stream()).then(|| work.begin());
+        Self { body: Some(body), expects_continue, working }
     }
 }
 
@@ -45,7 +50,7 @@ impl Body for Lingering {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(body).poll_frame(context));
         if !matches!(frame, Some(Ok(_))) {
-            self.body = None;
+            (self.body, self.working) = (None, None);
         }
         Poll::Ready(frame)
     }
@@ -66,7 +71,11 @@ impl Drop for Lingering {
         };
         // Outside the runtime, it and the connection are shutting down.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(timeout(MAX_DURATION, drain(body)));
+            let working = self.working.take();
+            runtime.spawn(async move {
+                let _ = timeout(MAX_DURATION, drain(body)).await;
+                drop(working);
+            });
         }
     }
 }

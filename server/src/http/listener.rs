@@ -30,7 +30,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
 use warp::{
-    http::{HeaderName, Request, StatusCode, header},
+    http::{HeaderName, Method, Request, StatusCode, header},
     reply::Response,
 };
 
@@ -41,10 +41,13 @@ use super::{
     limit::RateLimits,
     lingering::Lingering,
     logged::REQUEST,
+    memory::Memory,
+    pace,
     reply::Problem,
     request_id::RequestIds,
     route::OTHER,
     routes::{Routes, find},
+    unsent,
     work::{Observed, Work},
 };
 use crate::{metrics::Requests, trace};
@@ -56,13 +59,15 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// How long a connection may take to send a request's head, and how long it may idle between requests.
     pub(crate) head: Duration,
+    /// In which time a client must take 16 KiB of its response, or all of it.
+    pub(crate) write: Duration,
     /// How long requests in flight may take to finish on shutdown.
     pub(crate) drain: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 4096, head: Duration::from_secs(20), drain: Duration::from_secs(10) }
+        Self { connections: 4096, head: Duration::from_secs(20), write: pace::WINDOW, drain: Duration::from_secs(10) }
     }
 }
 
@@ -116,17 +121,11 @@ impl Listener {
             };
             // Responses are written whole, so Nagle's algorithm would only delay them.
             let _ = stream.set_nodelay(true);
-            let (shared, work) = (Arc::clone(&edge), Work::default());
-            let stream = TokioIo::new(Observed::new(stream, work.clone()));
+            let (shared, work) = (Arc::clone(&edge), Work::new(Arc::clone(&edge.memory.input), peer));
+            let too_slow = edge.metrics.slow_readers_closed.clone();
+            let stream = TokioIo::new(Observed::new(stream, work.clone(), self.limits.write, too_slow));
             let begun = work.clone();
-            let service = service_fn(move |request| {
-                let (shared, working) = (Arc::clone(&shared), begun.begin());
-                async move {
-                    let response = shared.respond(peer, request).await;
-                    drop(working);
-                    response
-                }
-            });
+            let service = service_fn(move |request| Arc::clone(&shared).respond(peer, request, begun.clone()));
             let connection = connections.watch(http.serve_connection(stream, service));
             let (metrics, abort, too_late) = (edge.metrics.clone(), abort.clone(), too_late.clone());
             metrics.connections.inc();
@@ -178,6 +177,7 @@ pub(crate) struct Edge {
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) addresses: ConnectionsByAddress,
     pub(crate) hosts: Hosts,
+    pub(crate) memory: Memory,
     pub(crate) metrics: Requests,
     /// Tracks the connections' tasks.
     pub(crate) tasks: TaskTracker,
@@ -185,17 +185,24 @@ pub(crate) struct Edge {
 
 impl Edge {
     /// Responds to one request. What is logged meanwhile says which.
-    async fn respond(self: Arc<Self>, peer: IpAddr, request: Request<body::Incoming>) -> Result<Response, Infallible> {
+    async fn respond(
+        self: Arc<Self>,
+        peer: IpAddr,
+        request: Request<body::Incoming>,
+        work: Work,
+    ) -> Result<Response, Infallible> {
+        let _working = work.begin();
         let (parts, body) = request.into_parts();
         let found = find(&parts.method, parts.uri.path());
         let client = self.limits.client(peer, &parts.headers);
-        let body = Lingering::new(body, parts.headers.contains_key(header::EXPECT));
+        let body = Lingering::new(body, parts.headers.contains_key(header::EXPECT), &work);
         let head = Arc::new(Head {
             id: self.ids.next(),
             parts,
             addresses: Addresses { peer, client },
             found,
             verdict: OnceLock::new(),
+            work,
             body: Mutex::new(Some(body)),
         });
         let (parts, route) = (&head.parts, head.found.as_ref().map_or(OTHER, |found| found.label));
@@ -206,7 +213,8 @@ impl Edge {
     /// Serves a simulated connection.
     #[cfg(feature = "simulation")]
     pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
-        let service = service_fn(move |request| Arc::clone(&self).respond(peer, request));
+        let work = Work::new(Arc::clone(&self.memory.input), peer);
+        let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.clone()));
         let mut http = http1::Builder::new();
         head::configure(&mut http);
         // An injected fault ends with an error here.
@@ -232,6 +240,8 @@ impl Edge {
                 verdict
             }
         };
+        let had_effect = !matches!(head.parts.method, Method::GET | Method::HEAD);
+        let mut response = unsent::counted(&self.memory.unsent, client, response, had_effect).await;
         verdict.write(&mut response);
         let (status, took) = (response.status().as_u16(), begun.elapsed());
         let route = head.found.as_ref().map_or(OTHER, |found| found.label);
@@ -279,7 +289,8 @@ mod tests {
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
         let (ids, tasks) = (RequestIds::new(&OperatingSystem), TaskTracker::new());
-        let edge = Edge { routes, ids, limits, addresses, hosts: Hosts::default(), metrics, tasks };
+        let memory = Memory::new(&metrics);
+        let edge = Edge { routes, ids, limits, addresses, hosts: Hosts::default(), memory, metrics, tasks };
         tokio::spawn(listener.serve(edge, CancellationToken::new()));
         address
     }

@@ -118,7 +118,11 @@ mod tests {
     use warp::http::{HeaderValue, Request};
 
     use super::*;
-    use crate::http::head::Addresses;
+    use crate::{
+        budget::Budget,
+        http::{head::Addresses, work::Work},
+        metrics::BudgetMetrics,
+    };
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -141,7 +145,8 @@ mod tests {
         let addresses = Addresses { peer: client, client };
         let id = HeaderValue::from_static("req_1");
         let (verdict, body) = (OnceLock::new(), Mutex::new(None));
-        let head = Head { id, parts, addresses, found: None, verdict, body };
+        let work = Work::new(Budget::new(0, BudgetMetrics::default()), client);
+        let head = Head { id, parts, addresses, found: None, verdict, work, body };
         REQUEST.sync_scope(Arc::new(head), || info!(number = 7, "a {}", "{\"brace\": {}}"));
         info!("outside");
     }

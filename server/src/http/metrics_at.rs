@@ -10,6 +10,7 @@ use super::{
     client_address::TrustedProxies,
     hosts::Hosts,
     listener::{Edge, Limits, Listener},
+    memory::Memory,
     request_id::RequestIds,
     routes::{Parts, routes},
     server::Server,
@@ -65,6 +66,8 @@ impl MetricsAt {
             limits: Arc::clone(&server.limits),
             addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
             hosts: listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default(),
+            // Slow readers of the API leave room here for the operator.
+            memory: Memory::new(&server.metrics.requests),
             metrics: server.metrics.requests.clone(),
             tasks: server.service.tasks.clone(),
         };

@@ -168,6 +168,13 @@ impl Problem {
         Self::new(ErrorCode::RateLimited, format!("too many requests; retry after {seconds} s"))
     }
 
+    /// 503 for a request that would take memory which others need.
+    pub(super) fn busy() -> Self {
+        let message = "this server has no memory for more long requests and responses; read pending responses, ask for a \
+                       smaller page, or try again in a moment";
+        Self::new(ErrorCode::TooManyInProgress, message)
+    }
+
     /// 500. The cause goes to the log, not to the caller.
     pub(super) fn internal(cause: impl Display) -> Self {
         tracing::error!(cause = cause.to_string(), "a request failed with an internal error");
@@ -177,12 +184,18 @@ impl Problem {
 
     /// Builds the response with its headers.
     pub(super) fn into_response(self) -> Response {
+        let (status, header) = (self.status(), self.header.clone());
+        json_text(status, self.body(), header)
+    }
+
+    /// The response's body.
+    pub(super) fn body(self) -> String {
         let status = self.status();
         let error = status.canonical_reason().unwrap_or_default().into();
-        let Self { code, message, fields, header } = self;
+        let Self { code, message, fields, .. } = self;
         let body = ErrorBody { status_code: status.as_u16(), message, error, code: Some(code), fields: fields.into() };
         // Strings and a number always serialize.
-        json_text(status, serde_json::to_string(&body).unwrap_or_default(), header)
+        serde_json::to_string(&body).unwrap_or_default()
     }
 }
 

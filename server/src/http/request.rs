@@ -104,6 +104,9 @@ impl Request {
                 })?;
                 // Trailers say nothing to this server.
                 let Ok(chunk) = frame.into_data() else { continue };
+                if self.head.work.is_refused() {
+                    return Err(Problem::busy());
+                }
                 let length = bytes.len() + chunk.len();
                 if length > at_most {
                     let message = format!("the body must be at most {at_most} bytes");

@@ -1,78 +1,158 @@
-//! Whether a connection has work at hand: a request that is being handled, or a response that its client still has to take.
+//! What one connection has at hand: requests that are handled, a response that its client still has to take, and what was read.
 //!
-//! On shutdown, a connection with neither only waits for a request, of which a part of the head may be there.
+//! On shutdown, a connection without a request or a response only waits for a request, of which a part of the head may be there.
 
 use std::{
     io::{self, IoSlice},
+    net::IpAddr,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::{input::Input, pace::Pace, reply::Problem};
+use crate::budget::Budget;
+
 /// The work of one connection.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Work(Arc<State>);
 
-#[derive(Default)]
 struct State {
     requests: AtomicUsize,
     /// The last write found the client's window full.
     is_blocked: AtomicBool,
+    input: Input,
 }
 
 impl Work {
-    /// Begins a request, which ends when the returned value is dropped.
+    /// The work of a new connection, whose input counts against this budget.
+    pub(super) fn new(budget: Arc<Budget<IpAddr>>, peer: IpAddr) -> Self {
+        let (requests, is_blocked) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self(Arc::new(State { requests, is_blocked, input: Input::new(budget, peer) }))
+    }
+
+    /// Begins a request, or a part of it. The request ends when all its parts are dropped.
     pub(super) fn begin(&self) -> Working {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         Working(self.clone())
     }
 
     pub(super) fn is_at_hand(&self) -> bool {
-        self.0.requests.load(Ordering::Relaxed) > 0 || self.0.is_blocked.load(Ordering::Relaxed)
+        self.has_request() || self.0.is_blocked.load(Ordering::Relaxed)
+    }
+
+    /// Whether there was no memory for a part of the present request.
+    pub(super) fn is_refused(&self) -> bool {
+        self.0.input.is_refused()
+    }
+
+    fn has_request(&self) -> bool {
+        self.0.requests.load(Ordering::Relaxed) > 0
     }
 }
 
-/// A request that is being handled.
+/// A request that is being handled, or whose body is read to its end.
 pub(super) struct Working(Work);
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.0.requests.fetch_sub(1, Ordering::Relaxed);
+        if self.0.0.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.0.input.request_ended();
+        }
     }
 }
 
-/// A connection that notes whether a write waits.
+/// The response to a request whose head has no room. Nobody parses the head, so it has no id.
+static BUSY: LazyLock<String> = LazyLock::new(|| {
+    let body = Problem::busy().body();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncache-control: no-store\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+});
+
+/// A connection that notes what is read, whether a write waits, and closes if its client takes its response too slowly.
 pub(super) struct Observed<S> {
     stream: S,
     work: Work,
+    pace: Pace,
+    too_slow: Counter,
+    /// The rest of what the client sends is dropped.
+    is_refusing: bool,
 }
 
 impl<S> Observed<S> {
-    pub(super) fn new(stream: S, work: Work) -> Self {
-        Self { stream, work }
+    /// `window` is the time in which the client must take a part of its response; `too_slow` counts clients that do not.
+    pub(super) fn new(stream: S, work: Work, window: Duration, too_slow: Counter) -> Self {
+        Self { stream, work, pace: Pace::new(window), too_slow, is_refusing: false }
     }
 
-    fn noted<T>(&self, written: Poll<T>) -> Poll<T> {
+    fn noted(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.work.0.is_blocked.store(written.is_pending(), Ordering::Relaxed);
+        match written {
+            Poll::Ready(Ok(bytes)) => self.pace.wrote(bytes),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                ready!(self.pace.poll_too_slow(cx));
+                self.too_slow.inc();
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")));
+            }
+        }
         written
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+impl<S: AsyncRead + AsyncWrite + Unpin> Observed<S> {
+    /// Answers a head that has no room, and ends the connection's input. The client may still be sending: closing now would
+    /// reset the connection, and the client might not see the answer.
+    fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.is_refusing {
+            self.is_refusing = true;
+            // Its window is empty, because no response waits. If not, the connection just ends.
+            let _ = Pin::new(&mut self.stream).poll_write(cx, BUSY.as_bytes());
+            let _ = Pin::new(&mut self.stream).poll_shutdown(cx);
+        }
+        loop {
+            let mut dropped = [0; 4096];
+            let mut dropped = ReadBuf::new(&mut dropped);
+            // Ends with the deadline for the head.
+            ready!(Pin::new(&mut self.stream).poll_read(cx, &mut dropped))?;
+            if dropped.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Observed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.is_refusing {
+            return self.poll_refuse(cx);
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let has_room = self.work.0.input.read(buf.filled().len() - before);
+        // A request's handler refuses its body by itself.
+        if has_room || self.work.has_request() {
+            return Poll::Ready(Ok(()));
+        }
+        buf.set_filled(before);
+        self.poll_refuse(cx)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Observed<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.noted(written)
+        self.noted(cx, written)
     }
 
     fn poll_write_vectored(
@@ -81,14 +161,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.noted(written)
+        self.noted(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
+    /// hyper flushes once everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pace.flushed();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -99,15 +181,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use std::net::Ipv4Addr;
+
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
+        time::{Instant, sleep},
+    };
 
     use super::*;
+    use crate::metrics::BudgetMetrics;
+
+    const WINDOW: Duration = Duration::from_secs(30);
+    const KIB: usize = 1024;
+
+    fn work(budget: &Arc<Budget<IpAddr>>) -> Work {
+        Work::new(Arc::clone(budget), Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn budget(kib: i64) -> Arc<Budget<IpAddr>> {
+        Budget::new(kib * 1024, BudgetMetrics::default())
+    }
 
     #[tokio::test]
     async fn a_request_and_a_response_that_waits_are_work() {
         let (near, mut far) = duplex(4);
-        let work = Work::default();
-        let mut near = Observed::new(near, work.clone());
+        let work = work(&budget(1));
+        let mut near = Observed::new(near, work.clone(), WINDOW, Counter::default());
         assert!(!work.is_at_hand());
         let (first, second) = (work.begin(), work.begin());
         drop(first);
@@ -122,5 +221,60 @@ mod tests {
         far.read_exact(&mut [0; 4]).await.unwrap();
         writing.await.unwrap();
         assert!(!work.is_at_hand());
+    }
+
+    /// Writes 100 KiB to a client that reads this many bytes a second. Returns whether it got all, and after how long.
+    async fn write_to(bytes_per_second: usize) -> (bool, u64) {
+        let (near, mut far) = duplex(KIB);
+        let closed = Counter::default();
+        let mut near = Observed::new(near, work(&budget(1)), WINDOW, closed.clone());
+        let reading = tokio::spawn(async move {
+            loop {
+                sleep(Duration::from_secs(1)).await;
+                if far.read_exact(&mut vec![0; bytes_per_second]).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let begun = Instant::now();
+        let written = near.write_all(&[0; 100 * KIB]).await;
+        reading.abort();
+        assert_eq!(closed.get(), u64::from(written.is_err()));
+        (written.is_ok(), begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_less_than_16_kib_in_30_seconds_is_cut_off() {
+        assert_eq!(write_to(0).await, (false, 30));
+        assert_eq!(write_to(500).await, (false, 30));
+        assert!(write_to(600).await.0);
+        assert!(write_to(10 * KIB).await.0);
+    }
+
+    #[tokio::test]
+    async fn a_head_without_room_gets_503_and_a_body_without_room_reaches_its_handler() {
+        for is_body in [false, true] {
+            let (near, mut far) = duplex(64 * KIB);
+            let work = work(&budget(16));
+            let mut near = Observed::new(near, work.clone(), WINDOW, Counter::default());
+            let working = is_body.then(|| work.begin());
+            far.write_all(&[b'x'; 40 * KIB]).await.unwrap();
+            let mut read = vec![0; 40 * KIB];
+            let length = near.read(&mut read[..16 * KIB]).await.unwrap();
+            assert_eq!(length, 16 * KIB);
+            let reading = tokio::spawn(async move { near.read(&mut read).await.unwrap() });
+            if let Some(working) = working {
+                assert_eq!(reading.await.unwrap(), 24 * KIB);
+                assert!(work.is_refused());
+                drop(working);
+                continue;
+            }
+            let mut answer = String::new();
+            far.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+            assert!(answer.ends_with(r#""code":"too_many_in_progress"}"#), "{answer}");
+            drop(far);
+            assert_eq!(reading.await.unwrap(), 0);
+        }
     }
 }

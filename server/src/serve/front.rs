@@ -9,7 +9,7 @@ use crate::{
     descriptors::{self, Shares},
     failure::Failure,
     http::{
-        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
+        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, Memory, MetricsAt, RateLimits, Readiness, Reference,
         RequestIds, TrustedProxies,
     },
     metrics::Metrics,
@@ -74,7 +74,8 @@ impl Front {
         });
         let hosts = Hosts::of(address, &server.service.settings.base_url, &args.allowed_hosts);
         let routes = http::routes(&server, metrics_at.parts());
-        let edge = Edge { routes, ids, limits, addresses, hosts, metrics: requests, tasks };
+        let memory = Memory::new(&requests);
+        let edge = Edge { routes, ids, limits, addresses, hosts, memory, metrics: requests, tasks };
         tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server, &args.allowed_hosts));
     }
 }

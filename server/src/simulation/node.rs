@@ -32,7 +32,7 @@ use crate::{
     delivery::{Dispatcher, Sender, TargetPolicy},
     domain::GatewayName,
     gateway::{Credentials, Gateways},
-    http::{self, ConnectionsByAddress, Edge, RateLimits, Reference, RequestIds, TrustedProxies},
+    http::{self, ConnectionsByAddress, Edge, Memory, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
     service::{Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
@@ -174,7 +174,9 @@ impl Node {
     /// Requests to endpoints in flight, and effects outside the store.
     pub(super) fn in_flight(&self) -> (i64, i64) {
         let process = self.process();
-        process.as_ref().map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.get()))
+        process
+            .as_ref()
+            .map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.get()))
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
@@ -283,7 +285,8 @@ fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference
     let routes = http::routes(&server, http::Parts::Api);
     let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
     let ids = RequestIds::new(&*service.ambient);
-    Arc::new(Edge { routes, ids, limits, addresses, hosts: http::Hosts::default(), metrics: requests, tasks })
+    let memory = Memory::new(&requests);
+    Arc::new(Edge { routes, ids, limits, addresses, hosts: http::Hosts::default(), memory, metrics: requests, tasks })
 }
 
 fn credentials() -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {

@@ -87,6 +87,7 @@ mod sandbox_store;
 mod scheduled_backups;
 mod server;
 mod several_servers;
+mod slow_clients;
 mod small_disk;
 mod stable;
 mod standby;

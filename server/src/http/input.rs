@@ -1,0 +1,120 @@
+//! What a client has sent and the server still has in memory: the head of a request, complete or not, and its body.
+//!
+//! Every connection has the first [`FREE`] bytes for nothing. What is longer counts against a budget that all connections
+//! share. Bodies of more than 64 KiB have a limit of their own.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use crate::budget::{Budget, Held};
+
+/// As much as hyper's first buffer has, which every connection has anyway.
+const FREE: usize = 8 * 1024;
+/// The most that hyper and a handler keep of one connection.
+const AT_MOST: usize = 128 * 1024;
+
+/// The input of one connection. Only the connection's task uses it, so nobody waits for the lock.
+pub(super) struct Input {
+    budget: Arc<Budget<IpAddr>>,
+    peer: IpAddr,
+    /// What was read of the present request, with what may be of the next one.
+    bytes: AtomicUsize,
+    last_read: AtomicUsize,
+    is_refused: AtomicBool,
+    held: Mutex<Option<Held<IpAddr>>>,
+}
+
+impl Input {
+    pub(super) fn new(budget: Arc<Budget<IpAddr>>, peer: IpAddr) -> Self {
+        Self {
+            budget,
+            peer,
+            bytes: AtomicUsize::new(0),
+            last_read: AtomicUsize::new(0),
+            is_refused: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Counts bytes that were read. Returns whether there is room for them.
+    pub(super) fn read(&self, bytes: usize) -> bool {
+        let all = self.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        self.bytes.store(all, Ordering::Relaxed);
+        self.last_read.store(bytes, Ordering::Relaxed);
+        if all <= FREE {
+            return true;
+        }
+        let amount = counted(all);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = match &mut *held {
+            Some(held) => held.grow_to(amount),
+            None => {
+                *held = self.budget.take(&self.peer, amount);
+                held.is_some()
+            }
+        };
+        if !has_room {
+            self.is_refused.store(true, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Whether there was no room for a part of the present request.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// The present request has ended. Only what was read last can be of the next one.
+    pub(super) fn request_ended(&self) {
+        let rest = self.last_read.load(Ordering::Relaxed);
+        if self.bytes.swap(rest, Ordering::Relaxed) <= FREE {
+            return;
+        }
+        self.is_refused.store(false, Ordering::Relaxed);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *held {
+            Some(held) if rest > FREE => held.shrink_to(counted(rest)),
+            _ => *held = None,
+        }
+    }
+}
+
+/// How much of this many bytes counts.
+fn counted(bytes: usize) -> i64 {
+    i64::try_from(bytes.min(AT_MOST).saturating_sub(FREE)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::BudgetMetrics;
+
+    const KIB: usize = 1024;
+
+    #[test]
+    fn only_what_is_longer_than_a_usual_head_counts_until_its_request_has_ended() {
+        let metrics = BudgetMetrics::default();
+        let budget = Budget::new(64 * 1024, metrics.clone());
+        let input = Input::new(Arc::clone(&budget), [127, 0, 0, 1].into());
+        assert!((0..100).all(|_| {
+            let has_room = input.read(500);
+            input.request_ended();
+            has_room
+        }));
+        assert_eq!(metrics.held.get(), 0);
+        assert!(input.read(8 * KIB) && input.read(4 * KIB));
+        assert_eq!(metrics.held.get(), 4 * 1024 + 500, "with what may have been left of the request before");
+        input.request_ended();
+        assert_eq!(metrics.held.get(), 0);
+        assert!(input.read(20 * KIB) && !input.read(60 * KIB) && input.is_refused());
+        input.request_ended();
+        assert!(!input.is_refused());
+        drop(input);
+        assert_eq!((metrics.held.get(), metrics.refused.get()), (0, 1));
+    }
+}
