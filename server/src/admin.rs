@@ -174,7 +174,7 @@ async fn execute(
         key_uses: KeyUses::default(),
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
-        claims: Claims::new(Metrics::new().outside_effects),
+        claims: Claims::new(&Metrics::new().outside_effects),
         turns: Turns::default(),
         fan_out: Arc::default(),
         tasks: TaskTracker::new(),

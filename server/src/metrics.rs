@@ -21,7 +21,7 @@ pub(crate) struct Metrics {
     pub(crate) fan_out: FanOutTimes,
     pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
-    pub(crate) outside_effects: Gauge,
+    pub(crate) outside_effects: BudgetMetrics,
     pub(crate) sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
@@ -235,6 +235,11 @@ impl Metrics {
                 kib: add(r, "delivery_loaded_kibibytes", "Memory reserved for attempts in flight"),
             },
         };
+        let outside_effects = add_budget(
+            r,
+            ["outside_effects", "outside_effects_refused"],
+            "Test pings and gateway refunds in progress for requests",
+        );
         let store_readable = add(
             r,
             "store_readable",
@@ -253,7 +258,7 @@ impl Metrics {
             oldest_in_outbox,
             retries_waiting: add(r, "deliveries_waiting", "Deliveries that wait for their next attempt"),
             store_readable,
-            outside_effects: add(r, "outside_effects", "Test pings and gateway refunds in progress for requests"),
+            outside_effects,
             sandbox: SandboxGauges {
                 bytes: add(r, "sandbox_bytes", "Size of the sandbox's own store on disk"),
                 renewals: add(r, "sandbox_renewals", "Times the sandbox's own store was replaced"),

@@ -195,7 +195,7 @@ fn service(
         key_uses: KeyUses::default(),
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::new(metrics.requests.not_logged.clone()),
-        claims: Claims::new(metrics.outside_effects.clone()),
+        claims: Claims::new(&metrics.outside_effects),
         turns: Turns::default(),
         fan_out: Arc::default(),
         server: ServerId(ambient.random()),

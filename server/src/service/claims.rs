@@ -21,8 +21,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use payments_core::Timestamp;
-use prometheus_client::metrics::gauge::Gauge;
+use payments_core::{DeveloperId, Timestamp};
 use tokio::{
     sync::Notify,
     task::JoinError,
@@ -31,12 +30,14 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{Answer, IdempotentRequest, Refused, Service};
+use crate::budget::{Budget, Held};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
+use crate::metrics::BudgetMetrics;
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 use crate::trace;
 
-/// Maximum effects in progress, with or without a key.
-const MAX_IN_PROGRESS: i64 = 256;
+/// Maximum effects of a kind in progress, with or without a key. Developers share them: one alone gets half.
+const MAX_IN_PROGRESS: i64 = 128;
 /// Time for the commits around an effect. A request waits for another's effect for its bound plus this.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A lease lasts twice the effect's bound plus this.
@@ -47,13 +48,22 @@ const WAKE_UPS: usize = 64;
 /// Tells waiting requests of this process when a claim ends, and limits the effects in progress.
 pub(crate) struct Claims {
     ended: [Notify; WAKE_UPS],
-    in_progress: Gauge,
+    pings: Arc<Budget<DeveloperId>>,
+    refunds: Arc<Budget<DeveloperId>>,
+}
+
+/// A kind of effect. Each has places of its own, so a slow gateway stops no test pings.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Effect {
+    TestPing,
+    Refund,
 }
 
 impl Claims {
-    /// `in_progress` shows the number of effects in progress.
-    pub(crate) fn new(in_progress: Gauge) -> Self {
-        Self { ended: std::array::from_fn(|_| Notify::new()), in_progress }
+    /// The metrics show the effects in progress.
+    pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
+        let places = || Budget::new(MAX_IN_PROGRESS, metrics.clone());
+        Self { ended: std::array::from_fn(|_| Notify::new()), pings: places(), refunds: places() }
     }
 
     fn ended(&self, key: &IdempotencyKey) -> &Notify {
@@ -61,21 +71,13 @@ impl Claims {
         &self.ended[usize::from(key.digest[0]) % WAKE_UPS]
     }
 
-    fn enter(&self) -> Result<InProgress, Refused> {
-        let in_progress = InProgress(self.in_progress.clone());
-        match self.in_progress.inc() < MAX_IN_PROGRESS {
-            true => Ok(in_progress),
-            false => Err(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS }),
-        }
-    }
-}
-
-/// Counts one effect in progress until it is dropped.
-struct InProgress(Gauge);
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.dec();
+    /// Takes a place until the result is dropped.
+    fn enter(&self, effect: Effect, developer: &DeveloperId) -> Result<Held<DeveloperId>, Refused> {
+        let places = match effect {
+            Effect::TestPing => &self.pings,
+            Effect::Refund => &self.refunds,
+        };
+        places.take(developer, 1).ok_or(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS })
     }
 }
 
@@ -87,13 +89,15 @@ enum Try {
 }
 
 impl Service {
-    /// Performs an effect outside the store, once for all requests with a key. `bound` is the effect's time limit. The
-    /// effect gets the request that holds the claim, and stores its response under it.
+    /// Performs a developer's effect outside the store, once for all requests with a key. `bound` is the effect's time limit.
+    /// `perform` gets the request that holds the claim, and stores its response under it.
     pub(super) async fn once<F: Future<Output = Result<Answer, Refused>> + Send + 'static>(
         self: &Arc<Self>,
+        effect: Effect,
+        developer: &DeveloperId,
         request: Option<&IdempotentRequest>,
         bound: Duration,
-        effect: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
+        perform: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
     ) -> Result<Answer, Refused> {
         let deadline = Instant::now() + bound + MARGIN;
         let any = Notify::new();
@@ -101,7 +105,12 @@ impl Service {
             let mut ended = pin!(request.map_or(&any, |request| self.claims.ended(request.key())).notified());
             // From here on, no notification is missed.
             ended.as_mut().enable();
-            let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, effect.clone());
+            let (developer, perform) = (developer.clone(), perform.clone());
+            let perform = move |service: Arc<Self>, request| async move {
+                let _place = service.claims.enter(effect, &developer)?;
+                perform(Arc::clone(&service), request).await
+            };
+            let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, perform);
             let until = match self
                 .tasks
                 .spawn(trace::same_trace(task.in_current_span()))
@@ -131,10 +140,7 @@ impl Service {
         bound: Duration,
         effect: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F,
     ) -> Result<Try, Refused> {
-        let perform = |request| async {
-            let _in_progress = self.claims.enter()?;
-            effect(Arc::clone(&self), request).await
-        };
+        let perform = |request| effect(Arc::clone(&self), request);
         let Some(request) = request else { return perform(None).await.map(Try::Answered) };
         // A request that waited usually finds the response here.
         if let Some(answer) = self.replay(&request).await? {
@@ -199,6 +205,17 @@ mod tests {
         )
     }
 
+    /// Performs a test ping of a developer.
+    async fn ping<F: Future<Output = Result<Answer, Refused>> + Send + 'static>(
+        service: &Arc<Service>,
+        developer: &str,
+        request: Option<IdempotentRequest>,
+        perform: impl FnOnce(Arc<Service>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
+    ) -> Result<Answer, Refused> {
+        let developer = developer.parse().unwrap();
+        service.once(Effect::TestPing, &developer, request.as_ref(), BOUND, perform).await
+    }
+
     /// Stores a response, as a finished effect does.
     async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
@@ -223,15 +240,15 @@ mod tests {
         };
         let never = |_: Arc<Service>, _: Option<IdempotentRequest>| async { panic!("another holds the key") };
         let (holder, held) = (Arc::clone(&service), effect.clone());
-        let first = tokio::spawn(async move { holder.once(Some(&request("{}")), BOUND, held).await });
+        let first = tokio::spawn(async move { ping(&holder, "dev_1", Some(request("{}")), held).await });
         begun.notified().await;
-        let other = service.once(Some(&request(r#"{"a":1}"#)), BOUND, never).await;
+        let other = ping(&service, "dev_1", Some(request(r#"{"a":1}"#)), never).await;
         assert!(matches!(other, Err(Refused::IdempotencyKeyReused)));
         // Even if it is woken for another key.
         service.claims.ended(request("{}").key()).notify_waiters();
-        assert!(matches!(service.once(Some(&request("{}")), BOUND, never).await, Err(Refused::KeyInProgress)));
+        assert!(matches!(ping(&service, "dev_1", Some(request("{}")), never).await, Err(Refused::KeyInProgress)));
         let (waiting, third) = (Arc::clone(&service), request("{ }"));
-        let third = tokio::spawn(async move { waiting.once(Some(&third), BOUND, never).await });
+        let third = tokio::spawn(async move { ping(&waiting, "dev_1", Some(third), never).await });
         go_on.notify_one();
         assert!(!first.await.unwrap().unwrap().replayed);
         assert!(third.await.unwrap().unwrap().replayed);
@@ -254,18 +271,23 @@ mod tests {
         };
         let once = || {
             let (service, effect) = (Arc::clone(&service), effect.clone());
-            tokio::spawn(async move { service.once(Some(&request("")), BOUND, effect).await })
+            tokio::spawn(async move { ping(&service, "dev_1", Some(request("")), effect).await })
         };
         assert!(matches!(once().await.unwrap(), Err(Refused::RefundInProgress)));
         assert!(once().await.unwrap_err().is_panic());
-        service.claims.in_progress.set(MAX_IN_PROGRESS);
+        let enter = |developer: &str| service.claims.enter(Effect::TestPing, &developer.parse().unwrap());
+        let mut full: Vec<_> = std::iter::from_fn(|| enter("dev_1").ok()).collect();
+        assert_eq!(i64::try_from(full.len()).unwrap(), MAX_IN_PROGRESS / 2);
         assert!(matches!(once().await.unwrap(), Err(Refused::TooManyEffects { .. })));
-        let keyless = service.once(None, BOUND, effect.clone()).await;
+        let keyless = ping(&service, "dev_1", None, effect.clone()).await;
         assert!(matches!(keyless, Err(Refused::TooManyEffects { .. })));
-        assert_eq!((service.claims.in_progress.get(), tries.load(Ordering::Relaxed)), (MAX_IN_PROGRESS, 2));
-        service.claims.in_progress.set(0);
+        assert_eq!(tries.load(Ordering::Relaxed), 2);
+        // Another developer and another kind of effect have places left.
+        assert!(enter("dev_2").is_ok() && service.claims.enter(Effect::Refund, &"dev_1".parse().unwrap()).is_ok());
+        drop(full.pop());
         assert!(!once().await.unwrap().unwrap().replayed);
         assert!(once().await.unwrap().unwrap().replayed);
-        assert_eq!((service.claims.in_progress.get(), tries.load(Ordering::Relaxed)), (0, 3));
+        assert_eq!(tries.load(Ordering::Relaxed), 3);
+        drop(full);
     }
 }

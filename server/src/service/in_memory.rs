@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use payments_core::FeeRate;
-use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::task::TaskTracker;
 
 use super::{Caller, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys};
@@ -13,6 +12,7 @@ use crate::{
     descriptors::Shares,
     domain::{ApiKey, Scope},
     gateway::Gateways,
+    metrics::BudgetMetrics,
     store::{ServerId, memory::MemoryStore},
 };
 
@@ -30,7 +30,7 @@ pub(super) fn service() -> Arc<Service> {
         key_uses: KeyUses::default(),
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
-        claims: Claims::new(Gauge::default()),
+        claims: Claims::new(&BudgetMetrics::default()),
         turns: Turns::default(),
         fan_out: Arc::default(),
         server: ServerId([0; 16]),

@@ -192,9 +192,10 @@ pub(crate) enum Refused {
     /// Another request with the same key is in progress for longer than its time limit.
     #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
     KeyInProgress,
-    /// The limit of effects in progress outside the store is reached.
+    /// The developer has its share of the effects in progress outside the store.
     #[error(
-        "this server has {at_most} test pings and refunds in progress, its limit; nothing was done, try again in a moment"
+        "you have as many test pings or refunds in progress as this server allows: half of {at_most}, or less while others need \
+         them; nothing was done, try again in a moment"
     )]
     TooManyEffects { at_most: i64 },
     /// A concurrent change was committed first. Use cases retry, so callers do not see this.

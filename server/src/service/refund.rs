@@ -15,6 +15,7 @@ use payments_core::{
 
 use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
+    claims::Effect,
     payments::{EventData, Prepared},
     retry_on_conflict,
 };
@@ -55,7 +56,8 @@ impl Service {
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
                 service.refund_at_gateway(&id, &params, request.as_ref()).await
             };
-            self.once(request, self.settings.gateway_timeout, refund).await
+            let developer = &caller.scope.developer_id;
+            self.once(Effect::Refund, developer, request, self.settings.gateway_timeout, refund).await
         })
         .await
     }

@@ -10,7 +10,7 @@ use payments_core::{
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, retry_on_conflict};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, claims::Effect, retry_on_conflict};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing, Permission},
@@ -137,11 +137,11 @@ impl Service {
     ) -> Result<Answer, Refused> {
         // Refuse before claiming the key.
         self.own_endpoint(caller, id).await?;
-        let (caller, id) = (caller.clone(), id.to_owned());
+        let (caller, id, developer) = (caller.clone(), id.to_owned(), caller.scope.developer_id.clone());
         let ping = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
             service.send_test(&caller, &id, kind, request.as_ref()).await
         };
-        match self.once(request, LONGEST_PING, ping).await {
+        match self.once(Effect::TestPing, &developer, request, LONGEST_PING, ping).await {
             Err(Refused::Unavailable(error)) => {
                 tracing::error!(%error, "a test event could not be logged");
                 Ok(Answer::fresh(RawJson::of(&())?))

@@ -176,7 +176,7 @@ impl Node {
         let process = self.process();
         process
             .as_ref()
-            .map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.get()))
+            .map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.held.get()))
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
@@ -207,7 +207,7 @@ impl Node {
             key_uses: KeyUses::default(),
             unknown_keys: UnknownKeys::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
-            claims: Claims::new(metrics.outside_effects.clone()),
+            claims: Claims::new(&metrics.outside_effects),
             turns: Turns::default(),
             fan_out: Arc::default(),
             server: ServerId(ambient.random()),

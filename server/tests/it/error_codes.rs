@@ -362,10 +362,10 @@ async fn other_servers(table: &mut Table) {
     let hook =
         server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().json::<Value>().await.unwrap();
     let ping = || server.request(Method::POST, &format!("/webhooks/{}/test", hook["id"].as_str().unwrap()));
-    let pinging = tokio::spawn(join_all((0..256).map(|_| ping().send()).collect::<Vec<_>>()));
-    eventually("256 pings", async || {
+    let pinging = tokio::spawn(join_all((0..64).map(|_| ping().send()).collect::<Vec<_>>()));
+    eventually("half of the test pings", async || {
         let metrics = server.metrics().await;
-        metrics.contains("payments_outside_effects 256").then_some(())
+        metrics.contains("payments_outside_effects 64\n").then_some(())
     })
     .await;
     table.row(ping(), 503, "too_many_in_progress", &[]).await;

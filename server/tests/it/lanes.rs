@@ -16,7 +16,10 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::sleep};
 use warp::{Filter, http::StatusCode};
 
-use crate::server::{Server, eventually, metric, payment_of};
+use crate::{
+    receiver::{Receiver, Reply},
+    server::{Server, eventually, metric, payment_of},
+};
 
 /// Subscribes an endpoint that replies 200 once `answer` completes.
 async fn endpoint<F: Future<Output = ()> + Send>(
@@ -189,4 +192,34 @@ async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
     assert!(pending_deliveries().await > ENDPOINTS * PAYMENTS / 2);
     eventually("the outbox to be empty", async || (pending_deliveries().await == 0).then_some(())).await;
     assert_eq!(count(&server, "payments_delivery_places_held").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_merchants_silent_endpoint_leaves_test_pings_for_another() {
+    let server = Server::start_with(&["--max-connections-per-address", "0", "--rate-limit", "0"]);
+    let (silent, answering) = (Receiver::start(Reply::Never).await, Receiver::ok().await);
+    let keys = [server.new_key("one", "test"), server.new_key("another", "test")];
+    let mut pings = Vec::new();
+    for (key, receiver) in keys.iter().zip([&silent, &answering]) {
+        let hook = json!({"url": receiver.url(), "events": ["payment.refunded"]});
+        let made = server.keyless(Method::POST, "/api/v1/webhooks").bearer_auth(key).json(&hook).send().await.unwrap();
+        let made: Value = made.json().await.unwrap();
+        let path = format!("/api/v1/webhooks/{}/test", made["id"].as_str().unwrap());
+        pings.push(server.keyless(Method::POST, &path).bearer_auth(key));
+    }
+    let many: Vec<_> = (0..400).map(|_| pings[0].try_clone().unwrap().send()).collect();
+    let many = tokio::spawn(futures_util::future::join_all(many));
+    eventually("pings in progress", async || (count(&server, "payments_outside_effects").await >= 64).then_some(()))
+        .await;
+    eventually("refusals", async || {
+        (count(&server, "payments_outside_effects_refused_total").await >= 300).then_some(())
+    })
+    .await;
+    let answer = pings[1].try_clone().unwrap().send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let answer: Value = answer.json().await.unwrap();
+    assert_eq!(answer["responseStatus"], 200, "{answer}");
+    let many = many.await.unwrap();
+    let refused = many.iter().filter(|answer| answer.as_ref().unwrap().status() == StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.count() >= 300);
 }
