@@ -71,6 +71,9 @@ error_codes! {
         IdempotencyKeyRequired = "idempotency_key_required",
         /// The signature of a gateway's event is not genuine. Check the signing secret that the operator gave the server.
         SignatureInvalid = "signature_invalid",
+        /// The request is a webhook that a server like this one sent: it has the header with a delivery's id. An endpoint's URL
+        /// leads to this server. Set it to a program of yours, and send no header of a webhook along with requests.
+        WebhookLoop = "webhook_loop",
         /// A required field is missing or `null`. Send it.
         FieldMissing = "field_missing",
         /// A field or a query parameter has the wrong type, or a value that it cannot have. The message says which it can have.

@@ -164,11 +164,11 @@ async fn execute(
     ambient: Arc<dyn Ambient>,
     request: AdminRequest,
 ) -> Result<AdminReply, Failure> {
-    let targets = TargetPolicy { allow_local: false };
+    let targets = TargetPolicy::new(false);
     let service = Service {
         gateways: Gateways::none(),
         store,
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default())?),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default())?),
         server: ServerId(ambient.random()),
         ambient,
         key_uses: KeyUses::default(),

@@ -186,12 +186,13 @@ fn service(
     let store = stores.store();
     let gateway_timeout = Duration::from_secs(args.gateway_timeout.into());
     let proxy = args.gateway_proxy.clone();
-    let targets = TargetPolicy { allow_local: args.allow_local_targets || front.reach == Reach::Local };
+    let targets = TargetPolicy::new(args.allow_local_targets || front.reach == Reach::Local);
+    let targets = targets.except(&front.base_url, front.address);
     let (calls, tracker) = (&metrics.gateways, &tasks.tracker);
     Ok(Service {
         gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?,
         store,
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, &args.header_word, front.shares)?),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), &args.header_word, front.shares)?),
         key_uses: KeyUses::default(),
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::new(metrics.requests.not_logged.clone()),

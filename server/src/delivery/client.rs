@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test]
     async fn a_lookup_counts_for_the_developer_of_its_delivery_attempt() {
         let lookups = Lookups::with_resolver(|_| Err(io::ErrorKind::NotFound.into()));
-        let client = HttpClient::new(TargetPolicy { allow_local: true }, lookups.clone(), 1).unwrap();
+        let client = HttpClient::new(TargetPolicy::new(true), lookups.clone(), 1).unwrap();
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
             let request = || Request::post("http://shop.example/hook").body(Body::default()).map_err(Fault::not_sent);
@@ -163,7 +163,7 @@ mod tests {
     async fn exchanged(requests: usize, connections: &[&[Then]]) -> (Vec<bool>, Vec<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+        let client = HttpClient::new(TargetPolicy::new(true), Lookups::system(), 9).unwrap();
         let send = async {
             let mut outcomes = Vec::new();
             for _ in 0..requests {
@@ -211,7 +211,7 @@ mod tests {
                 let _ = stream.read(&mut request).await.unwrap();
                 stream.write_all(head.as_bytes()).await.unwrap();
             };
-            let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+            let client = HttpClient::new(TargetPolicy::new(true), Lookups::system(), 9).unwrap();
             let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
             let (answer, ()) = tokio::join!(client.send(&request), serve);
             let found = answer.map(|answer| answer.status().as_u16()).map_err(|fault| match fault {
@@ -236,7 +236,7 @@ mod tests {
             }
             sent
         };
-        let client = HttpClient::new(TargetPolicy { allow_local: true }, Lookups::system(), 9).unwrap();
+        let client = HttpClient::new(TargetPolicy::new(true), Lookups::system(), 9).unwrap();
         let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
         let (answer, sent) = tokio::join!(client.send(&request), serve);
         assert!(matches!(answer, Err(Fault::StatusOnly(status)) if status == 200));

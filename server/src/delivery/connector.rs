@@ -95,7 +95,7 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let (targets, found) = (self.targets, self.lookups.addresses(name.as_str().to_owned()));
+        let (targets, found) = (self.targets.clone(), self.lookups.addresses(name.as_str().to_owned()));
         Box::pin(async move {
             let mut found = found.await?;
             if found.is_empty() || !found.iter().all(|address| targets.allows(address.ip())) {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, Fault> {
-        let mut resolver = Resolver { targets: TargetPolicy { allow_local }, lookups: Lookups::system() };
+        let mut resolver = Resolver { targets: TargetPolicy::new(allow_local), lookups: Lookups::system() };
         resolver.call(name.parse().unwrap()).await.map(Iterator::collect)
     }
 

@@ -181,7 +181,7 @@ mod tests {
     };
 
     fn attempts(store: Arc<MemoryStore>, metrics: Deliveries) -> Arc<Attempts> {
-        let targets = TargetPolicy { allow_local: false };
+        let targets = TargetPolicy::new(false);
         let sender = Sender::new(Arc::new(OperatingSystem), targets, "Service", Shares::default()).unwrap();
         Attempts::new(store, Arc::new(sender), metrics, 8, CancellationToken::new())
     }

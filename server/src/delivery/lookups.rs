@@ -160,7 +160,7 @@ mod tests {
         let waited = hung.iter().filter(|outcome| matches!(outcome, Ok(Err(Fault::Exhausted(_))))).count();
         assert_eq!((waited, begun.load(Ordering::SeqCst)), (100 - PER_DEVELOPER, PER_DEVELOPER));
         assert!(matches!(lookup(&lookups, "dev_1", "shop.example").await, Err(Fault::Exhausted(_))));
-        let mut connector = Connector::new(TargetPolicy { allow_local: false }, lookups.clone(), 1).unwrap();
+        let mut connector = Connector::new(TargetPolicy::new(false), lookups.clone(), 1).unwrap();
         let connect = async { connector.call("http://shop.example".parse().unwrap()).await };
         let connected = ATTEMPT.scope(DeliveryAttempt::new("dev_1".parse().unwrap()), connect).await;
         assert!(matches!(connected, Err(Fault::Exhausted(_))), "the endpoint is not at fault");

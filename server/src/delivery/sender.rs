@@ -4,7 +4,7 @@ use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::{Request, StatusCode, body::Incoming};
+use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header::HeaderName};
 use payments_core::{Delivery, DeliveryStatus, LoggedAttempt, Timestamp, aliased::UnknownFields};
 use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, SecretError, Signer};
@@ -37,6 +37,8 @@ pub(crate) struct Sender {
     endpoints: Box<dyn Endpoints>,
     /// The operator's word for `Service` in `X-Service-Signature`.
     header_word: String,
+    /// The name of the header that has the delivery's id.
+    delivery_header: Option<HeaderName>,
     /// Test pings have their own slots, so endpoints that hang do not delay them.
     pings: Arc<Slots>,
 }
@@ -48,7 +50,7 @@ impl Sender {
         header_word: &str,
         shares: Shares,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        let endpoints = Box::new(HttpClient::new(targets, Lookups::system(), shares.reusable)?);
+        let endpoints = Box::new(HttpClient::new(targets.clone(), Lookups::system(), shares.reusable)?);
         Ok(Self::to(endpoints, ambient, targets, header_word, shares.pings))
     }
 
@@ -61,7 +63,14 @@ impl Sender {
         pings: usize,
     ) -> Self {
         let pings = Slots::new(pings, SlotGauges::default());
-        Self { ambient, targets, endpoints, header_word: header_word.to_owned(), pings }
+        // Every word that the command line accepts makes a header's name.
+        let delivery_header = format!("x-{header_word}-delivery").parse().ok();
+        Self { ambient, targets, endpoints, header_word: header_word.to_owned(), delivery_header, pings }
+    }
+
+    /// Whether these are the headers of a delivery: the request is a webhook that this server, or one like it, sent.
+    pub(crate) fn is_delivery(&self, headers: &HeaderMap) -> bool {
+        self.delivery_header.as_ref().is_some_and(|name| headers.contains_key(name))
     }
 
     /// Sends a test ping once a slot is free.

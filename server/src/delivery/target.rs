@@ -21,7 +21,10 @@
 //! (100.100.100.200, Alibaba), 192.0.0.0/24 (192.0.0.192, Oracle), fc00::/7 (fd00:ec2::254, AWS; fd20:ce::254, Google;
 //! fd00:c1::a9fe:a9fe, Oracle; fd00:42::42, Scaleway) and fe80::/10.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
 
 use payments_core::ErrorCode;
 use url::{Host, Url};
@@ -29,10 +32,48 @@ use url::{Host, Url};
 use crate::reach::is_local_name;
 
 /// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback ones, and `http`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TargetPolicy {
     /// Whether `http` and loopback addresses are allowed, for development.
-    pub(crate) allow_local: bool,
+    allow_local: bool,
+    own: Option<Arc<Own>>,
+}
+
+/// Where this server itself can be reached.
+#[derive(Debug, PartialEq, Eq)]
+struct Own {
+    base_url: Option<Url>,
+    listener: SocketAddr,
+}
+
+impl Own {
+    /// Whether a URL leads to this server. Another name for it is found only when its webhook arrives, by its header.
+    fn is_at(&self, url: &Url) -> bool {
+        let is_base =
+            self.base_url.as_ref().is_some_and(|base| name_of(base) == name_of(url) && port_of(base) == port_of(url));
+        is_base
+            || (url.port_or_known_default() == Some(self.listener.port())
+                && url.host().is_some_and(|host| self.listens_at(&host)))
+    }
+
+    fn listens_at(&self, host: &Host<&str>) -> bool {
+        let own = self.listener.ip().to_canonical();
+        let is = |address: IpAddr| own == address || (own.is_unspecified() && address.is_loopback());
+        match host {
+            Host::Ipv4(address) => is((*address).into()),
+            Host::Ipv6(address) => is(IpAddr::from(*address).to_canonical()),
+            Host::Domain(name) => is_local_name(name) && (own.is_loopback() || own.is_unspecified()),
+        }
+    }
+}
+
+fn name_of(url: &Url) -> Option<&str> {
+    url.host_str().map(|name| name.trim_end_matches('.'))
+}
+
+/// The port. A server on one of the two usual ones answers on the other, too.
+fn port_of(url: &Url) -> Option<u16> {
+    url.port_or_known_default().map(|port| if port == 80 { 443 } else { port })
 }
 
 /// Why an address is refused. The text continues a sentence that begins with the field's name.
@@ -46,6 +87,8 @@ pub(crate) enum TargetFault {
     Credentials,
     #[error("must lead to a public address")]
     NotPublic,
+    #[error("must not lead to this server itself")]
+    Own,
 }
 
 impl TargetFault {
@@ -54,14 +97,25 @@ impl TargetFault {
         match self {
             Self::NotAUrl => ErrorCode::UrlInvalid,
             Self::NotHttps => ErrorCode::UrlNotHttps,
-            Self::Credentials | Self::NotPublic => ErrorCode::UrlNotAllowed,
+            Self::Credentials | Self::NotPublic | Self::Own => ErrorCode::UrlNotAllowed,
         }
     }
 }
 
 impl TargetPolicy {
+    /// Allows public addresses, and `http` and loopback ones if `allow_local`.
+    pub(crate) const fn new(allow_local: bool) -> Self {
+        Self { allow_local, own: None }
+    }
+
+    /// Refuses the addresses of the server itself, too.
+    pub(crate) fn except(self, base_url: &str, listener: SocketAddr) -> Self {
+        let own = Own { base_url: Url::parse(base_url).ok(), listener };
+        Self { own: Some(Arc::new(own)), ..self }
+    }
+
     /// Checks a URL, except the addresses of its host name.
-    pub(crate) fn check_url(self, text: &str) -> Result<Url, TargetFault> {
+    pub(crate) fn check_url(&self, text: &str) -> Result<Url, TargetFault> {
         let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
         match url.scheme() {
             "https" => {}
@@ -76,11 +130,14 @@ impl TargetPolicy {
             Host::Ipv6(address) => self.allows(address.into()),
             Host::Domain(name) => self.allow_local || !is_local_name(name),
         };
-        if allowed { Ok(url) } else { Err(TargetFault::NotPublic) }
+        if !allowed {
+            return Err(TargetFault::NotPublic);
+        }
+        if self.own.as_ref().is_some_and(|own| own.is_at(&url)) { Err(TargetFault::Own) } else { Ok(url) }
     }
 
     /// Whether webhooks may be sent to this address.
-    pub(super) fn allows(self, address: IpAddr) -> bool {
+    pub(super) fn allows(&self, address: IpAddr) -> bool {
         is_public(address) || (self.allow_local && address.is_loopback())
     }
 }
@@ -139,8 +196,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    const PUBLIC: TargetPolicy = TargetPolicy { allow_local: false };
-    const LOCAL: TargetPolicy = TargetPolicy { allow_local: true };
+    const PUBLIC: TargetPolicy = TargetPolicy::new(false);
+    const LOCAL: TargetPolicy = TargetPolicy::new(true);
 
     #[test]
     fn only_https_to_a_public_address_is_called() {
@@ -169,6 +226,32 @@ mod tests {
             ("https://169.254.169.254/latest/meta-data", TargetFault::NotPublic),
         ] {
             assert_eq!(PUBLIC.check_url(url), Err(fault), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_server_itself_is_not_called_under_its_base_url_or_its_listener() {
+        let public = PUBLIC.except("https://pay.example", "0.0.0.0:8080".parse().unwrap());
+        for url in [
+            "https://pay.example/hook",
+            "https://PAY.example.:443/",
+            "https://pay.example/api/v1/checkout/demo-session",
+        ] {
+            assert_eq!(public.check_url(url), Err(TargetFault::Own), "{url}");
+        }
+        for url in ["https://pay.example:8443/", "https://shop.pay.example/", "https://shop.example:8080/"] {
+            assert!(public.check_url(url).is_ok(), "{url}");
+        }
+        let local = LOCAL.except("http://pay.localhost:3000", "127.0.0.1:8080".parse().unwrap());
+        for url in ["http://127.0.0.1:8080/", "http://localhost:8080/", "http://pay.localhost:3000/"] {
+            assert_eq!(local.check_url(url), Err(TargetFault::Own), "{url}");
+        }
+        for url in ["http://127.0.0.1:9000/", "http://localhost:3000/", "http://127.0.0.2:8080/"] {
+            assert!(local.check_url(url).is_ok(), "{url}");
+        }
+        let everywhere = LOCAL.except("http://localhost", "[::]:8080".parse().unwrap());
+        for url in ["http://127.0.0.9:8080/", "http://[::1]:8080/", "http://localhost/", "https://localhost/"] {
+            assert_eq!(everywhere.check_url(url), Err(TargetFault::Own), "{url}");
         }
     }
 

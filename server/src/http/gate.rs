@@ -51,6 +51,8 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
     let outcome = match (verdict.retry_after(), found.allow) {
         (Some(seconds), _) => Err(Problem::too_many_requests(seconds)),
         (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
+        // An endpoint that leads here would make webhooks out of webhooks.
+        (None, None) if server.service.sender.is_delivery(&head.parts.headers) => Err(Problem::webhook_loop()),
         (None, None) => handling.await,
     };
     if let Some(caller) = logged_for {

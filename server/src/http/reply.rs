@@ -168,6 +168,12 @@ impl Problem {
         Self::new(ErrorCode::RateLimited, format!("too many requests; retry after {seconds} s"))
     }
 
+    /// 400 for a webhook that arrives here.
+    pub(super) fn webhook_loop() -> Self {
+        let message = "this request is a webhook; set the endpoint's url to a program of yours instead of this server";
+        Invalid::new(ErrorCode::WebhookLoop, message).into()
+    }
+
     /// 503 for a request that would take memory which others need.
     pub(super) fn busy() -> Self {
         let message = "this server has no memory for more long requests and responses; read pending responses, ask for a \

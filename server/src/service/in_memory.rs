@@ -21,10 +21,10 @@ pub(super) const BOUND: Duration = Duration::from_millis(10);
 
 pub(super) fn service() -> Arc<Service> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    let targets = TargetPolicy { allow_local: false };
+    let targets = TargetPolicy::new(false);
     Arc::new(Service {
         store: Arc::new(MemoryStore::default()),
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets, "Service", Shares::default()).unwrap()),
+        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap()),
         ambient,
         gateways: Gateways::none(),
         key_uses: KeyUses::default(),

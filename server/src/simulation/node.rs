@@ -188,9 +188,9 @@ impl Node {
         let (of_store, of_endpoints) = (Arc::clone(&life), Arc::clone(&life));
         let store: Arc<dyn Store> =
             Arc::new(Connection { fate: Arc::clone(fate), database: Arc::clone(database), life: of_store });
-        let targets = TargetPolicy { allow_local: false };
+        let targets = TargetPolicy::new(false);
         let endpoints = ToEndpoints { fate: Arc::clone(fate), life: of_endpoints, hosts: Arc::clone(hosts) };
-        let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets, "Service", 8);
+        let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets.clone(), "Service", 8);
         let transport = |name| -> Box<dyn crate::gateway::Transport> {
             let (fate, life, is_closed) = (Arc::clone(fate), Arc::clone(&life), Arc::clone(is_closed));
             match name {

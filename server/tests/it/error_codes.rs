@@ -315,6 +315,8 @@ async fn gateways(table: &mut Table, live: &Live) {
     table.row(pay(&live.create(5.0, "USD").await), 422, "gateway_refused", &[]).await;
     let event = live.server.keyless(Method::POST, "/gateways/stripe/webhook").header("stripe-signature", "t=1,v1=00");
     table.row(event.body("{}"), 400, "signature_invalid", &[]).await;
+    let looped = live.server.request(Method::GET, "/payments").header("X-Service-Delivery", "del_1");
+    table.row(looped, 400, "webhook_loop", &[]).await;
 }
 
 /// A server dies during a refund. On a database its claim on the key outlives it.

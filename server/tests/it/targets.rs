@@ -36,6 +36,41 @@ async fn a_public_server_sends_no_webhook_to_its_own_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_cannot_be_the_server_itself_and_a_webhook_that_reaches_it_does_nothing() {
+    let mut server = Server::start();
+    let demo = "/api/v1/checkout/demo-session";
+    let port = server.address().rsplit(':').next().unwrap().to_owned();
+    for host in ["127.0.0.1", "localhost", "a.localhost"] {
+        let (status, body) = subscribe(&server, &format!("http://{host}:{port}{demo}")).await;
+        assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("url_not_allowed")), "{body}");
+        assert_eq!(body["message"][0], "url must not lead to this server itself");
+    }
+    let elsewhere = Receiver::ok().await;
+    let secret = elsewhere.subscribe(&server.client()).await;
+    assert!(secret.starts_with("whsec_"));
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let moved = json!({"url": format!("http://localhost:{port}{demo}")});
+    let moved = server.request(Method::PATCH, &format!("/webhooks/{id}")).json(&moved).send().await.unwrap();
+    assert_eq!(moved.status(), StatusCode::BAD_REQUEST);
+
+    // A program that passes webhooks on with their headers, as a proxy does.
+    server.client().webhooks().test(&id).await.unwrap();
+    let received = elsewhere.received().remove(0);
+    let total = async || server.get("/payments").await["total"].clone();
+    let before = total().await;
+    let pass_on = server.keyless(Method::POST, demo).headers(received.headers.clone()).body(received.body.clone());
+    let answer = pass_on.send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(answer.json::<Value>().await.unwrap()["code"], "webhook_loop");
+    assert_eq!(total().await, before);
+
+    server.kill();
+    let server = server.restarted_with(&["--base-url", "https://pay.example", "--sandbox"]);
+    let (status, body) = subscribe(&server, "https://pay.example/hook").await;
+    assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("url_not_allowed")), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn allow_local_targets_lets_a_public_server_send_webhooks_to_its_own_machine() {
     let inside = Receiver::ok().await;
     let server = Server::start_with(&["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"]);

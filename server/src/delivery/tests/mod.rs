@@ -59,7 +59,7 @@ pub(super) fn virtual_time() -> Arc<dyn Ambient> {
 
 /// A sender to a shop, with a slot for one test ping.
 pub(super) fn sender_to(shop: &Arc<Shop>, ambient: &Arc<dyn Ambient>) -> Arc<Sender> {
-    let targets = TargetPolicy { allow_local: false };
+    let targets = TargetPolicy::new(false);
     Arc::new(Sender::to(Box::new(To(Arc::clone(shop))), Arc::clone(ambient), targets, "Service", 1))
 }
 
