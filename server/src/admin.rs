@@ -176,6 +176,7 @@ async fn execute(
         request_log: RequestLog::default(),
         claims: Claims::new(&Metrics::new().outside_effects),
         turns: Turns::default(),
+        recoveries: Arc::default(),
         fan_out: Arc::default(),
         tasks: TaskTracker::new(),
         settings: Settings {

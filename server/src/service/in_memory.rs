@@ -32,6 +32,7 @@ pub(super) fn service() -> Arc<Service> {
         request_log: RequestLog::default(),
         claims: Claims::new(&BudgetMetrics::default()),
         turns: Turns::default(),
+        recoveries: Arc::default(),
         fan_out: Arc::default(),
         server: ServerId([0; 16]),
         tasks: TaskTracker::new(),

@@ -28,6 +28,7 @@ mod poll;
 mod prune;
 mod reconcile;
 mod recover;
+mod recoveries;
 mod refund;
 mod refused;
 mod request_log;
@@ -66,6 +67,7 @@ pub(crate) use keys::{Caller, SANDBOX_KEY};
 pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub(crate) use merchants::{AppRow, WorkspaceRow};
 pub(crate) use pay::Paying;
+pub(crate) use recoveries::Recoveries;
 use refused::Record;
 pub(crate) use request_log::RequestLog;
 use retry::retry_on_conflict;
@@ -105,6 +107,8 @@ pub(crate) struct Service {
     pub(crate) claims: Claims,
     /// The payments about which requests without a key ask a gateway.
     pub(crate) turns: Turns,
+    /// The endpoints to which a request sends again what they missed.
+    pub(crate) recoveries: Arc<Recoveries>,
     /// The keys used since their last uses were stored.
     pub(crate) key_uses: KeyUses,
     /// The keys that the store did not know a moment ago.
@@ -198,6 +202,11 @@ pub(crate) enum Refused {
          them; nothing was done, try again in a moment"
     )]
     TooManyEffects { at_most: i64 },
+    /// The endpoint has many deliveries in its outbox.
+    #[error(
+        "the endpoint has {at_most} deliveries pending or more; nothing was sent again, try again when it has taken them"
+    )]
+    TooManyPending { at_most: usize },
     /// A concurrent change was committed first. Use cases retry, so callers do not see this.
     #[error("the payment has changed meanwhile; try again")]
     Conflict,

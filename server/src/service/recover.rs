@@ -1,6 +1,9 @@
 //! Sends again what an endpoint missed.
 
-use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp};
+use std::time::Duration;
+
+use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp, WebhookId};
+use tokio::time::{Instant, sleep};
 
 use super::{Caller, Refused, Service, webhooks::NO_WEBHOOK};
 use crate::{
@@ -11,6 +14,11 @@ use crate::{
 /// How many deliveries a request looks at, and how many of them are in memory at a time.
 const MAX_EXAMINED: usize = 1000;
 const AT_A_TIME: usize = 50;
+/// While an endpoint has so many deliveries in its outbox, no more are sent again: its lane sends them as fast as it answers.
+const MAX_PENDING: usize = 100;
+/// How long a request waits until there are fewer, and how often it looks.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(100);
 
 impl Service {
     /// Sends again each delivery to an endpoint that failed within a time and was not sent again since. Test events are not sent
@@ -22,7 +30,21 @@ impl Service {
         params: &RecoverWebhook,
     ) -> Result<Recovered, Refused> {
         let endpoint = self.own_endpoint(caller, id).await?;
-        self.recover_part(&endpoint, params).await
+        loop {
+            match self.recoveries.begin(&endpoint.endpoint.id, params) {
+                Ok(recovery) => {
+                    let give_up_at = Some(Instant::now() + MAX_WAIT);
+                    let recovered = self.recover_part(&endpoint, params, give_up_at).await?;
+                    recovery.end(recovered.clone());
+                    return Ok(recovered);
+                }
+                Err(running) => {
+                    if let Some(recovered) = running.answer(params).await {
+                        return Ok(recovered);
+                    }
+                }
+            }
+        }
     }
 
     /// As [`recover_webhook`](Self::recover_webhook), for an operator and all parts. Returns how many were sent again.
@@ -38,7 +60,7 @@ impl Service {
         params.until = Some(until.unwrap_or_else(|| self.ambient.now()));
         let mut resent = 0;
         loop {
-            let part = self.recover_part(&endpoint, &params).await?;
+            let part = self.recover_part(&endpoint, &params, None).await?;
             resent += part.resent;
             match part.next {
                 Some(next) => params = params.after(next),
@@ -47,7 +69,14 @@ impl Service {
         }
     }
 
-    async fn recover_part(&self, endpoint: &Endpoint, params: &RecoverWebhook) -> Result<Recovered, Refused> {
+    /// Sends again what failed of a part. Until `give_up_at`, it waits for the endpoint's lane; without one, it does not wait: the
+    /// server may not be running.
+    async fn recover_part(
+        &self,
+        endpoint: &Endpoint,
+        params: &RecoverWebhook,
+        give_up_at: Option<Instant>,
+    ) -> Result<Recovered, Refused> {
         let (scope, endpoint) = (endpoint.scope(), &endpoint.endpoint);
         if !endpoint.is_active {
             return Err(Refused::NotResent("its webhook endpoint is not active"));
@@ -58,6 +87,13 @@ impl Service {
         let mut from = DeliveriesFrom { since: params.since, after: params.after.clone() };
         let mut resent = 0;
         for _ in 0..MAX_EXAMINED / AT_A_TIME {
+            if let Some(give_up_at) = give_up_at
+                && !self.has_room(&endpoint.id, give_up_at).await?
+            {
+                // Without a delivery to go on after, there is no part to answer with.
+                let Some(after) = from.after else { return Err(Refused::TooManyPending { at_most: MAX_PENDING }) };
+                return Ok(Recovered::part(resent, Some(after)));
+            }
             let found = self.store.deliveries_from(&scope, &endpoint.id, &from, AT_A_TIME).await?;
             let is_last = found.len() < AT_A_TIME;
             for outgoing in found {
@@ -73,6 +109,20 @@ impl Service {
             }
         }
         Ok(Recovered::part(resent, from.after))
+    }
+
+    /// Waits until the endpoint's outbox is short. Returns whether it became so in time.
+    async fn has_room(&self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool, Refused> {
+        loop {
+            let pending = self.store.outbox(endpoint, MAX_PENDING).await?;
+            if pending.is_all && pending.ids.len() < MAX_PENDING {
+                return Ok(true);
+            }
+            if Instant::now() >= give_up_at {
+                return Ok(false);
+            }
+            sleep(POLL).await;
+        }
     }
 
     /// Sends a delivery again, if it failed and was not sent again. Returns whether it did.

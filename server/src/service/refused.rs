@@ -69,7 +69,7 @@ impl Refused {
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
             Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
             Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,
-            Self::TooManyEffects { .. } => ErrorCode::TooManyInProgress,
+            Self::TooManyEffects { .. } | Self::TooManyPending { .. } => ErrorCode::TooManyInProgress,
             Self::Conflict => ErrorCode::ConcurrentChange,
             Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
             Self::Unavailable(_) => ErrorCode::ServiceUnavailable,

@@ -209,6 +209,7 @@ impl Node {
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             claims: Claims::new(&metrics.outside_effects),
             turns: Turns::default(),
+            recoveries: Arc::default(),
             fan_out: Arc::default(),
             server: ServerId(ambient.random()),
             tasks: tracker.clone(),

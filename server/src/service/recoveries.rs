@@ -1,0 +1,93 @@
+//! One recovery of an endpoint at a time. A request that finds the same one running gets its answer; a different one waits.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use payments_core::{RecoverWebhook, Recovered, WebhookId};
+use tokio::sync::watch;
+
+/// The recoveries that run on this server.
+#[derive(Default)]
+pub(crate) struct Recoveries(Mutex<HashMap<WebhookId, Running>>);
+
+/// A recovery of another request.
+#[derive(Clone)]
+pub(super) struct Running {
+    params: RecoverWebhook,
+    answer: watch::Receiver<Option<Recovered>>,
+}
+
+impl Running {
+    /// Waits until the recovery ends. Returns its answer if it was asked for the same.
+    pub(super) async fn answer(mut self, params: &RecoverWebhook) -> Option<Recovered> {
+        let ended = self.answer.wait_for(Option::is_some).await;
+        // One that failed leaves no answer.
+        ended.ok()?.as_ref().filter(|_| self.params == *params).cloned()
+    }
+}
+
+/// A recovery of this request. It ends when this is dropped.
+pub(super) struct Recovery {
+    recoveries: Arc<Recoveries>,
+    endpoint: WebhookId,
+    answer: watch::Sender<Option<Recovered>>,
+}
+
+impl Recovery {
+    /// Ends with an answer for those who wait.
+    pub(super) fn end(self, answer: Recovered) {
+        self.answer.send_replace(Some(answer));
+    }
+}
+
+impl Drop for Recovery {
+    fn drop(&mut self) {
+        self.recoveries.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.endpoint);
+    }
+}
+
+impl Recoveries {
+    /// Begins a recovery, or returns the one that runs.
+    pub(super) fn begin(self: &Arc<Self>, endpoint: &WebhookId, params: &RecoverWebhook) -> Result<Recovery, Running> {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match running.entry(endpoint.clone()) {
+            Entry::Occupied(running) => Err(running.get().clone()),
+            Entry::Vacant(place) => {
+                let (answer, asked) = watch::channel(None);
+                place.insert(Running { params: params.clone(), answer: asked });
+                Ok(Recovery { recoveries: Arc::clone(self), endpoint: endpoint.clone(), answer })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use payments_core::Timestamp;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_same_request_gets_the_answer_and_another_one_waits_for_the_end() {
+        let (recoveries, endpoint) = (Arc::new(Recoveries::default()), "wh_1".parse().unwrap());
+        let all = RecoverWebhook::since(Timestamp::UNIX_EPOCH);
+        let other = all.clone().after("del_1".parse().unwrap());
+        let first = recoveries.begin(&endpoint, &all).ok().unwrap();
+        assert!(recoveries.begin(&"wh_2".parse().unwrap(), &all).is_ok());
+        let running = || recoveries.begin(&endpoint, &all).err().unwrap();
+        assert!(running().answer(&all).now_or_never().is_none());
+        let (same, different) = (running(), running());
+        first.end(Recovered::part(7, None));
+        assert_eq!(same.answer(&all).await.map(|answer| answer.resent), Some(7));
+        assert!(different.answer(&other).await.is_none());
+        // One that fails leaves its place.
+        let failed = recoveries.begin(&endpoint, &all).ok().unwrap();
+        let waiting = running();
+        drop(failed);
+        assert!(waiting.answer(&all).await.is_none());
+        assert!(recoveries.begin(&endpoint, &all).is_ok());
+    }
+}
