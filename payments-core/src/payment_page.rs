@@ -22,7 +22,8 @@ pub struct PaymentPage<P> {
     pub page: u32,
     /// The maximum number of items.
     pub limit: u32,
-    /// Whether the list goes on. The server says so where it gives no `total`; see [`goes_on`](Self::goes_on).
+    /// Whether the list goes on. The server says so where it gives no `total`, and where a page
+    /// ends early because of its length; see [`goes_on`](Self::goes_on).
     pub has_more: Option<bool>,
     /// Where the next part begins: pass it as `after`. With filters it may be a payment that they exclude.
     pub next: Option<PaymentId>,
@@ -59,7 +60,7 @@ impl<P: Serialize> Serialize for PaymentPage<P> {
         page.serialize_entry("total", &self.total)?;
         page.serialize_entry("page", &self.page)?;
         page.serialize_entry("limit", &self.limit)?;
-        if self.total.is_none() {
+        if self.total.is_none() || self.has_more.is_some() {
             page.serialize_entry("hasMore", &self.has_more.unwrap_or_default())?;
             page.serialize_entry("next", &self.next)?;
         }

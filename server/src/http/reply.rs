@@ -57,12 +57,13 @@ fn page_text(page: &PaymentPage<PaymentJson>) -> String {
     let PaymentPage { items, total, page: number, limit, has_more, next, .. } = page;
     let begin = r#"{"items":["#;
     let end = match (total, has_more) {
-        (Some(total), _) => format!(r#"],"total":{total},"page":{number},"limit":{limit}}}"#),
-        (None, has_more) => {
+        (Some(total), None) => format!(r#"],"total":{total},"page":{number},"limit":{limit}}}"#),
+        (total, has_more) => {
             // Ids have no character that JSON escapes.
             let next = next.as_ref().map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
             let has_more = has_more.unwrap_or_default();
-            format!(r#"],"total":null,"page":{number},"limit":{limit},"hasMore":{has_more},"next":{next}}}"#)
+            let total = total.map_or_else(|| "null".to_owned(), |total| total.to_string());
+            format!(r#"],"total":{total},"page":{number},"limit":{limit},"hasMore":{has_more},"next":{next}}}"#)
         }
     };
     let length = items.iter().map(|payment| payment.0.len() + 1).sum::<usize>();
@@ -255,6 +256,10 @@ mod tests {
             for next in [None, Some("pay_1".parse().unwrap())] {
                 let serialized = PaymentPage::part(parsed.clone(), 20, next.is_some(), next.clone());
                 let copied = PaymentPage::part(items.clone(), 20, next.is_some(), next);
+                assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
+                // One that ends early.
+                let (mut copied, mut serialized) = (copied, serialized);
+                (copied.total, serialized.total) = (Some(9), Some(9));
                 assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
             }
         }

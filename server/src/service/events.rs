@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
-use super::{Caller, Record, Refused, Service, payments::NO_PAYMENT};
+use super::{Caller, Record, Refused, Service, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
 /// How many entries of the list a request looks at, so that a filter which lets few through costs no more.
@@ -23,7 +23,7 @@ impl Service {
         };
         let examined = if query.has_filter() { MAX_EXAMINED } else { query.limit() };
         let entries = self.store.events(&caller.scope, &from, examined + 1).await?.ok_or_else(no_such_event)?;
-        let chosen = choose(entries, query, examined);
+        let mut chosen = choose(entries, query, examined);
         let payments: BTreeSet<_> = chosen.items.iter().map(|entry| entry.payment.clone()).collect();
         let payments: Vec<_> = payments.into_iter().collect();
         let events = self.store.events_of(&caller.scope, &payments).await?;
@@ -33,9 +33,9 @@ impl Service {
             let missing = || StoreError::corrupt(entry.id.as_str().as_bytes(), "its payment does not have it");
             envelope(events.get(&entry.id).ok_or_else(missing)?)
         };
-        let is_seen = |entry: &&EventEntry| events.get(&entry.id).is_none_or(|event| caller.sees(event.data.as_str()));
-        let items = chosen.items.iter().filter(is_seen).map(envelope).collect::<Result<_, _>>()?;
-        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next, unknown: UnknownFields::new() })
+        chosen.items.retain(|entry| events.get(&entry.id).is_none_or(|event| caller.sees(event.data.as_str())));
+        let items = chosen.items.iter().map(envelope).collect::<Result<_, _>>()?;
+        Ok(page(items, chosen))
     }
 
     /// An event by its id.
@@ -70,8 +70,18 @@ impl Service {
         let chosen = choose(events[first..].iter().map(entry).collect(), query, usize::MAX);
         let is_chosen = |event: &&EventWrite| chosen.items.iter().any(|entry| entry.id == event.id);
         let items = events.iter().filter(is_chosen).map(envelope).collect::<Result<_, _>>()?;
-        Ok(EventPage { items, has_more: chosen.has_more, next: chosen.next, unknown: UnknownFields::new() })
+        Ok(page(items, chosen))
     }
+}
+
+/// The page of chosen events. If it ends early because of its length, it goes on after its last event.
+fn page(mut items: Vec<RawJson>, chosen: EventPage<EventEntry>) -> EventPage<RawJson> {
+    let EventPage { items: entries, mut has_more, mut next, unknown } = chosen;
+    if let Some(fits) = fitting(items.iter().map(|event| event.as_str().len())) {
+        items.truncate(fits);
+        (has_more, next) = (true, entries.into_iter().nth(fits - 1).map(|entry| entry.id));
+    }
+    EventPage { items, has_more, next, unknown }
 }
 
 /// The first events that the filters let through, of at most so many that are looked at.

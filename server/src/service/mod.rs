@@ -21,6 +21,7 @@ mod late_money;
 mod manual_settlement;
 mod merchants;
 mod next_check;
+mod page_bytes;
 mod pay;
 mod payment_list;
 mod payments;

@@ -5,7 +5,7 @@ use payments_core::{
 };
 use serde::Deserialize;
 
-use super::{Caller, Refused, Service};
+use super::{Caller, Refused, Service, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
@@ -60,8 +60,7 @@ impl<'q> Filters<'q> {
     }
 
     fn include(&self, payment: &PaymentJson) -> Result<bool, StoreError> {
-        let facts: Facts = serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(b"payment", error))?;
-        let Facts { id, status, currency, created_at, merchant_transaction_id, customer } = facts;
+        let Facts { id, status, currency, created_at, merchant_transaction_id, customer } = facts(payment)?;
         let query = self.query;
         let own: Vec<_> = lookups_of(&id, &merchant_transaction_id, &customer).collect();
         let is_id = |lookup: &Lookup| lookup.kind == LookupKind::Reference && lookup.value == merchant_transaction_id;
@@ -75,7 +74,7 @@ impl<'q> Filters<'q> {
 }
 
 impl Service {
-    /// A page of a developer's payments, newest first.
+    /// A page of a developer's payments, newest first. If it ends early because of its length, it says where to go on.
     pub(crate) async fn payments(
         &self,
         caller: &Caller,
@@ -86,12 +85,20 @@ impl Service {
             return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());
         }
         // Nobody counts the payments of an app.
-        if !query.is_page() || caller.only_its_app {
-            return self.part_of_payments(caller, query).await;
+        let mut found = match query.is_page() && !caller.only_its_app {
+            true => {
+                let found = self.store.payments(&caller.scope, query.status.as_ref(), query.page).await?;
+                let Page { items, total, page, limit, .. } = found;
+                PaymentPage::numbered(items, total, page, limit)
+            }
+            false => self.part_of_payments(caller, query).await?,
+        };
+        if let Some(fits) = fitting(found.items.iter().map(|payment| payment.0.len())) {
+            found.items.truncate(fits);
+            found.has_more = Some(true);
+            found.next = found.items.last().map(facts).transpose()?.map(|facts| facts.id);
         }
-        let Page { items, total, page, limit, .. } =
-            self.store.payments(&caller.scope, query.status.as_ref(), query.page).await?;
-        Ok(PaymentPage::numbered(items, total, page, limit))
+        Ok(found)
     }
 
     async fn part_of_payments(
@@ -186,6 +193,10 @@ impl Service {
         }
         Ok(Lookup::reference(reference))
     }
+}
+
+fn facts(payment: &PaymentJson) -> Result<Facts, StoreError> {
+    serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(b"payment", error))
 }
 
 fn no_such_payment() -> Refused {

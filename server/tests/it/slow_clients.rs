@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, future::join_all};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -161,4 +161,35 @@ async fn unfinished_heads_take_bounded_memory_and_the_next_long_head_gets_503() 
     assert_eq!(other.send().await.unwrap().status(), StatusCode::CREATED);
     drop(held);
     eventually("room", async || (create().send().await.unwrap().status() == StatusCode::CREATED).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_payments_or_events_has_four_mebibytes_and_says_where_to_go_on() {
+    let server = start();
+    make_long_payments(&server).await;
+    for list in [
+        "/payments?limit=100",
+        "/payments?limit=100&status=pending",
+        "/payments?limit=100&currency=BDT",
+        "/events?limit=100",
+    ] {
+        let (mut path, mut found, mut pages) = (list.to_owned(), Vec::new(), Vec::new());
+        loop {
+            let answer = server.request(Method::GET, &path).send().await.unwrap();
+            let text = answer.text().await.unwrap();
+            assert!(text.len() < usize::try_from(4 * MIB).unwrap() + 1024, "{path}: {} bytes", text.len());
+            let page: Value = serde_json::from_str(&text).unwrap();
+            let items = page["items"].as_array().unwrap();
+            found.extend(items.iter().map(|item| item["id"].as_str().unwrap().to_owned()));
+            pages.push(items.len());
+            if page["hasMore"] != true {
+                break;
+            }
+            path = format!("{list}&after={}", page["next"].as_str().unwrap());
+        }
+        let (all, different) = (found.len(), found.iter().collect::<std::collections::BTreeSet<_>>().len());
+        assert_eq!((all, different, pages.len()), (100, 100, 2), "{list}: {pages:?}");
+    }
+    let all = server.client().payments().list().stream().collect::<Vec<_>>().await;
+    assert_eq!(all.len(), 100);
 }

@@ -1,0 +1,35 @@
+//! A page of a list has a limit of bytes beside that of items.
+
+/// The most that the items of a page have together. The first one always fits.
+const AT_MOST: usize = 4 * 1024 * 1024;
+
+/// How many of the items with these lengths a page has; `None` if it has all.
+pub(super) fn fitting(lengths: impl Iterator<Item = usize>) -> Option<usize> {
+    let mut all = 0;
+    for (nth, length) in lengths.enumerate() {
+        all += length;
+        if all > AT_MOST && nth > 0 {
+            return Some(nth);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_what_fits_and_at_least_one_item() {
+        let mib = 1024 * 1024;
+        for (lengths, fits) in [
+            (vec![], None),
+            (vec![5 * mib], None),
+            (vec![2 * mib, 2 * mib], None),
+            (vec![5 * mib, 1], Some(1)),
+            (vec![2 * mib, mib, mib + 1, 1], Some(2)),
+        ] {
+            assert_eq!(fitting(lengths.iter().copied()), fits, "{lengths:?}");
+        }
+    }
+}
