@@ -72,7 +72,7 @@ impl ActivityQuery {
     /// # Errors
     /// One sentence per invalid parameter.
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        Self::of_chart(|name| parameter(name).filter(|_| name == "days"))
+        Self::of_chart(|name| (name == "days").then(|| parameter(name)).flatten())
     }
 
     /// As [`from_query`](Self::from_query) for a chart, which also has the parameter `currency` (default BDT).

@@ -80,9 +80,10 @@ error_codes! {
         FieldInvalid = "field_invalid",
         /// A text or a list is too long. Shorten it; the message has the limit.
         FieldTooLong = "field_too_long",
-        /// No field has this name. The message has the name that was meant, or the fields that there are. Correct the name.
+        /// No field or query parameter has this name. The message has the name that was meant, or those that there are. Correct
+        /// the name.
         FieldUnknown = "field_unknown",
-        /// The body has a field twice. Send it once.
+        /// The body has a field twice, or the query a parameter. Send it once.
         FieldRepeated = "field_repeated",
         /// Two names of one field have different values, such as `customerName` and `customer.name`. Send one of them.
         FieldsDisagree = "fields_disagree",

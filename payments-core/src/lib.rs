@@ -106,6 +106,7 @@ pub use ledger::{LedgerAccount, Posting};
 pub use line_item::LineItem;
 pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::Money;
+pub use name_case::is_same_field;
 pub use page::{Page, PageRequest};
 pub use pay_result::{PayResult, Redirect};
 pub use payment::{Payment, PaymentMethod};

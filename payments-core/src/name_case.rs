@@ -1,13 +1,16 @@
 //! The two ways to write a field's name: camelCase and snake_case.
 
-/// Whether a given name is a field's, in either case.
-pub(crate) fn is_same_field(given: &str, name: &str) -> bool {
+/// Whether a given name is that of a field or a query parameter, in camelCase or in snake_case.
+///
+/// ```
+/// use payments_core::is_same_field;
+///
+/// assert!(is_same_field("customer_email", "customerEmail"));
+/// assert!(!is_same_field("CustomerEmail", "customerEmail"));
+/// ```
+#[must_use]
+pub fn is_same_field(given: &str, name: &str) -> bool {
     given == name || (given.bytes().next() == name.bytes().next() && snake(given).eq(snake(name)))
-}
-
-/// A name in snake_case.
-pub(crate) fn in_snake_case(name: &str) -> String {
-    snake(name).collect()
 }
 
 fn snake(name: &str) -> impl Iterator<Item = char> {

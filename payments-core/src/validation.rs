@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 pub use crate::invalid::Invalid;
 use crate::{
     Amount, ErrorCode, json_fault,
-    name_case::{in_snake_case, is_same_field},
-    near_miss::is_near_miss,
+    name_case::is_same_field,
+    near_miss::{is_near_miss, plain},
     text::is_one_line,
 };
 
@@ -21,6 +21,9 @@ pub(crate) const ONE_LINE: &str = "must be one line, without control characters"
 const HALF_CHARACTER: &str = "has half a character: an escape of \\ud800 to \\udfff without its other half";
 const HALF_NAME: &str =
     "has a field whose name has half a character: an escape of \\ud800 to \\udfff without its other half";
+
+/// The fault of a field that an object has twice.
+const ONCE: &str = "must be given once";
 
 /// How many unknown fields an error names, and how much of each name.
 const MAX_NAMED: usize = 10;
@@ -72,8 +75,8 @@ impl<'b> Fields<'b> {
             unknown: Unknown::Ignored,
             invalid: Invalid::default(),
         };
-        match fields.repeated() {
-            Some(name) => Err(Invalid::field(name, ErrorCode::FieldRepeated, "must be given once")),
+        match repeated(&fields.entries) {
+            Some(name) => Err(Invalid::field(name, ErrorCode::FieldRepeated, ONCE)),
             None => Ok(fields),
         }
     }
@@ -98,12 +101,6 @@ impl<'b> Fields<'b> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    fn repeated(&self) -> Option<&str> {
-        let mut names: Vec<&str> = self.entries.iter().map(|(name, _)| &**name).collect();
-        names.sort_unstable();
-        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
     }
 
     /// The JSON text of a field, or `None` if the field is missing or `null`.
@@ -241,6 +238,9 @@ impl<'b> Fields<'b> {
             invalid: std::mem::take(&mut self.invalid),
         };
         let value = read(&mut inner);
+        if let Some(name) = repeated(&inner.entries) {
+            inner.invalid.add(format_args!("{}{name}", inner.prefix), ErrorCode::FieldRepeated, ONCE, ());
+        }
         inner.add_unknown();
         self.invalid = inner.invalid;
         value
@@ -265,8 +265,8 @@ impl<'b> Fields<'b> {
             if known.iter().any(|known| is_same_field(name, known)) {
                 return None;
             }
-            let snake = in_snake_case(name);
-            let is_near = |known: &&&str| is_near_miss(name, known) || is_near_miss(&snake, &in_snake_case(known));
+            let given = plain(name);
+            let is_near = |known: &&&str| is_near_miss(&given, &plain(known));
             let fault = match known.iter().find(is_near) {
                 Some(meant) => format!("is not a field; did you mean {prefix}{meant}?"),
                 None if *unknown == Unknown::Refused => format!("is not a field; the fields are {}", known.join(", ")),
@@ -278,6 +278,16 @@ impl<'b> Fields<'b> {
             invalid.add(format_args!("{prefix}{name}"), ErrorCode::FieldUnknown, fault, ());
         }
     }
+}
+
+/// A name that an object has twice.
+fn repeated<'e>(entries: &'e [(Cow<'_, str>, &RawValue)]) -> Option<&'e str> {
+    if entries.len() < 2 {
+        return None;
+    }
+    let mut names: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 /// Whether JSON is an object, also one that [`parse_object`] does not read.

@@ -3,11 +3,23 @@
 /// How alike two words must be, from 0 to 1.
 const ALIKE: f64 = 0.8;
 
+/// The known word that a word is most like, by its letters and digits in small letters; `None` if none is near.
+pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let word = plain(word);
+    let alike = known.into_iter().map(|known| (strsim::jaro(&word, &plain(known)), known));
+    // The first of several that are as near.
+    let near =
+        alike.filter(|(likeness, _)| *likeness > ALIKE).reduce(|one, other| if other.0 > one.0 { other } else { one });
+    near.map(|(_, known)| known)
+}
+
 /// A question that ends the message about an unknown word, or nothing if no known word is near.
 pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    let alike = known.into_iter().map(|known| (strsim::jaro(word, known), known));
-    let nearest = alike.filter(|(likeness, _)| *likeness > ALIKE).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    nearest.map(|(_, known)| format!("; did you mean {known}?")).unwrap_or_default()
+    nearest(word, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default()
+}
+
+fn plain(word: &str) -> String {
+    word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -17,9 +29,17 @@ mod tests {
     #[test]
     fn a_misspelt_word_is_answered_with_the_nearest_known_one() {
         let known = ["listen", "metrics-listen", "base-url", "stripe", "bkash"];
-        for (word, meant) in [("lisen", "listen"), ("base_url", "base-url"), ("strip", "stripe"), ("bKash", "bkash")] {
+        for (word, meant) in [
+            ("lisen", "listen"),
+            ("base_url", "base-url"),
+            ("BASE_URL", "base-url"),
+            ("strip", "stripe"),
+            ("bKash", "bkash"),
+        ] {
             assert_eq!(did_you_mean(word, known), format!("; did you mean {meant}?"));
         }
         assert_eq!(did_you_mean("hush", known), "");
+        assert_eq!(nearest("", known), None);
+        assert_eq!(nearest("created", ["createdAfter", "createdBefor"]), Some("createdAfter"));
     }
 }

@@ -1,4 +1,4 @@
-//! The checks before every handler, in this order: API key, rate limit, method.
+//! The checks before every handler, in this order: API key, rate limit, method, permission, names of query parameters.
 
 use std::{future::ready, sync::Arc};
 
@@ -12,7 +12,7 @@ use warp::{
 use super::{
     head::Head,
     limit::Verdict,
-    page,
+    page, parameters,
     reply::Problem,
     request::Request,
     requests,
@@ -32,12 +32,13 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
             Ok(caller) => {
                 logged_for = Some(Arc::clone(&caller)).filter(|_| found.route.template != requests::PATH);
                 let verdict = server.limits.take_key(&caller.id).await;
-                let handling = match caller.may(needed) {
-                    true => handle(caller, request),
-                    false => {
-                        let problem = Problem::permission_missing(caller.permissions.as_deref(), needed);
-                        Box::pin(ready(Err(problem)))
-                    }
+                let allowed = match caller.may(needed) {
+                    true => parameters::check(found.route, head.parts.uri.query()).map_err(Problem::from),
+                    false => Err(Problem::permission_missing(caller.permissions.as_deref(), needed)),
+                };
+                let handling = match allowed {
+                    Ok(()) => handle(caller, request),
+                    Err(problem) => Box::pin(ready(Err(problem))),
                 };
                 (verdict, handling)
             }

@@ -30,6 +30,7 @@ mod memory;
 mod metrics_at;
 mod pace;
 mod page;
+mod parameters;
 mod payments;
 mod readiness;
 mod reference;

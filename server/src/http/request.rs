@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use payments_core::{ErrorCode, Invalid, PageRequest};
+use payments_core::{ErrorCode, Invalid, PageRequest, is_same_field};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -16,7 +16,7 @@ use warp::{
     http::{HeaderMap, Method, header},
 };
 
-use super::{head::Head, reply::Problem, route::Found, server::Server};
+use super::{head::Head, parameters, reply::Problem, route::Found, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -160,9 +160,10 @@ impl Request {
         }
     }
 
-    /// Returns a query parameter, decoded; the first of several.
+    /// Returns a query parameter, decoded; the first of several. Reads its name in camelCase and in snake_case.
     pub(super) fn query(&self, name: &str) -> Option<String> {
-        self.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+        debug_assert!(self.head.found.as_ref().is_none_or(|found| parameters::has(found.route, name)), "{name}");
+        self.query_pairs().find(|(given, _)| is_same_field(given, name)).map(|(_, value)| value.into_owned())
     }
 
     fn query_pairs(&self) -> form_urlencoded::Parse<'_> {

@@ -64,6 +64,7 @@ mod own_sandbox;
 mod owner;
 mod packaging;
 mod page;
+mod parameters;
 mod pasted;
 mod pay;
 mod postgresql_page;

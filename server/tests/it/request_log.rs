@@ -34,20 +34,18 @@ async fn requests_are_logged_for_their_developer(engine: Engine) {
     let created = server.keyless(Method::POST, "/api/v1/payments").bearer_auth(&mine).json(&payment_of(&json!(5)));
     let created = created.send().await.unwrap();
     let id = created.headers()["x-request-id"].to_str().unwrap().to_owned();
-    let payment = created.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
-    ask(Method::GET, &format!("/payments/{payment}?customerEmail=a@shop.example"), &mine).await.unwrap();
+    ask(Method::GET, "/payments?customerEmail=a@shop.example", &mine).await.unwrap();
     ask(Method::GET, "/payments/pay_0", &mine).await.unwrap();
     ask(Method::GET, "/payments", "sk_test_unknown").await.unwrap();
     ask(Method::GET, "/account", &other).await.unwrap();
 
     let page = logged(&client, 3).await;
     let found: Vec<_> = page.items.iter().map(|it| (&*it.method, &*it.path, it.status, it.error.clone())).collect();
-    let path = format!("/api/v1/payments/{payment}");
     assert_eq!(
         found,
         [
             ("GET", "/api/v1/payments/pay_0", 404, Some(ErrorCode::PaymentNotFound)),
-            ("GET", &*path, 200, None),
+            ("GET", "/api/v1/payments", 200, None),
             ("POST", "/api/v1/payments", 201, None)
         ],
         "newest first, without queries, other developers and reads of the log"

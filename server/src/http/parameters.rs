@@ -1,0 +1,107 @@
+//! The names of the query parameters that a route knows: those of its operation in the OpenAPI document, of which the
+//! reference is made.
+//!
+//! A filter under another name must not answer with everything. So on a `GET` that needs a key, an unknown parameter and one
+//! that is given twice are refused. All other routes ignore them: trackers add some to the addresses of pages.
+
+use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
+
+use payments_core::{ErrorCode, Invalid, is_same_field};
+use serde_json::Value;
+use url::form_urlencoded;
+use warp::http::Method;
+
+use super::{
+    reference::DESCRIPTION,
+    route::{Access, Route},
+};
+use crate::nearest::nearest;
+
+/// How many parameters an error names, and how much of each name.
+const MAX_NAMED: usize = 10;
+const MAX_NAME_CHARS: usize = 64;
+
+/// The query parameters of `GET`, by path.
+static KNOWN: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| known(DESCRIPTION));
+
+fn known(description: &str) -> HashMap<String, Vec<String>> {
+    let document: Value = serde_json::from_str(description).unwrap_or_default();
+    let names = |operation: &Value| -> Vec<String> {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let in_query = parameters.filter(|parameter| parameter["in"] == "query");
+        in_query.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect()
+    };
+    let paths = document["paths"].as_object().into_iter().flatten();
+    paths.map(|(path, methods)| (path.clone(), names(&methods["get"]))).collect()
+}
+
+fn names_of(route: &Route) -> &'static [String] {
+    KNOWN.get(route.template).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether the names of a route's parameters are checked.
+fn is_checked(route: &Route) -> bool {
+    matches!(route.access, Access::Keyed(..)) && route.method == Method::GET
+}
+
+/// Whether a handler may read a parameter: it would never be there if it were not in the table.
+pub(super) fn has(route: &Route, name: &str) -> bool {
+    !is_checked(route) || names_of(route).iter().any(|known| known == name)
+}
+
+/// Refuses unknown parameters, and those that are given twice, in camelCase or in snake_case.
+pub(super) fn check(route: &Route, query: Option<&str>) -> Result<(), Invalid> {
+    match query.filter(|query| !query.is_empty() && is_checked(route)) {
+        Some(query) => faults(query, names_of(route)),
+        None => Ok(()),
+    }
+}
+
+fn faults(query: &str, known: &[String]) -> Result<(), Invalid> {
+    let given: Vec<Cow<'_, str>> = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name).collect();
+    let mut invalid = Invalid::default();
+    for name in known.iter().filter(|known| given.iter().filter(|given| is_same_field(given, known)).count() > 1) {
+        invalid.add(name, ErrorCode::FieldRepeated, "must be given once", ());
+    }
+    let unknown = given.iter().filter(|given| !known.iter().any(|known| is_same_field(given, known)));
+    for name in unknown.take(MAX_NAMED) {
+        let instead = match nearest(name, known.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None if known.is_empty() => "this route has none".to_owned(),
+            None => format!("the parameters are {}", known.join(", ")),
+        };
+        let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+        invalid.add(shown, ErrorCode::FieldUnknown, format_args!("is not a parameter; {instead}"), ());
+    }
+    invalid.or(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_of_known_parameters_passes_in_either_case_and_with_nothing_between() {
+        let known = ["page", "customerEmail"].map(str::to_owned);
+        for query in ["", "&", "page=1&&customerEmail=a", "customer_email=a", "p%61ge"] {
+            assert_eq!(faults(query, &known), Ok(()), "{query}");
+        }
+        let said = faults("page=1&page=2&customer_email&customerEmail&CustomerEmail&x=1", &known).unwrap_err();
+        assert_eq!(
+            said.into_sentences(),
+            [
+                "page must be given once",
+                "customerEmail must be given once",
+                "CustomerEmail is not a parameter; did you mean customerEmail?",
+                "x is not a parameter; the parameters are page, customerEmail",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_has_every_path_of_the_document() {
+        let table = known(DESCRIPTION);
+        assert!(table["/api/v1/payments"].iter().any(|name| name == "customerEmail"));
+        assert_eq!((table["/api/v1/account"].len(), table["/api/v1/webhooks/deliveries"].len()), (0, 3));
+    }
+}
