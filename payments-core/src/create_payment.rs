@@ -1,5 +1,7 @@
 //! The parameters of a new payment.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::{
@@ -170,10 +172,10 @@ pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
     let Some(json) = fields.raw("currency") else { return DEFAULT_CURRENCY };
-    match serde_json::from_str(json) {
-        Ok(currency) => currency,
-        Err(_) => fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, DEFAULT_CURRENCY),
-    }
+    let code = serde_json::from_str::<Cow<'_, str>>(json).ok();
+    code.and_then(|code| code.parse().ok()).unwrap_or_else(|| {
+        fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, DEFAULT_CURRENCY)
+    })
 }
 
 fn must_be_unique(fields: &mut Fields<'_>) -> bool {

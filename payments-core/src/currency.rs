@@ -38,8 +38,9 @@ impl fmt::Display for Currency {
 impl FromStr for Currency {
     type Err = UnknownCurrency;
 
+    /// Parses a code in capital or small letters.
     fn from_str(code: &str) -> Result<Self, UnknownCurrency> {
-        Self::ALL.into_iter().find(|currency| currency.code() == code).ok_or(UnknownCurrency)
+        Self::ALL.into_iter().find(|currency| currency.code().eq_ignore_ascii_case(code)).ok_or(UnknownCurrency)
     }
 }
 

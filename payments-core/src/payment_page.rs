@@ -144,8 +144,9 @@ impl PaymentQuery {
         };
         let (merchant_transaction_id, customer_email, customer_phone) =
             (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
+        let customer_email = customer_email.map(plus_in_address);
         // In the form in which new payments have it. Older ones may have anything.
-        let customer_phone = customer_phone.map(|text| phone_number(&text).unwrap_or(text));
+        let customer_phone = customer_phone.map(plus_before_country).map(|text| phone_number(&text).unwrap_or(text));
         let asked = Self {
             page,
             after,
@@ -164,6 +165,14 @@ impl PaymentQuery {
         query.invalid.or(asked)
     }
 
+    /// The same query with `+` for each space of the merchant's reference, if it has one. A program that does not encode `+`
+    /// sends what reads as a space, and a reference may have both.
+    #[must_use]
+    pub fn with_plus_in_reference(&self) -> Option<Self> {
+        let reference = self.merchant_transaction_id.as_ref().filter(|reference| reference.contains(' '))?;
+        Some(Self { merchant_transaction_id: Some(reference.replace(' ', "+")), ..self.clone() })
+    }
+
     /// Whether it asks for a numbered page: of all payments, or of those of a status.
     #[must_use]
     pub const fn is_page(&self) -> bool {
@@ -174,6 +183,20 @@ impl PaymentQuery {
             && self.merchant_transaction_id.is_none()
             && self.customer_email.is_none()
             && self.customer_phone.is_none()
+    }
+}
+
+/// An e-mail address, which has no spaces: those in it were `+` before a query was decoded.
+fn plus_in_address(text: String) -> String {
+    let address = text.trim();
+    if address.contains('@') { address.replace(' ', "+") } else { text }
+}
+
+/// A phone number whose `+` became a space when a query was decoded. No country's code begins with 0.
+fn plus_before_country(text: String) -> String {
+    match text.strip_prefix(' ').filter(|number| number.starts_with(|digit| matches!(digit, '1'..='9'))) {
+        Some(number) => format!("+{number}"),
+        None => text,
     }
 }
 
@@ -204,6 +227,26 @@ mod tests {
             let faults = parsed(&[filter, ("page", "2")]).err().unwrap().into_sentences();
             assert!(faults.len() == 1 && faults[0].starts_with("page cannot"), "{faults:?}");
         }
+    }
+
+    #[test]
+    fn a_plus_that_arrives_as_a_space_is_a_plus() {
+        for (name, text, meant) in [
+            ("customerEmail", "asha shop@example.com", "asha+shop@example.com"),
+            ("customerEmail", " asha@example.com ", "asha@example.com"),
+            ("customerEmail", "Asha Rahman", "Asha Rahman"),
+            ("customerPhone", " 1 212-555-0100", "+1 212-555-0100"),
+            ("customerPhone", " 8801712345678", "+8801712345678"),
+            ("customerPhone", " 01712345678", "01712345678"),
+            ("merchantTransactionId", "A 17", "A 17"),
+        ] {
+            let query = parsed(&[(name, text)]).unwrap();
+            let found = [&query.customer_email, &query.customer_phone, &query.merchant_transaction_id];
+            assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), [meant], "{text}");
+        }
+        let reference = |text| parsed(&[("merchantTransactionId", text)]).unwrap().with_plus_in_reference();
+        assert_eq!(reference("A 1 7").unwrap().merchant_transaction_id.unwrap(), "A+1+7");
+        assert!(reference("A+17").is_none() && PaymentQuery::default().with_plus_in_reference().is_none());
     }
 
     #[test]

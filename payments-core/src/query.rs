@@ -4,6 +4,9 @@ use std::{fmt, str::FromStr};
 
 use crate::{ErrorCode, Timestamp, validation::Invalid};
 
+/// The fault of a text that must be a time.
+pub(crate) const TIME: &str = "must be a time such as 2026-03-01T00:00:00Z, or a date such as 2026-03-01";
+
 /// The parameters of a query, and what is wrong with those read so far.
 pub(crate) struct Query<P> {
     parameter: P,
@@ -27,7 +30,8 @@ impl<P: Fn(&str) -> Option<String>> Query<P> {
 
     /// Reads a moment.
     pub(crate) fn time(&mut self, name: &str) -> Option<Timestamp> {
-        self.parsed(name, ErrorCode::FieldInvalid, "must be a time such as 2026-03-01T00:00:00Z")
+        let read = Timestamp::from_input(&self.text(name)?);
+        read.map_or_else(|_| self.invalid.add(name, ErrorCode::FieldInvalid, TIME, None), Some)
     }
 
     /// Reads `limit`, the number of items, from 1 to `max`.

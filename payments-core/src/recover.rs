@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::{
     DeliveryId, ErrorCode, Timestamp,
     aliased::{UnknownFields, aliased_resource},
+    query::TIME,
     validation::{Fields, Invalid},
 };
 
@@ -62,8 +63,7 @@ impl RecoverWebhook {
 
 fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
     let text = fields.text(name, 64)?;
-    let fault = "must be a time such as 2026-03-01T00:00:00Z";
-    text.parse().map_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, fault, None), Some)
+    Timestamp::from_input(&text).map_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, TIME, None), Some)
 }
 
 aliased_resource! {

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use jiff::{fmt::temporal::Pieces, tz::Offset};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A UTC timestamp with millisecond precision. On the wire: ISO 8601 with milliseconds and `Z`.
@@ -27,6 +28,29 @@ impl Timestamp {
     /// If the year is outside -9999 to 9999.
     pub fn from_millis(unix_millis: i64) -> Result<Self, TimestampError> {
         jiff::Timestamp::from_millisecond(unix_millis).map(Self).map_err(|_| TimestampError)
+    }
+
+    /// Parses a time that a person or a program gives: RFC 3339 with any offset, or a date, which is its first moment in UTC. A
+    /// `+` before the offset may be a space, which it becomes in a query that does not encode it. Times after the last
+    /// timestamp, such as the end of 9999, are the last one.
+    ///
+    /// ```
+    /// use payments_core::Timestamp;
+    ///
+    /// assert_eq!(Timestamp::from_input("2026-03-01")?, "2026-03-01T00:00:00Z".parse()?);
+    /// assert_eq!(Timestamp::from_input("2026-03-01T09:30:00 06:00")?, "2026-03-01T03:30:00Z".parse()?);
+    /// # Ok::<(), payments_core::TimestampError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the text is neither a date nor a time with an offset.
+    pub fn from_input(text: &str) -> Result<Self, TimestampError> {
+        let text = text.trim();
+        let with_plus = || {
+            let (time, offset) = text.rsplit_once(' ')?;
+            date_or_time(&format!("{time}+{offset}"))
+        };
+        date_or_time(text).or_else(with_plus).ok_or(TimestampError)
     }
 
     /// The Unix time in milliseconds.
@@ -56,6 +80,21 @@ impl Timestamp {
     #[must_use]
     pub fn plus_seconds(self, seconds: u32) -> Self {
         self.0.checked_add(jiff::SignedDuration::from_secs(seconds.into())).map_or(Self(jiff::Timestamp::MAX), Self)
+    }
+}
+
+/// A date, or a time with an offset. What is after the last timestamp is the last one.
+fn date_or_time(text: &str) -> Option<Timestamp> {
+    let pieces = Pieces::parse(text).ok()?;
+    let offset = match (pieces.time(), pieces.to_numeric_offset()) {
+        (None, None) => Offset::UTC,
+        (Some(_), Some(offset)) => offset,
+        _ => return None,
+    };
+    let time = pieces.date().to_datetime(pieces.time().unwrap_or_default());
+    match offset.to_timestamp(time) {
+        Ok(timestamp) => Timestamp::from_millis(timestamp.as_millisecond()).ok(),
+        Err(_) => (time.year() > 0).then_some(Timestamp(jiff::Timestamp::MAX)),
     }
 }
 
@@ -119,6 +158,36 @@ mod tests {
     fn parsing_truncates_to_milliseconds() {
         let timestamp: Timestamp = "2026-03-01T03:30:00.1239Z".parse().unwrap();
         assert_eq!(timestamp.to_string(), "2026-03-01T03:30:00.123Z");
+    }
+
+    #[test]
+    fn an_input_is_a_time_with_an_offset_or_a_date_in_utc() {
+        for (text, parsed) in [
+            ("2026-03-01", Some("2026-03-01T00:00:00.000Z")),
+            ("2026-03-01T09:30:00+06:00", Some("2026-03-01T03:30:00.000Z")),
+            ("2026-03-01T09:30:00 06:00", Some("2026-03-01T03:30:00.000Z")),
+            ("2026-03-01 09:30 0600", Some("2026-03-01T03:30:00.000Z")),
+            ("2026-03-01T09:30:00-06:00", Some("2026-03-01T15:30:00.000Z")),
+            ("2026-03-01T00:00:00.5Z", Some("2026-03-01T00:00:00.500Z")),
+            (" 2026-03-01\n", Some("2026-03-01T00:00:00.000Z")),
+            ("9999-12-31", Some("9999-12-30T22:00:00.999Z")),
+            ("9999-12-31T23:59:59.999+06:00", Some("9999-12-30T22:00:00.999Z")),
+            ("9999-12-31T23:59:59 06:00", Some("9999-12-30T22:00:00.999Z")),
+            ("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00.000Z")),
+            ("-009999-01-01", None),
+            ("2026-03-01T09:30:00", None),
+            ("2026-03-01 09:30", None),
+            ("2026-03-01 06:00", None),
+            ("2026-02-29", None),
+            ("10000-01-01", None),
+            ("01.03.2026", None),
+            ("1764150000", None),
+            ("today", None),
+            ("", None),
+        ] {
+            let found = Timestamp::from_input(text).ok().map(|timestamp| timestamp.to_string());
+            assert_eq!(found.as_deref(), parsed, "{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, 
   /** The beginning of a day that the browser's calendar shows, some days later. */
   const day = (text, later = 0) => {
     const [year, month, date] = text.split("-").map(Number);
-    return new Date(year, month - 1, date + later).toISOString();
+    // After 9999, times have another form.
+    return new Date(Math.min(new Date(year, month - 1, date + later), Date.UTC(9999, 11, 31))).toISOString();
   };
 
   const soft = (text) => h("span", { class: "soft" }, text);

@@ -5,13 +5,13 @@ use payments_core::EventKind;
 use secrecy::SecretString;
 use url::Url;
 
-use super::values::{http_url, one_of};
+use super::values::{local_url, one_of};
 
 /// A server and the key with which it is asked.
 #[derive(Debug, Args)]
 pub(crate) struct ApiArgs {
     /// The server's address.
-    #[arg(long, env = "PAYMENTS_API_URL", default_value = "http://127.0.0.1:8080", value_name = "URL", value_parser = http_url)]
+    #[arg(long, env = "PAYMENTS_API_URL", default_value = "http://127.0.0.1:8080", value_name = "URL", value_parser = local_url)]
     pub(crate) api: Url,
     /// File that holds the API key. Without it, PAYMENTS_API_KEY has the key, or else it is the sandbox key of a server on
     /// this machine.
@@ -21,8 +21,8 @@ pub(crate) struct ApiArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArgs {
-    /// Where to forward each event, such as http://localhost:3000/hook. Without it, events are only printed.
-    #[arg(long, env = "PAYMENTS_FORWARD_TO", value_name = "URL", value_parser = http_url)]
+    /// Where to forward each event, such as localhost:3000/hook. Without it, events are only printed.
+    #[arg(long, env = "PAYMENTS_FORWARD_TO", value_name = "URL", value_parser = local_url)]
     pub(crate) forward_to: Option<Url>,
     /// Only these kinds of events, separated by commas; all by default.
     #[arg(long, env = "PAYMENTS_EVENTS", value_delimiter = ',', value_parser = one_of::<EventKind, 5>(KINDS), value_name = "KIND")]

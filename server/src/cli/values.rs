@@ -10,7 +10,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
     error::ContextKind,
 };
-use payments_core::{RotateSecret, Timestamp, TimestampError};
+use payments_core::{RotateSecret, Timestamp};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
 
@@ -49,8 +49,7 @@ impl<const N: usize> TypedValueParser for Names<N> {
 
 /// Parses a time, or a date, which is its first moment in UTC.
 pub(super) fn time(text: &str) -> Result<Timestamp, &'static str> {
-    let first_moment = |_: TimestampError| format!("{text}T00:00:00Z").parse();
-    text.parse().or_else(first_moment).map_err(
+    Timestamp::from_input(text).map_err(
         |_| "must be a date, such as 2026-03-01, which begins at 00:00 UTC, or a time, such as 2026-03-01T12:00:00Z",
     )
 }
@@ -85,6 +84,32 @@ pub(super) fn http_url(text: &str) -> Result<Url, &'static str> {
 pub(super) fn host(text: &str) -> Result<String, &'static str> {
     let host = Host::parse(text).map_err(|_| "must be a host, such as till.lan, without scheme and port")?;
     Ok(host.to_string())
+}
+
+/// As [`http_url`], for a program that may be on this machine: `localhost:3000`, `127.0.0.1:3000/hook` and a port alone are
+/// `http`.
+pub(super) fn local_url(text: &str) -> Result<Url, &'static str> {
+    let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let address = if is_port { format!("http://localhost:{text}") } else { format!("http://{text}") };
+    let on_this_machine = || http_url(&address).ok().filter(|url| !text.contains("://") && is_this_machine(url));
+    http_url(text).or_else(|error| {
+        on_this_machine().ok_or(match text.contains("://") || text.is_empty() {
+            true => error,
+            false => {
+                "must be an absolute URL that begins with https:// or http://, or be on this machine, such as \
+                 localhost:3000"
+            }
+        })
+    })
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+        None => false,
+    }
 }
 
 /// Parses the URL of this server, without spaces around it and slashes behind it. Paths are added to its end.
@@ -136,10 +161,37 @@ mod tests {
             ("2026-03-01T12:00:00+06:00", Some("2026-03-01T06:00:00.000Z")),
             ("2026-03-01T12:00:00", None),
             ("2026-02-29", None),
+            ("9999-12-31", Some("9999-12-30T22:00:00.999Z")),
             ("01.03.2026", None),
             ("", None),
         ] {
             assert_eq!(time(text).ok().map(|time| time.to_string()).as_deref(), parsed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_url_on_this_machine_may_be_written_as_host_and_port() {
+        for (text, parsed) in [
+            ("localhost:3000", Some("http://localhost:3000/")),
+            ("localhost", Some("http://localhost/")),
+            ("localhost:3000/hook?x=1", Some("http://localhost:3000/hook?x=1")),
+            ("shop.localhost:3000", Some("http://shop.localhost:3000/")),
+            ("127.0.0.1:3000/hook", Some("http://127.0.0.1:3000/hook")),
+            ("[::1]:3000", Some("http://[::1]:3000/")),
+            ("3000", Some("http://localhost:3000/")),
+            ("http://localhost:3000/hook", Some("http://localhost:3000/hook")),
+            ("https://shop.example/hook", Some("https://shop.example/hook")),
+            ("shop.example:3000", None),
+            ("shop.example", None),
+            ("localhost.shop.example:80", None),
+            ("ftp://localhost:3000", None),
+            ("localhost:70000", None),
+            ("70000", None),
+            ("user@shop.example:80", None),
+            ("nonsense", None),
+            ("", None),
+        ] {
+            assert_eq!(local_url(text).ok().as_ref().map(Url::as_str), parsed, "{text}");
         }
     }
 

@@ -42,5 +42,11 @@ pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
     let query = PaymentQuery::from_query(|name| request.query(name))?;
-    Ok(reply::payments(&request.service().payments(&caller, &query).await?))
+    let page = request.service().payments(&caller, &query).await?;
+    let is_empty = page.items.is_empty() && !page.has_more.unwrap_or_default();
+    let page = match query.with_plus_in_reference().filter(|_| is_empty) {
+        Some(query) => request.service().payments(&caller, &query).await?,
+        None => page,
+    };
+    Ok(reply::payments(&page))
 }

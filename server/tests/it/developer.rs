@@ -145,6 +145,23 @@ async fn listen_tells_what_came_of_each_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_on_this_machine_is_named_by_host_and_port() {
+    let server = Server::start();
+    let receiver = Receiver::ok().await;
+    let bare = receiver.url().strip_prefix("http://").unwrap().to_owned();
+    let forwarding = Listening::start(&server, &["--forward-to", &bare]);
+    let mut trigger = Command::new(BINARY);
+    let trigger =
+        trigger.args(["trigger", "payment.created", "--api", server.address()]).env_remove("PAYMENTS_API_KEY");
+    let output = trigger.output().unwrap();
+    assert!(output.status.success(), "{}", text_of(&output));
+    let line = forwarding.line();
+    assert!(line.contains(" -> 200 in "), "{line}");
+    let refusal = text_of(&run(&server, None, &["listen", "--forward-to", "shop.example:3000"]));
+    assert!(refusal.contains("or be on this machine, such as localhost:3000"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_event_of_no_test_payment_is_sent_to_the_endpoints_as_a_test() {
     let server = Server::start();
     let refusal = text_of(&run(&server, None, &["trigger", "payment.refunded"]));

@@ -106,3 +106,100 @@ async fn each_workspace_has_a_slug_of_its_own_in_latin_letters() {
     );
     assert!(slugs[0] != slugs[1] && slugs[..2].iter().all(|slug| slug.len() > 5 && slug != "workspace"), "{slugs:?}");
 }
+
+/// The ids of a list that a query finds.
+async fn found(server: &Server, list: &str, query: &str) -> Vec<String> {
+    let page = server.get(&format!("{list}?{query}")).await;
+    let items = page["items"].as_array().unwrap_or_else(|| panic!("{list}?{query}: {page}"));
+    items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_by_time_takes_dates_any_offset_with_a_bare_plus_and_the_end_of_9999() {
+    let server = Server::start();
+    let payment = server.create(&payment_of(&json!(5))).await;
+    let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
+    server.keyless(Method::POST, &simulate).send().await.unwrap();
+    let day = &payment["createdAt"].as_str().unwrap()[..10];
+    for list in ["/payments", "/events", "/account/transactions"] {
+        for (query, finds) in [
+            (format!("createdAfter={day}"), true),
+            (format!("created_before={day}"), false),
+            (format!("createdAfter={day}T06:00:00+06:00"), true),
+            (format!("createdBefore={day}T06:00:00+06:00"), false),
+            (format!("createdAfter={day}T06:00:00%2B06:00"), true),
+            (format!("createdAfter={day}+06:00:00+06:00"), true),
+            ("createdBefore=9999-12-31".to_owned(), true),
+            ("createdBefore=9999-12-31T23:59:59.999Z".to_owned(), true),
+            ("createdAfter=9999-12-31".to_owned(), false),
+            ("createdAfter=0001-01-01T00:00:00Z&createdBefore=9999-12-31T23:59:59Z".to_owned(), true),
+            ("createdAfter=0001-01-01".to_owned(), true),
+        ] {
+            assert_eq!(!found(&server, list, &query).await.is_empty(), finds, "{list}?{query}");
+        }
+        let wrong = server.request(Method::GET, &format!("{list}?createdAfter={day}T06:00:00")).send().await.unwrap();
+        let sentence = "createdAfter must be a time such as 2026-03-01T00:00:00Z, or a date such as 2026-03-01";
+        assert_eq!(wrong.json::<Value>().await.unwrap()["message"], json!([sentence]));
+    }
+    let table = format!("/account/transactions.csv?createdAfter={day}&createdBefore=9999-12-31&limit=1");
+    let table = server.request(Method::GET, &table).send().await.unwrap().text().await.unwrap();
+    assert_eq!(table.lines().count(), 2, "{table}");
+    let hook = json!({"url": "http://127.0.0.1:9/", "events": "*"});
+    let hook: Value = server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().json().await.unwrap();
+    let recover = format!("/webhooks/{}/recover", hook["id"].as_str().unwrap());
+    let recover = server.request(Method::POST, &recover).json(&json!({"since": day, "until": "9999-12-31"}));
+    assert_eq!(recover.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plus_in_a_filter_finds_what_it_names() {
+    let server = Server::start();
+    let mut body = payment_of(&json!(5));
+    body["customer"] = json!({"email": "asha+shop@example.com", "phone": "+1 212-555-0100"});
+    body["merchantTransactionId"] = json!("A+17 B");
+    let plus = server.create(&body).await["id"].as_str().unwrap().to_owned();
+    let mut spaces = payment_of(&json!(5));
+    spaces["merchantTransactionId"] = json!("C 18");
+    let spaces = server.create(&spaces).await["id"].as_str().unwrap().to_owned();
+    for (query, finds) in [
+        ("customerEmail=asha+shop@example.com", Some(&plus)),
+        ("customerEmail=asha%2Bshop@example.com", Some(&plus)),
+        ("customer_email=asha@example.com", None),
+        ("customerPhone=+1212-555-0100", Some(&plus)),
+        ("customer_phone=%2B12125550100", Some(&plus)),
+        ("merchant_transaction_id=A%2B17%20B", Some(&plus)),
+        ("merchantTransactionId=C+18", Some(&spaces)),
+        ("merchantTransactionId=C%2018", Some(&spaces)),
+        ("merchantTransactionId=D+19", None),
+    ] {
+        assert_eq!(found(&server, "/payments", query).await, finds.cloned().into_iter().collect::<Vec<_>>(), "{query}");
+    }
+    body["merchantTransactionId"] = json!("E+20");
+    let bare = server.create(&body).await["id"].clone();
+    assert_eq!(json!(found(&server, "/payments", "merchantTransactionId=E+20").await), json!([bare]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_currency_may_be_in_small_letters() {
+    let server = Server::start();
+    for (given, code) in [("usd", "USD"), ("bdt", "BDT"), ("Usd", "USD")] {
+        let mut body = payment_of(&json!(5));
+        body["currency"] = json!(given);
+        let payment = server.create(&body).await;
+        assert_eq!(payment["currency"], code);
+        assert!(
+            found(&server, "/payments", &format!("currency={given}"))
+                .await
+                .contains(&payment["id"].as_str().unwrap().to_owned())
+        );
+        let demo = server.keyless(Method::POST, "/api/v1/checkout/demo-session").json(&json!({"currency": given}));
+        assert_eq!(demo.send().await.unwrap().json::<Value>().await.unwrap()["currency"], code);
+        for path in ["/account/transactions", "/account/transactions.csv", "/account/activity.svg"] {
+            let answer = server.request(Method::GET, &format!("{path}?currency={given}")).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{path}");
+        }
+    }
+    let mut body = payment_of(&json!(5));
+    body["currency"] = json!("eur");
+    assert_eq!(refused(&server, body.to_string()).await, json!(["currency must be one of BDT, USD"]));
+}
