@@ -86,6 +86,7 @@ mod rotation;
 mod sandbox;
 mod sandbox_store;
 mod scheduled_backups;
+mod schema;
 mod server;
 mod several_servers;
 mod slow_clients;

@@ -29,13 +29,15 @@ def map_body(context, body):
 
 def fit_the_payment(path, body):
     """Removes a refund's amount and a redirectUrl, which must match the payment, lets a simulation name an outcome, and makes
-    both names of a customer's field agree."""
+    both names of a customer's field agree. Nothing is unique without a reference."""
     if path.endswith("/refund"):
         body.pop("amount", None)
     if path.endswith("/pay"):
         body.pop("redirectUrl", None)
     if path.endswith("/simulate") and body and body.get("status") is None and body.get("action") is None:
         body["action"] = "fail"
+    if body.get("merchantTransactionIdMustBeUnique") and not (body.get("merchantTransactionId") or "").strip("\0"):
+        body["merchantTransactionIdMustBeUnique"] = False
     customer = body.get("customer")
     if path.endswith("/payments") and isinstance(customer, dict):
         for nested in ["name", "email", "phone"]:
@@ -53,8 +55,8 @@ def fit_the_list(query):
 
 
 def stay_here(path, body):
-    """Sends webhooks to this machine, where nothing listens. The document's examples would be looked up in the DNS."""
-    if "/webhooks" in path and str(body.get("url")).startswith("https://"):
+    """Sends webhooks to this machine, where nothing listens. Hosts of the document would be looked up in the DNS."""
+    if "/webhooks" in path and str(body.get("url")).lower().startswith(("https://", "http://")):
         body["url"] = "http://127.0.0.1:9/hook"
 
 

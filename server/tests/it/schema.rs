@@ -1,0 +1,131 @@
+//! The OpenAPI document allows what the server takes, and nothing else.
+
+use reqwest::{Method, header::HeaderName};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    live::Live,
+    server::{SANDBOX_KEY, Server, payment_of},
+};
+
+/// Texts that people and programs send where there is nothing to send, or the wrong thing.
+const TEXTS: [&str; 3] = ["", " ", "no such"];
+
+async fn document(server: &Server) -> Value {
+    server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap()
+}
+
+/// Whether a schema of the document allows a value.
+fn allows(document: &Value, schema: &Value, value: &Value) -> bool {
+    let mut root = schema.clone();
+    root["components"] = document["components"].clone();
+    jsonschema::options().should_validate_formats(true).build(&root).unwrap().is_valid(value)
+}
+
+/// A value of a query as the schema's type reads it, or the text.
+fn of_type(schema: &Value, text: &str) -> Value {
+    match schema["type"].as_str() {
+        Some("array") => text.split(',').collect(),
+        _ => text.into(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_a_parameter_refuses_is_not_allowed_by_its_schema() {
+    let server = Server::start();
+    let document = document(&server).await;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for parameter in methods["get"]["parameters"].as_array().into_iter().flatten() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            if parameter["in"] != "query" {
+                continue;
+            }
+            for text in TEXTS {
+                let given = format!("{path}?{name}={}", text.replace(' ', "%20"));
+                let request = server.keyless(Method::GET, &given).bearer_auth(SANDBOX_KEY);
+                let is_refused = request.send().await.unwrap().status() == 400;
+                let is_allowed = allows(&document, schema, &of_type(schema, text));
+                assert_eq!(is_allowed, !is_refused, "{path} {name}={text:?}, refused: {is_refused}");
+            }
+        }
+    }
+}
+
+/// A valid body of an operation with one.
+fn body_of(operation: &str) -> Value {
+    match operation {
+        "createPayment" => payment_of(&json!(5)),
+        "createWebhook" => json!({"url": "http://127.0.0.1:9/", "events": "*"}),
+        "recoverWebhook" => json!({"since": "2026-03-01T00:00:00Z"}),
+        "verifySignature" => json!({"payload": "a", "signature": "t=1,v1=00", "secret": "whsec_a"}),
+        "advanceSandbox" => json!({"seconds": 1}),
+        "simulateCheckout" => json!({"action": "fail"}),
+        _ => json!({}),
+    }
+}
+
+fn is_text(schema: &Value) -> bool {
+    let named =
+        |kind: &Value| kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
+    named(&schema["type"]) || schema["anyOf"].as_array().into_iter().flatten().any(|one| named(&one["type"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_a_body_refuses_is_not_allowed_by_its_schema() {
+    let live = Live::start("gateway-timeout = 1").await;
+    let server = &live.server;
+    let document = document(server).await;
+    let id = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let Some(pointer) = schema["$ref"].as_str() else { continue };
+            let properties = document.pointer(&format!("{}/properties", &pointer[1..])).unwrap().as_object().unwrap();
+            let mut bodies = Vec::new();
+            for text in TEXTS {
+                for name in properties.iter().filter(|(_, schema)| is_text(schema)).map(|(name, _)| name) {
+                    let mut body = body_of(operation["operationId"].as_str().unwrap());
+                    body[name] = text.into();
+                    bodies.push(body);
+                }
+                if properties.contains_key("customer") {
+                    let mut body = body_of("createPayment");
+                    body["customer"] = Map::from_iter([("phone".to_owned(), json!(text))]).into();
+                    bodies.push(body);
+                }
+            }
+            for body in bodies {
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let request = server.keyless(method, &path.replace("{id}", &id)).bearer_auth(SANDBOX_KEY).json(&body);
+                let is_refused = request.send().await.unwrap().status() == 400;
+                let is_allowed = allows(&document, schema, &body);
+                assert_eq!(is_allowed, !is_refused, "{path} {body}, refused: {is_refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_may_be_absent_is_not_required() {
+    let without = Server::start();
+    let with = Server::start_with(&["--rate-limit", "1000", "--keyless-rate-limit", "1000"]);
+    let document = document(&without).await;
+    for (server, has_limit) in [(&without, false), (&with, true)] {
+        for (path, status) in [("/payments", "200"), ("/payments/pay_0", "404"), ("/payments?page=0", "400")] {
+            let answer = server.request(Method::GET, path).send().await.unwrap();
+            assert_eq!(answer.status().as_str(), status);
+            assert_eq!(answer.headers().contains_key("x-ratelimit-limit"), has_limit, "{path}");
+            let template = if status == "404" { "/payments/{id}" } else { "/payments" };
+            let described = &document["paths"][format!("/api/v1{template}")]["get"]["responses"][status];
+            let resolved = |value: &Value| match value["$ref"].as_str() {
+                Some(pointer) => document.pointer(&pointer[1..]).unwrap().clone(),
+                None => value.clone(),
+            };
+            for (name, header) in resolved(described)["headers"].as_object().unwrap() {
+                let name: HeaderName = name.parse().unwrap();
+                let is_absent = !answer.headers().contains_key(&name);
+                assert!(!is_absent || resolved(header)["required"] != true, "{path} {status} lacks {name}");
+            }
+        }
+    }
+}
