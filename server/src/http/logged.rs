@@ -175,7 +175,9 @@ mod tests {
             let (parts, ()) = request.body(()).unwrap().into_parts();
             let client = Ipv4Addr::LOCALHOST.into();
             let (verdict, body, id) = (OnceLock::new(), Mutex::new(None), HeaderValue::from_static("req_1"));
-            let head = Head { id, parts, addresses: Addresses { peer: client, client }, found: None, verdict, body };
+            let work = Work::new(Budget::new(0, BudgetMetrics::default()), client);
+            let addresses = Addresses { peer: client, client };
+            let head = Head { id, parts, addresses, found: None, verdict, body, work };
             let mut line = "{}\n".to_owned();
             WithRequest { format: (), is_json }.add(&mut line, &head).unwrap();
             assert!(line.contains(&"é".repeat(159)) && line.len() < 500, "{line}");
