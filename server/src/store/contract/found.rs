@@ -194,7 +194,8 @@ async fn payments_that_a_server_of_an_earlier_version_writes_are_found_as_by_thi
     let unfound: Vec<_> = findings.iter().filter(|finding| finding.what.contains("found by")).collect();
     assert!(unfound.is_empty(), "{findings:?}");
     let count = client.query_one("SELECT count(*) FROM payment_lookup", &[]).await.unwrap();
-    assert_eq!(count.get::<_, i64>(0), 3 + 3 + 1 + 1 + 1);
+    // Of the third one the phone number alone: it is stored without its control character.
+    assert_eq!(count.get::<_, i64>(0), 3 + 3 + 1 + 1 + 1 + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
