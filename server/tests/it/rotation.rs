@@ -82,7 +82,8 @@ async fn after_the_overlap_only_the_new_secret_signs_and_a_bad_overlap_is_refuse
         let answer = rotate(id.as_str(), json!({"overlapSeconds": bad})).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
         let message = answer.json::<Value>().await.unwrap()["message"].take();
-        assert_eq!(message, json!(["overlapSeconds must be a whole number of seconds, 0 to 604800"]));
+        let message = message[0].as_str().unwrap();
+        assert!(message.starts_with("overlapSeconds must be a whole number of seconds, 0 to 604800"), "{message}");
     }
     assert_eq!(rotate("wh_0", json!({})).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(server.client().webhooks().list().await.unwrap().remove(0).secret, second);

@@ -81,7 +81,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
     fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
 
     let begun = Instant::now();
-    let head = format!("GET /api/v1{LIST} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SANDBOX_KEY}\r\n\r\n");
+    let head = format!("GET /api/v1{LIST} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SANDBOX_KEY}\r\n\r\n");
     let readers: Vec<_> = (0..READERS).map(|_| send(&server, &head)).collect();
     let (served, refused): (Vec<_>, Vec<_>) = readers.iter().partition(|stream| status(stream) == "200");
     let peak = memory(&server, "VmHWM") - idle;
@@ -100,7 +100,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
     assert_eq!(metric::<usize>(&metrics, "payments_unsent_responses_refused_total"), refused.len());
     // A refused connection works on, a payment is no list, and another address has room.
     let mut again = refused[0];
-    again.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    again.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert_eq!(status(again), "200");
     let payment = server.create(&payment_of(&json!(5))).await;
     let path = format!("/payments/{}", payment["id"].as_str().unwrap());
@@ -124,7 +124,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_heads_take_bounded_memory_and_the_next_long_head_gets_503() {
     let server = start();
-    let head = |bytes: usize| format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: {}", "x".repeat(bytes));
+    let head = |bytes: usize| format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: {}", "x".repeat(bytes));
     let (mut held, mut refused) = (Vec::new(), Vec::new());
     // Long heads take the most of the room, then shorter ones the rest.
     for (bytes, count) in [(60_000, 400), (9_000, 100)] {

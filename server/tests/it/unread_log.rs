@@ -73,10 +73,10 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Makes the server log more than may wait, a kilobyte with each request.
+/// Makes the server log more than may wait, some 300 bytes with each request.
 async fn make_it_log(url: &str) {
     let (http, path) = (http(), "x".repeat(2000));
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         let answer = http.get(format!("{url}/{path}")).send().await;
         assert_eq!(answer.unwrap().status(), 404);
     }
@@ -104,7 +104,9 @@ async fn a_log_that_nobody_reads_stops_no_request_and_the_log_says_what_it_dropp
         read += 1;
     }
     let said = said.unwrap();
-    assert!(said.contains("ERROR") && said.ends_with(&format!(" {dropped}")), "{said}, not {dropped}");
+    // What follows the question is dropped too.
+    let all: u64 = said.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(said.contains("ERROR") && (dropped..dropped + 10).contains(&all), "{said}, not {dropped}");
     assert!(read > 300, "{read} lines were kept");
     let rest = std::thread::spawn(move || lines.last());
     assert!(terminate(&mut server).unwrap().success());
