@@ -41,7 +41,12 @@ order.amount = 40
 conflict = refused(422, payments.create_payment, order, idempotency_key="order-1017")
 assert isinstance(conflict.message.actual_instance, str)
 assert conflict.code == "idempotency_key_reused"
-order.cancel_url = "cart"
+# The client checks the document's pattern itself.
+try:
+    order.cancel_url = "cart"
+except ValueError:
+    order.cancel_url = "https://["
+assert order.cancel_url == "https://["
 invalid = refused(400, payments.create_payment, order)
 assert "cancel_url" in invalid.message.actual_instance[0]
 # The generator renames `field`, which is a word of its library.
