@@ -290,7 +290,17 @@ impl Drop for Server {
 }
 
 fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
-    launch(Command::new(BINARY), directory, address, arguments)
+    let begun = Instant::now();
+    loop {
+        match try_launch(Command::new(BINARY), directory, address, arguments) {
+            Ok(launched) => return launched,
+            // Another test may have taken the port for a moment, while this server did not run.
+            Err(log) if log.contains("(os error 98)") && begun.elapsed() < Duration::from_secs(20) => {
+                thread::sleep(Duration::from_millis(200));
+            }
+            Err(log) => panic!("the server did not start: {log}"),
+        }
+    }
 }
 
 pub(crate) fn launch(command: Command, directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
