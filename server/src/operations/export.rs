@@ -26,7 +26,7 @@ pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let period = (since.map_or(Bound::Unbounded, Bound::Included), until.map_or(Bound::Unbounded, Bound::Excluded));
     let written = with_snapshot(data.location()?, move |store| {
         let out = BufWriter::new(io::stdout().lock());
-        write_records(store, records, period, Rows::new(format, out, columns(records))?)
+        write_records(store, records, period, Rows::new(format, out, &columns(records))?)
     });
     match written.await {
         // The reader, such as `head`, has read enough.
@@ -116,7 +116,7 @@ fn write_records(
             for outgoing in bar.wrap_iter(store.each_delivery()) {
                 let delivery = outgoing?.delivery;
                 if period.contains(&delivery.created_at) {
-                    rows.write(&delivery, || delivery_row(&delivery))?;
+                    rows.write(&delivery, || DELIVERIES.map(|(_, cell)| cell(&delivery)))?;
                 }
             }
         }
@@ -124,7 +124,7 @@ fn write_records(
             for session in bar.wrap_iter(store.each_session()) {
                 let payment = session?.payment;
                 if period.contains(&payment.created_at) {
-                    rows.write(&payment, || payment_row(&payment))?;
+                    rows.write(&payment, || PAYMENTS.map(|(_, cell)| cell(&payment)))?;
                 }
             }
         }
@@ -133,7 +133,7 @@ fn write_records(
                 let payment = session?.payment;
                 for refund in payment.refunds.iter().filter(|refund| period.contains(&refund.created_at)) {
                     let record = RefundOfPayment { payment: payment.id.as_str(), refund };
-                    rows.write(&record, || refund_row(&payment, refund))?;
+                    rows.write(&record, || REFUNDS.map(|(_, cell)| cell(&payment, refund)))?;
                 }
             }
         }
@@ -144,8 +144,9 @@ fn write_records(
                 let times = payment.paid_at.into_iter().chain(payment.refunds.iter().map(|refund| refund.created_at));
                 for (postings, at) in changes.iter().zip(times) {
                     for posting in postings.iter().filter(|_| period.contains(&at)) {
-                        let (cells, columns) = (posting_row(&payment, posting, at), POSTINGS.into_iter());
-                        let record: Map<_, _> = columns.map(str::to_owned).zip(cells.clone()).collect();
+                        let cells = POSTINGS.map(|(_, cell)| cell(&payment, posting, at));
+                        let names = names(&POSTINGS).into_iter().map(str::to_owned);
+                        let record: Map<_, _> = names.zip(cells.clone()).collect();
                         rows.write(&record, || cells)?;
                     }
                 }
@@ -178,130 +179,89 @@ fn without_formula(text: String) -> String {
     }
 }
 
-/// The columns of a table of these records.
-fn columns(records: ExportedRecords) -> &'static [&'static str] {
+/// A column's name, and how a record gives its cell.
+type Column<F> = (&'static str, F);
+type OfPayment = Column<fn(&Payment) -> Value>;
+type OfRefund = Column<fn(&Payment, &Refund) -> Value>;
+type OfPosting = Column<fn(&Payment, &Posting, Timestamp) -> Value>;
+type OfDelivery = Column<fn(&Delivery) -> Value>;
+
+fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, _)| *name).collect()
+}
+
+/// The names of the columns of a table of these records.
+fn columns(records: ExportedRecords) -> Vec<&'static str> {
     match records {
-        ExportedRecords::Payments => &PAYMENTS,
-        ExportedRecords::Refunds => &REFUNDS,
-        ExportedRecords::Postings => &POSTINGS,
-        ExportedRecords::Deliveries => &DELIVERIES,
+        ExportedRecords::Payments => names(&PAYMENTS),
+        ExportedRecords::Refunds => names(&REFUNDS),
+        ExportedRecords::Postings => names(&POSTINGS),
+        ExportedRecords::Deliveries => names(&DELIVERIES),
     }
 }
 
-const PAYMENTS: [&str; 14] = [
-    "id",
-    "createdAt",
-    "paidAt",
-    "developerId",
-    "environment",
-    "status",
-    "amount",
-    "platformFeeAmount",
-    "netAmount",
-    "currency",
-    "paymentMethod",
-    "merchantTransactionId",
-    "description",
-    "amountRefunded",
+const PAYMENTS: [OfPayment; 14] = [
+    ("id", |it| json!(it.id)),
+    ("createdAt", |it| json!(it.created_at)),
+    ("paidAt", |it| json!(it.paid_at)),
+    ("developerId", |it| json!(it.developer_id)),
+    ("environment", |it| json!(it.environment)),
+    ("status", |it| json!(it.status)),
+    ("amount", |it| json!(it.amount.to_string())),
+    ("platformFeeAmount", |it| json!(it.platform_fee_amount.to_string())),
+    ("netAmount", |it| json!(it.net_amount.to_string())),
+    ("currency", |it| json!(it.currency)),
+    ("paymentMethod", |it| json!(it.payment_method)),
+    ("merchantTransactionId", |it| json!(it.merchant_transaction_id)),
+    ("description", |it| json!(it.description)),
+    ("amountRefunded", |it| json!(it.amount_refunded().to_string())),
 ];
 
-fn payment_row(payment: &Payment) -> [Value; 14] {
-    [
-        json!(payment.id),
-        json!(payment.created_at),
-        json!(payment.paid_at),
-        json!(payment.developer_id),
-        json!(payment.environment),
-        json!(payment.status),
-        json!(payment.amount.to_string()),
-        json!(payment.platform_fee_amount.to_string()),
-        json!(payment.net_amount.to_string()),
-        json!(payment.currency),
-        json!(payment.payment_method),
-        json!(payment.merchant_transaction_id),
-        json!(payment.description),
-        json!(payment.amount_refunded().to_string()),
-    ]
-}
-
-const REFUNDS: [&str; 11] = [
-    "id",
-    "payment",
-    "createdAt",
-    "settledAt",
-    "developerId",
-    "environment",
-    "status",
-    "amount",
-    "currency",
-    "requiresManualSettlement",
-    "reason",
+const REFUNDS: [OfRefund; 11] = [
+    ("id", |_, refund| json!(refund.id)),
+    ("payment", |payment, _| json!(payment.id)),
+    ("createdAt", |_, refund| json!(refund.created_at)),
+    ("settledAt", |_, refund| json!(refund.settled_at)),
+    ("developerId", |payment, _| json!(payment.developer_id)),
+    ("environment", |payment, _| json!(payment.environment)),
+    ("status", |_, refund| json!(refund.status)),
+    ("amount", |_, refund| json!(refund.amount.to_string())),
+    ("currency", |_, refund| json!(refund.currency)),
+    ("requiresManualSettlement", |_, refund| json!(refund.requires_manual_settlement)),
+    ("reason", |_, refund| json!(refund.reason)),
 ];
 
-fn refund_row(payment: &Payment, refund: &Refund) -> [Value; 11] {
-    [
-        json!(refund.id),
-        json!(payment.id),
-        json!(refund.created_at),
-        json!(refund.settled_at),
-        json!(payment.developer_id),
-        json!(payment.environment),
-        json!(refund.status),
-        json!(refund.amount.to_string()),
-        json!(refund.currency),
-        json!(refund.requires_manual_settlement),
-        json!(refund.reason),
-    ]
-}
-
-const POSTINGS: [&str; 8] = ["at", "payment", "developerId", "environment", "account", "amount", "minor", "currency"];
-
-/// A posting with its signed amount, in major units and in minor units: paisa, cents.
-fn posting_row(payment: &Payment, posting: &Posting, at: Timestamp) -> [Value; 8] {
-    let sign = if posting.minor < 0 { "-" } else { "" };
-    [
-        json!(at),
-        json!(payment.id),
-        json!(payment.developer_id),
-        json!(payment.environment),
-        json!(posting.account),
-        json!(format!("{sign}{}", Amount::from_minor(posting.minor.unsigned_abs()))),
-        json!(posting.minor),
-        json!(payment.currency),
-    ]
-}
-
-const DELIVERIES: [&str; 12] = [
-    "id",
-    "createdAt",
-    "deliveredAt",
-    "developerId",
-    "webhookId",
-    "event",
-    "status",
-    "responseStatus",
-    "attempts",
-    "durationMs",
-    "error",
-    "errorMessage",
+/// A posting has its signed amount, in major units and in minor units: paisa, cents.
+const POSTINGS: [OfPosting; 8] = [
+    ("at", |_, _, at| json!(at)),
+    ("payment", |payment, _, _| json!(payment.id)),
+    ("developerId", |payment, _, _| json!(payment.developer_id)),
+    ("environment", |payment, _, _| json!(payment.environment)),
+    ("account", |_, posting, _| json!(posting.account)),
+    ("amount", |_, posting, _| json!(signed(posting.minor))),
+    ("minor", |_, posting, _| json!(posting.minor)),
+    ("currency", |payment, _, _| json!(payment.currency)),
 ];
 
-fn delivery_row(delivery: &Delivery) -> [Value; 12] {
-    [
-        json!(delivery.id),
-        json!(delivery.created_at),
-        json!(delivery.delivered_at),
-        json!(delivery.developer_id),
-        json!(delivery.webhook_id),
-        json!(delivery.event),
-        json!(delivery.status),
-        json!(delivery.response_status),
-        json!(delivery.attempts),
-        json!(delivery.duration_ms),
-        json!(delivery.error.as_ref().map(|error| &error.code)),
-        json!(delivery.error.as_ref().map(|error| &error.message)),
-    ]
+fn signed(minor: i64) -> String {
+    let sign = if minor < 0 { "-" } else { "" };
+    format!("{sign}{}", Amount::from_minor(minor.unsigned_abs()))
 }
+
+const DELIVERIES: [OfDelivery; 12] = [
+    ("id", |it| json!(it.id)),
+    ("createdAt", |it| json!(it.created_at)),
+    ("deliveredAt", |it| json!(it.delivered_at)),
+    ("developerId", |it| json!(it.developer_id)),
+    ("webhookId", |it| json!(it.webhook_id)),
+    ("event", |it| json!(it.event)),
+    ("status", |it| json!(it.status)),
+    ("responseStatus", |it| json!(it.response_status)),
+    ("attempts", |it| json!(it.attempts)),
+    ("durationMs", |it| json!(it.duration_ms)),
+    ("error", |it| json!(it.error.as_ref().map(|error| &error.code))),
+    ("errorMessage", |it| json!(it.error.as_ref().map(|error| &error.message))),
+];
 
 #[cfg(test)]
 mod tests {
