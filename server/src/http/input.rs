@@ -5,10 +5,7 @@
 
 use std::{
     net::IpAddr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::budget::{Budget, Held};
@@ -18,69 +15,66 @@ const FREE: usize = 8 * 1024;
 /// The most that hyper and a handler keep of one connection.
 const AT_MOST: usize = 128 * 1024;
 
-/// The input of one connection. Only the connection's task uses it, so nobody waits for the lock.
+/// The input of one connection. Its task reads; the rest of a body that nobody wanted may end in another task.
 pub(super) struct Input {
     budget: Arc<Budget<IpAddr>>,
     peer: IpAddr,
+    present: Mutex<Present>,
+}
+
+#[derive(Default)]
+struct Present {
     /// What was read of the present request, with what may be of the next one.
-    bytes: AtomicUsize,
-    last_read: AtomicUsize,
-    is_refused: AtomicBool,
-    held: Mutex<Option<Held<IpAddr>>>,
+    bytes: usize,
+    last_read: usize,
+    is_refused: bool,
+    held: Option<Held<IpAddr>>,
 }
 
 impl Input {
     pub(super) fn new(budget: Arc<Budget<IpAddr>>, peer: IpAddr) -> Self {
-        Self {
-            budget,
-            peer,
-            bytes: AtomicUsize::new(0),
-            last_read: AtomicUsize::new(0),
-            is_refused: AtomicBool::new(false),
-            held: Mutex::default(),
-        }
+        Self { budget, peer, present: Mutex::default() }
     }
 
     /// Counts bytes that were read. Returns whether there is room for them.
     pub(super) fn read(&self, bytes: usize) -> bool {
-        let all = self.bytes.load(Ordering::Relaxed).saturating_add(bytes);
-        self.bytes.store(all, Ordering::Relaxed);
-        self.last_read.store(bytes, Ordering::Relaxed);
-        if all <= FREE {
+        let mut present = self.present();
+        present.bytes = present.bytes.saturating_add(bytes);
+        present.last_read = bytes;
+        if present.bytes <= FREE {
             return true;
         }
-        let amount = counted(all);
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = match &mut *held {
+        let amount = counted(present.bytes);
+        let has_room = match &mut present.held {
             Some(held) => held.grow_to(amount),
-            None => {
+            held => {
                 *held = self.budget.take(&self.peer, amount);
                 held.is_some()
             }
         };
-        if !has_room {
-            self.is_refused.store(true, Ordering::Relaxed);
-        }
+        present.is_refused |= !has_room;
         has_room
     }
 
     /// Whether there was no room for a part of the present request.
     pub(super) fn is_refused(&self) -> bool {
-        self.is_refused.load(Ordering::Relaxed)
+        self.present().is_refused
     }
 
     /// The present request has ended. Only what was read last can be of the next one.
     pub(super) fn request_ended(&self) {
-        let rest = self.last_read.load(Ordering::Relaxed);
-        if self.bytes.swap(rest, Ordering::Relaxed) <= FREE {
-            return;
-        }
-        self.is_refused.store(false, Ordering::Relaxed);
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *held {
+        let mut present = self.present();
+        let rest = present.last_read;
+        (present.bytes, present.is_refused) = (rest, false);
+        match &mut present.held {
             Some(held) if rest > FREE => held.shrink_to(counted(rest)),
-            _ => *held = None,
+            held => *held = None,
         }
+    }
+
+    /// No code panics while it holds the lock.
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
