@@ -29,16 +29,16 @@ impl Config {
     pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let args: Vec<OsString> = args.into_iter().collect();
         refuse_password_in(&args)?;
-        let matches = matches(Cli::command(), &args, &ConfigFile::default())?;
-        let has_directory = is_given(&matches, "data_dir");
-        let command = command_of(&matches)?;
-        let path = command.data().and_then(|data| data.config.as_deref());
-        let mut file = path.map(|path| ConfigFile::read(path, &Cli::command())).transpose()?.unwrap_or_default();
-        if has_directory {
-            // Otherwise the file's database would win over a directory that the operator names.
-            file.forget_database();
+        let given = parse(Cli::command(), &args, &ConfigFile::default())?;
+        let (mut command, mut file) = (command_of(&given)?, ConfigFile::default());
+        if let Some(path) = command.data().and_then(|data| data.config.as_deref()) {
+            file = ConfigFile::read(path, &Cli::command())?;
+            if is_given(&given, "data_dir") {
+                // Otherwise the file's database would win over a directory that the operator names.
+                file.forget_database();
+            }
+            command = command_of(&parse(file.as_defaults(Cli::command()), &args, &file)?)?;
         }
-        let command = command_of(&self::matches(file.as_defaults(Cli::command()), &args, &file)?)?;
         if command.serve_args().is_none() {
             return Ok(Self { command, credentials: Credentials::default() });
         }
@@ -100,7 +100,7 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Parses the arguments. An error says which line of the file or which variable the value came from.
-fn matches(command: Command, args: &[OsString], file: &ConfigFile) -> Result<ArgMatches, clap::Error> {
+fn parse(command: Command, args: &[OsString], file: &ConfigFile) -> Result<ArgMatches, clap::Error> {
     command.try_get_matches_from(args).map_err(|error| {
         let place = in_variable(&error, &Cli::command(), args).or_else(|| file.locate(&error));
         place.map_or(error, |error| Cli::command().error(ErrorKind::ValueValidation, error))
