@@ -1,11 +1,6 @@
 //! Detects misspelt field names.
 
-/// A name with nothing but its letters and digits, in small letters: `customer-email` and `Customer[Email]` are one.
-pub(crate) fn plain(name: &str) -> String {
-    name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// Whether a name is a misspelling of a known one, both [`plain`]: they are the same, differ by one letter, or in the plural.
+/// Whether a name is a misspelling of a known one, both [plain](crate::text::plain_name): they are the same, differ by one letter, or in the plural.
 pub(crate) fn is_near_miss(name: &str, known: &str) -> bool {
     name == known || is_one_edit(name, known) || is_plural(name, known) || is_plural(known, name)
 }
@@ -37,10 +32,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::plain_name;
 
     #[test]
     fn a_misspelling_is_a_near_miss_and_another_word_is_not() {
-        let is_near = |name: &str, known: &str| is_near_miss(&plain(name), &plain(known));
+        let is_near = |name: &str, known: &str| is_near_miss(&plain_name(name), &plain_name(known));
         for near in ["curency", "currrency", "currancy", "currnecy", "Currency", "CURRENCY", "urrency", "currencies"] {
             assert!(is_near(near, "currency"), "{near}");
         }

@@ -20,6 +20,12 @@ pub fn is_one_line(text: &str) -> bool {
     !text.contains(breaks_line)
 }
 
+/// A name with nothing but its letters and digits, in small letters: `customer-email` and `Customer[Email]` are one.
+#[must_use]
+pub fn plain_name(name: &str) -> String {
+    name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// A phone number in its stored form: Latin digits, `+`, `-`, `(`, `)`, and single spaces between them. Hidden characters are
 /// dropped, all kinds of dashes, digits and spaces become these, dots and slashes become spaces. `(0)`, which nobody dials
 /// after a country code, is dropped there and is `0` elsewhere. `None` if the text has anything else, such as letters.

@@ -9,8 +9,8 @@ pub use crate::invalid::Invalid;
 use crate::{
     Amount, ErrorCode, json_fault,
     name_case::is_same_field,
-    near_miss::{is_near_miss, plain},
-    text::is_one_line,
+    near_miss::is_near_miss,
+    text::{is_one_line, plain_name},
 };
 
 /// What each body that gzip made begins with.
@@ -134,7 +134,9 @@ impl<'b> Fields<'b> {
     pub fn value_fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
         let value = self.given(name).map(RawValue::get);
         let quoted = value.and_then(|json| json.strip_prefix('"')?.strip_suffix('"'));
-        match quoted.is_some_and(|text| matches!(text, "true" | "false") || text.trim().parse::<f64>().is_ok()) {
+        match quoted
+            .is_some_and(|text| matches!(text, "true" | "false") || text.trim().parse().is_ok_and(f64::is_finite))
+        {
             true => self.fault(name, code, format_args!("{fault}, without quotes"), instead),
             false => self.fault(name, code, fault, instead),
         }
@@ -265,8 +267,8 @@ impl<'b> Fields<'b> {
             if known.iter().any(|known| is_same_field(name, known)) {
                 return None;
             }
-            let given = plain(name);
-            let is_near = |known: &&&str| is_near_miss(&given, &plain(known));
+            let given = plain_name(name);
+            let is_near = |known: &&&str| is_near_miss(&given, &plain_name(known));
             let fault = match known.iter().find(is_near) {
                 Some(meant) => format!("is not a field; did you mean {prefix}{meant}?"),
                 None if *unknown == Unknown::Refused => format!("is not a field; the fields are {}", known.join(", ")),

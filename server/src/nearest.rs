@@ -1,12 +1,14 @@
 //! Suggests what a misspelt word was meant to be.
 
+use payments_core::text::plain_name;
+
 /// How alike two words must be, from 0 to 1.
 const ALIKE: f64 = 0.8;
 
 /// The known word that a word is most like, by its letters and digits in small letters; `None` if none is near.
 pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let word = plain(word);
-    let alike = known.into_iter().map(|known| (strsim::jaro(&word, &plain(known)), known));
+    let word = plain_name(word);
+    let alike = known.into_iter().map(|known| (strsim::jaro(&word, &plain_name(known)), known));
     // The first of several that are as near.
     let near =
         alike.filter(|(likeness, _)| *likeness > ALIKE).reduce(|one, other| if other.0 > one.0 { other } else { one });
@@ -16,10 +18,6 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 /// A question that ends the message about an unknown word, or nothing if no known word is near.
 pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(word, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default()
-}
-
-fn plain(word: &str) -> String {
-    word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

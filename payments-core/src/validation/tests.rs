@@ -89,11 +89,11 @@ fn a_body_that_is_not_an_object_fails() {
 
 #[test]
 fn half_a_character_and_a_number_in_quotes_are_named() {
-    let body = br#"{"a":"\ud83d","b":{"\ud83d":1},"c":"100","d":"true","e":"x"}"#;
+    let body = br#"{"a":"\ud83d","b":{"\ud83d":1},"c":"100","d":"true","e":"x","f":"NaN"}"#;
     let mut fields = Fields::of_body(body).unwrap();
     fields.text("a", 10);
     fields.nested("b", |_| ());
-    for name in ["c", "d", "e"] {
+    for name in ["c", "d", "e", "f"] {
         fields.value_fault(name, ErrorCode::FieldInvalid, "must be a number", ());
     }
     let sentences = fields.finish(()).unwrap_err().into_sentences();
@@ -106,6 +106,7 @@ fn half_a_character_and_a_number_in_quotes_are_named() {
             "c must be a number, without quotes".to_owned(),
             "d must be a number, without quotes".to_owned(),
             "e must be a number".to_owned(),
+            "f must be a number".to_owned(),
         ]
     );
     let invalid = Fields::of_body(br#"{"\ud83d":1}"#).err().unwrap();

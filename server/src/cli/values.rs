@@ -14,6 +14,8 @@ use payments_core::{RotateSecret, Timestamp};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
 
+use crate::reach::{is_local_name, is_loopback};
+
 /// Parses an address to listen on. A port alone, and `localhost`, are this machine's loopback address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let on_loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -105,9 +107,9 @@ pub(super) fn local_url(text: &str) -> Result<Url, &'static str> {
 
 fn is_this_machine(url: &Url) -> bool {
     match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-        Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+        Some(Host::Domain(name)) => is_local_name(name),
+        Some(Host::Ipv4(address)) => is_loopback(address.into()) || address.is_unspecified(),
+        Some(Host::Ipv6(address)) => is_loopback(address.into()) || address.is_unspecified(),
         None => false,
     }
 }

@@ -13,6 +13,7 @@ use warp::http::Method;
 
 use super::{
     reference::DESCRIPTION,
+    requests::beginning,
     route::{Access, Route},
 };
 use crate::nearest::nearest;
@@ -70,8 +71,12 @@ fn faults(query: &str, known: &[String]) -> Result<(), Invalid> {
             None if known.is_empty() => "this route has none".to_owned(),
             None => format!("the parameters are {}", known.join(", ")),
         };
-        let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
-        invalid.add(shown, ErrorCode::FieldUnknown, format_args!("is not a parameter; {instead}"), ());
+        invalid.add(
+            beginning(name, MAX_NAME_CHARS),
+            ErrorCode::FieldUnknown,
+            format_args!("is not a parameter; {instead}"),
+            (),
+        );
     }
     invalid.or(())
 }

@@ -1,7 +1,6 @@
 //! Responses that their clients still have to take, counted against one budget.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use payments_core::{LoggedRequest, RequestPage, RequestQuery, Timestamp};
+use payments_core::{ErrorCode, LoggedRequest, RequestPage, RequestQuery, Timestamp};
 use prometheus_client::metrics::counter::Counter;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -78,12 +78,12 @@ impl RequestLog {
 
     /// Notes a request that was refused because its key's limit was used up: in one line for a second of them.
     pub(crate) fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
-        let cause = |of: &LoggedRequest| {
-            (of.status, of.error.clone(), of.key_last4.clone(), of.created_at.as_millis().div_euclid(1000))
-        };
+        fn cause(of: &LoggedRequest) -> (u16, Option<&ErrorCode>, &str, i64) {
+            (of.status, of.error.as_ref(), &of.key_last4, of.created_at.as_millis().div_euclid(1000))
+        }
         let mut noted = self.noted();
         let mut of_scope = noted.scopes.get_mut(scope).into_iter().flatten().rev();
-        if let Some(line) = of_scope.find(|noted| noted.status == request.status && cause(noted) == cause(&request)) {
+        if let Some(line) = of_scope.find(|noted| cause(noted) == cause(&request)) {
             line.count = Some(line.count.unwrap_or(1).saturating_add(1));
             return;
         }
@@ -193,7 +193,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, ErrorCode, UnknownFields};
+    use payments_core::{Environment, UnknownFields};
 
     use super::*;
     use crate::service::in_memory::{caller, service};
