@@ -28,7 +28,7 @@ const MAX_NAME_BYTES: usize = 200;
 const MAX_TEXT_BYTES: usize = 500;
 
 /// A command from the command line. Records are named by their ids, workspaces also by their names.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub(crate) enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
