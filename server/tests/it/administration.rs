@@ -289,9 +289,10 @@ async fn a_replaced_key_works_until_its_overlap_is_over(engine: Engine) {
     while code(&server, &new).await == Value::Null {
         sleep(Duration::from_millis(50)).await;
     }
-    // The server goes by the database's clock, as well as it can know it.
-    let known = SystemTime::now() + Duration::from_millis(250);
-    assert!(known >= SystemTime::UNIX_EPOCH + Duration::from_millis(deadline.as_millis().unsigned_abs()));
+    // On PostgreSQL the server goes by the database's clock, as well as it can know it.
+    let error = Duration::from_millis(if server.database().is_some() { 250 } else { 0 });
+    let end = SystemTime::UNIX_EPOCH + Duration::from_millis(deadline.as_millis().unsigned_abs());
+    assert!(SystemTime::now() + error >= end);
     assert_eq!(code(&server, &new).await, "api_key_expired");
     for key in [&old, &newer] {
         assert_eq!(code(&server, key).await, Value::Null, "each overlap has its own end");

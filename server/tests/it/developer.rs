@@ -190,6 +190,8 @@ fn what_a_developers_command_refuses_it_explains() {
         (Some(&*live), &["trigger", "payment.created", "--api", local], "a live key moves money"),
         (None, &["trigger", "payment.created", "--api", local, "--metadata", "[1]"], "--metadata must be an object"),
         (None, &["trigger", "payment.lost", "--api", local], "possible values: payment.created, payment.completed"),
+        // clap would call payment.completed similar.
+        (None, &["trigger", "payment.failed", "--api", local], "test.ping]\n\nFor more information"),
         (None, &["trigger", "payment.created", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
         (None, &["listen", "--api", local, "--forward-to", "nonsense"], "--forward-to"),
     ] {
