@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
-    NewPayment, Page, PageRequest, Payment, PaymentId, RANDOM_BYTES, RawJson, RawStatus, SimulateOutcome, Status,
-    Timestamp, UnknownFields, WebhookId, WorkspaceId,
+    Amount, Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
+    NewPayment, Page, PageRequest, Payment, PaymentId, PaymentMethod, RANDOM_BYTES, RawJson, RawStatus, RefundId,
+    SimulateOutcome, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
+use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::{
     domain::{
         ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, LogPart, ManualReview, Outgoing,
-        Scope, Session, Workspace,
+        Scope, Session, Workspace, faults,
     },
     store::{
         Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, ServerId,
@@ -113,11 +114,13 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
-fn attempt() -> GatewayAttempt {
+/// The next attempt of a session: another than those that ended.
+fn attempt(session: &Session) -> GatewayAttempt {
+    let nth = session.ended_attempts.len() + 1;
     GatewayAttempt {
         gateway: GatewayName::Bkash,
-        invoice: "inv_1".into(),
-        external_id: "ext_1".into(),
+        invoice: format!("inv_{nth}"),
+        external_id: format!("ext_{nth}"),
         customer_url: "https://pay.example/".into(),
         capture_sent_at: None,
         transaction: None,
@@ -132,7 +135,7 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
     let decision = payments_core::decide(&before.payment, cause, now).ok()?;
     let mut session = Session { payment: decision.payment, ..before.next() };
     if session.payment.raw_status == RawStatus::Processing {
-        session.attempt = Some(attempt());
+        session.attempt = Some(attempt(&session));
     }
     if session.payment.raw_status == RawStatus::Pending {
         session.end_attempt(now);
@@ -179,9 +182,32 @@ pub(super) fn log_part(version: u64) -> LogPart {
 pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
     changed(before, |session| {
         let found_at = session.payment.updated_at;
-        session.attempt = Some(attempt());
+        // A pending payment has an attempt that can be paid only while a person must look at it.
+        let has_attempt = is_needed || session.payment.raw_status != RawStatus::Pending;
+        session.attempt = has_attempt.then(|| attempt(session));
         session.review = is_needed.then(|| ManualReview { what: "another amount".into(), found_at, resolved: None });
     })
+}
+
+/// The cause of a payment's move.
+pub(super) fn cause_of(cause: u8, nth: u8, time: i64) -> Cause {
+    let id = || RefundId::new(at(time), [nth; RANDOM_BYTES]);
+    match cause {
+        0 => Cause::GatewayConfirmed,
+        1 => Cause::GatewayFailed,
+        2 => Cause::GatewayCancelled,
+        3 => Cause::SessionEnded,
+        4 => Cause::SentToGateway(PaymentMethod::Mfs),
+        5 => Cause::PartRefunded { id: id(), amount: Amount::from_minor(1), reason: None },
+        7 => Cause::AttemptFailed,
+        _ => Cause::Refunded { id: id(), reason: None },
+    }
+}
+
+/// A session that asks at a time. It always asks again about an attempt that ended and may still be paid.
+pub(super) fn asked(before: &Session, time: Option<i64>) -> PaymentWrite {
+    let asked = time.map(|time| at(time * 100));
+    changed(before, |session| session.check_at = asked.or(session.next_late_check()))
 }
 
 pub(super) fn payment(write: PaymentWrite) -> Write {
@@ -292,4 +318,23 @@ pub(super) fn parsed(page: Page<PaymentJson>) -> Page<Payment> {
 pub(super) async fn payments(store: &Arc<dyn Store>, page: u32, limit: u32) -> Page<PaymentId> {
     let Page { items, total, page, limit, unknown } = payment_page(store, None, page_of(page, limit)).await;
     Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit, unknown }
+}
+
+proptest! {
+    /// Otherwise random changes would compare records that no server writes.
+    #[test]
+    fn the_changes_of_a_payment_break_no_invariant(
+        steps in prop::collection::vec((0..10_u8, 0..1_500_i64, any::<bool>()), 0..30),
+    ) {
+        let mut session = new_payment(1, at(0)).session;
+        for (step, time, choice) in steps {
+            let write = match step {
+                8 => Some(reviewed(&session, choice)),
+                9 => Some(asked(&session, choice.then_some(time))),
+                cause => try_moved(&session, cause_of(cause, 1, time), at(time * 100)),
+            };
+            session = write.map_or(session, |write| write.session);
+            prop_assert_eq!(faults(&session), Vec::<&str>::new(), "{:?}", session);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{slice, sync::Arc};
 
-use payments_core::{Amount, Cause, Currency, Day, PaymentMethod, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Currency, Day, RANDOM_BYTES, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -14,7 +14,8 @@ use crate::{
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
     operations::move_store,
     store::{
-        Change, Claim, ClaimEnd, Contents, Prunable, Queue, Store, Work, Write, memory::MemoryStore, postgres::Target,
+        Change, Claim, ClaimEnd, Contents, PaymentWrite, Prunable, Queue, Store, Work, Write, memory::MemoryStore,
+        postgres::Target,
     },
 };
 
@@ -114,27 +115,11 @@ impl Side {
             Step::Move(nth, cause, back, time) => {
                 let versions = &self.sessions[of(nth)];
                 let before = versions.iter().rev().nth(usize::try_from(back).unwrap());
-                let cause = match cause {
-                    0 => Cause::GatewayConfirmed,
-                    1 => Cause::GatewayFailed,
-                    2 => Cause::GatewayCancelled,
-                    3 => Cause::SessionEnded,
-                    4 => Cause::SentToGateway(PaymentMethod::Mfs),
-                    7 => Cause::AttemptFailed,
-                    5 => {
-                        let id = RefundId::new(at(time), [nth; RANDOM_BYTES]);
-                        Cause::PartRefunded { id, amount: Amount::from_minor(1), reason: None }
-                    }
-                    _ => Cause::Refunded { id: RefundId::new(at(time), [nth; RANDOM_BYTES]), reason: None },
-                };
-                let write = before.and_then(|before| try_moved(before, cause, at(time * 100)));
+                let write = before.and_then(|before| try_moved(before, cause_of(cause, nth, time), at(time * 100)));
                 self.payment(nth, write).await
             }
             Step::CheckAt(nth, time) => {
-                // A session always asks again about an attempt that ended and may still be paid.
-                let asked = time.map(|time| at(time * 100));
-                let check_at = |session: &mut Session| session.check_at = asked.or(session.next_late_check());
-                let write = self.sessions[of(nth)].last().map(|before| changed(before, check_at));
+                let write = self.sessions[of(nth)].last().map(|before| asked(before, time));
                 self.payment(nth, write).await
             }
             Step::Review(nth, is_needed) => {
@@ -210,7 +195,7 @@ impl Side {
         outcome(commit(&self.store, vec![write]).await)
     }
 
-    async fn payment(&mut self, nth: u8, write: Option<crate::store::PaymentWrite>) -> String {
+    async fn payment(&mut self, nth: u8, write: Option<PaymentWrite>) -> String {
         let Some(write) = write else { return String::new() };
         let session = write.session.clone();
         let outcome = self.commit(payment(write)).await;
