@@ -143,8 +143,18 @@ impl Service {
         Ok(next)
     }
 
-    /// Schedules the next query, unless a concurrent change has scheduled it.
+    /// Schedules the next query. A concurrent change may have been about something else, such as an attempt that ended, and have
+    /// scheduled nothing.
     async fn postpone(
+        &self,
+        id: &PaymentId,
+        waits_for: WaitsFor,
+        refused: Option<&Refused>,
+    ) -> Result<Payment, Refused> {
+        retry_on_conflict(|| self.try_to_postpone(id, waits_for, refused)).await
+    }
+
+    async fn try_to_postpone(
         &self,
         id: &PaymentId,
         waits_for: WaitsFor,
@@ -169,10 +179,8 @@ impl Service {
             let what = silent.silence();
             return self.request_review(&session, next, &what).await;
         }
-        match self.commit_without_event(&session, next).await {
-            Ok(()) | Err(Refused::Conflict) => Ok(session.payment),
-            Err(refused) => Err(refused),
-        }
+        self.commit_without_event(&session, next).await?;
+        Ok(session.payment)
     }
 
     async fn apply_answer(&self, session: &Session, state: &AttemptState, cause: Cause) -> Result<Payment, Refused> {
