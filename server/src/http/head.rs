@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use payments_core::ErrorCode;
 use warp::http::{HeaderValue, request::Parts};
 
-use super::{limit::Verdict, lingering::Lingering, reply::Problem, route::Found, work::Work};
+use super::{limit::Verdict, lingering::Lingering, reply::Problem, route::Found};
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -40,8 +40,6 @@ pub(super) struct Head {
     pub(super) found: Option<Found>,
     /// The outcome of counting the request, once the gate has counted it.
     pub(super) verdict: OnceLock<Verdict>,
-    /// The work of the connection.
-    pub(super) work: Work,
     /// The body, until the handler takes it. Only the handler asks, so nobody waits.
     pub(super) body: Mutex<Option<Lingering>>,
 }

@@ -31,7 +31,8 @@ impl Hosts {
         let Some(known) = &self.0 else { return true };
         let is_known = |host: &str| {
             let name = name_of(host);
-            is_local_host(name) || known.iter().any(|known| known.eq_ignore_ascii_case(name))
+            // Most requests name the base URL's.
+            known.iter().any(|known| known.eq_ignore_ascii_case(name)) || is_local_host(name)
         };
         let mut named = head.headers.get_all(header::HOST).iter();
         named.all(|host| host.to_str().is_ok_and(is_known))

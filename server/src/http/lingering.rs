@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::{runtime::Handle, time::timeout};
 
-use super::work::{Work, Working};
+use super::work::Working;
 
 /// Maximum number of bytes to drain.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -32,9 +32,14 @@ pub(super) struct Lingering {
 
 impl Lingering {
     /// `expects_continue`: the request has `Expect: 100-continue`.
-    pub(super) fn new(body: Incoming, expects_continue: bool, work: &Work) -> Self {
-        let working = (!body.is_end_stream()).then(|| work.begin());
+    pub(super) fn new(body: Incoming, expects_continue: bool, working: &Working) -> Self {
+        let working = (!body.is_end_stream()).then(|| working.part());
         Self { body: Some(body), expects_continue, working }
+    }
+
+    /// Whether there was no memory for a part of the request.
+    pub(super) fn is_refused(&self) -> bool {
+        self.working.as_ref().is_some_and(Working::is_refused)
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::{
     convert::Infallible,
-    future::pending,
     io,
     net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
@@ -48,7 +47,7 @@ use super::{
     route::OTHER,
     routes::{Routes, find},
     unsent,
-    work::{Observed, Work},
+    work::{Observed, Work, Working},
 };
 use crate::{metrics::Requests, trace};
 
@@ -125,7 +124,7 @@ impl Listener {
             let too_slow = edge.metrics.slow_readers_closed.clone();
             let stream = TokioIo::new(Observed::new(stream, work.clone(), self.limits.write, too_slow));
             let begun = work.clone();
-            let service = service_fn(move |request| Arc::clone(&shared).respond(peer, request, begun.clone()));
+            let service = service_fn(move |request| Arc::clone(&shared).respond(peer, request, begun.begin()));
             let connection = connections.watch(http.serve_connection(stream, service));
             let (metrics, abort, too_late) = (edge.metrics.clone(), abort.clone(), too_late.clone());
             metrics.connections.inc();
@@ -134,8 +133,7 @@ impl Listener {
                 let ended = tokio::select! {
                     biased;
                     ended = connection => Some(ended),
-                    () = abort.cancelled() => None,
-                    () = without_request(&too_late, &work) => None,
+                    () = cut_off(&too_late, &abort, &work) => None,
                 };
                 if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_parse())) {
                     metrics.unreadable.inc();
@@ -154,17 +152,18 @@ impl Listener {
         });
         if drained.await.is_err() {
             tracing::warn!("drain timeout reached; closing connections with requests in flight");
+            too_late.cancel();
             abort.cancel();
         }
     }
 }
 
-/// Waits until a request would come too late for the shutdown. Does not end for a connection that has work at hand then: it
-/// closes itself after it.
-async fn without_request(too_late: &CancellationToken, work: &Work) {
+/// Waits until the shutdown cuts a connection off: when a request would come too late, or, if the connection has work at hand
+/// then, when that has taken too long.
+async fn cut_off(too_late: &CancellationToken, abort: &CancellationToken, work: &Work) {
     too_late.cancelled().await;
     if work.is_at_hand() {
-        pending().await
+        abort.cancelled().await;
     }
 }
 
@@ -189,20 +188,18 @@ impl Edge {
         self: Arc<Self>,
         peer: IpAddr,
         request: Request<body::Incoming>,
-        work: Work,
+        working: Working,
     ) -> Result<Response, Infallible> {
-        let _working = work.begin();
         let (parts, body) = request.into_parts();
         let found = find(&parts.method, parts.uri.path());
         let client = self.limits.client(peer, &parts.headers);
-        let body = Lingering::new(body, parts.headers.contains_key(header::EXPECT), &work);
+        let body = Lingering::new(body, parts.headers.contains_key(header::EXPECT), &working);
         let head = Arc::new(Head {
             id: self.ids.next(),
             parts,
             addresses: Addresses { peer, client },
             found,
             verdict: OnceLock::new(),
-            work,
             body: Mutex::new(Some(body)),
         });
         let (parts, route) = (&head.parts, head.found.as_ref().map_or(OTHER, |found| found.label));
@@ -214,7 +211,7 @@ impl Edge {
     #[cfg(feature = "simulation")]
     pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
         let work = Work::new(Arc::clone(&self.memory.input), peer);
-        let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.clone()));
+        let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.begin()));
         let mut http = http1::Builder::new();
         head::configure(&mut http);
         // An injected fault ends with an error here.

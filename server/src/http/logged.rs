@@ -118,11 +118,7 @@ mod tests {
     use warp::http::{HeaderValue, Request};
 
     use super::*;
-    use crate::{
-        budget::Budget,
-        http::{head::Addresses, work::Work},
-        metrics::BudgetMetrics,
-    };
+    use crate::http::head::Addresses;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -145,8 +141,7 @@ mod tests {
         let addresses = Addresses { peer: client, client };
         let id = HeaderValue::from_static("req_1");
         let (verdict, body) = (OnceLock::new(), Mutex::new(None));
-        let work = Work::new(Budget::new(0, BudgetMetrics::default()), client);
-        let head = Head { id, parts, addresses, found: None, verdict, work, body };
+        let head = Head { id, parts, addresses, found: None, verdict, body };
         REQUEST.sync_scope(Arc::new(head), || info!(number = 7, "a {}", "{\"brace\": {}}"));
         info!("outside");
     }
@@ -175,9 +170,8 @@ mod tests {
             let (parts, ()) = request.body(()).unwrap().into_parts();
             let client = Ipv4Addr::LOCALHOST.into();
             let (verdict, body, id) = (OnceLock::new(), Mutex::new(None), HeaderValue::from_static("req_1"));
-            let work = Work::new(Budget::new(0, BudgetMetrics::default()), client);
             let addresses = Addresses { peer: client, client };
-            let head = Head { id, parts, addresses, found: None, verdict, body, work };
+            let head = Head { id, parts, addresses, found: None, verdict, body };
             let mut line = "{}\n".to_owned();
             WithRequest { format: (), is_json }.add(&mut line, &head).unwrap();
             assert!(line.contains(&"é".repeat(159)) && line.len() < 500, "{line}");

@@ -104,7 +104,7 @@ impl Request {
                 })?;
                 // Trailers say nothing to this server.
                 let Ok(chunk) = frame.into_data() else { continue };
-                if self.head.work.is_refused() {
+                if body.is_refused() {
                     return Err(Problem::busy());
                 }
                 let length = bytes.len() + chunk.len();

@@ -38,7 +38,7 @@ impl Work {
         Self(Arc::new(State { requests, is_blocked, input: Input::new(budget, peer) }))
     }
 
-    /// Begins a request, or a part of it. The request ends when all its parts are dropped.
+    /// Begins a request. It ends when all its parts are dropped.
     pub(super) fn begin(&self) -> Working {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         Working(self.clone())
@@ -48,11 +48,6 @@ impl Work {
         self.has_request() || self.0.is_blocked.load(Ordering::Relaxed)
     }
 
-    /// Whether there was no memory for a part of the present request.
-    pub(super) fn is_refused(&self) -> bool {
-        self.0.input.is_refused()
-    }
-
     fn has_request(&self) -> bool {
         self.0.requests.load(Ordering::Relaxed) > 0
     }
@@ -60,6 +55,18 @@ impl Work {
 
 /// A request that is being handled, or whose body is read to its end.
 pub(super) struct Working(Work);
+
+impl Working {
+    /// Begins a part of the request.
+    pub(super) fn part(&self) -> Self {
+        self.0.begin()
+    }
+
+    /// Whether there was no memory for a part of the request.
+    pub(super) fn is_refused(&self) -> bool {
+        self.0.0.input.is_refused()
+    }
+}
 
 impl Drop for Working {
     fn drop(&mut self) {
@@ -265,7 +272,7 @@ mod tests {
             let reading = tokio::spawn(async move { near.read(&mut read).await.unwrap() });
             if let Some(working) = working {
                 assert_eq!(reading.await.unwrap(), 24 * KIB);
-                assert!(work.is_refused());
+                assert!(working.is_refused());
                 drop(working);
                 continue;
             }
