@@ -22,8 +22,8 @@ use crate::{
     metrics::Metrics,
     no_store::no_store_in,
     service::{
-        AdminReply, AdminRequest, AppRow, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow, Service, Settings,
-        Turns, UnknownKeys, WorkspaceRow,
+        AdminReply, AdminRequest, AppRow, CheckPlaces, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow,
+        Service, Settings, Turns, UnknownKeys, WorkspaceRow,
     },
     store::{
         ServerId, Store,
@@ -175,6 +175,7 @@ async fn execute(
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(&Metrics::new().outside_effects),
+        check_places: CheckPlaces::new(&Metrics::new().gateway_checks),
         turns: Turns::default(),
         recoveries: Arc::default(),
         fan_out: Arc::default(),

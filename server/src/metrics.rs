@@ -22,6 +22,7 @@ pub(crate) struct Metrics {
     pub(crate) deliveries: Deliveries,
     pub(crate) gateways: GatewayCalls,
     pub(crate) outside_effects: BudgetMetrics,
+    pub(crate) gateway_checks: BudgetMetrics,
     pub(crate) sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
     oldest_in_outbox: Gauge,
@@ -240,6 +241,15 @@ impl Metrics {
             ["outside_effects", "outside_effects_refused"],
             "Test pings and gateway refunds in progress for requests",
         );
+        let gateway_checks = BudgetMetrics {
+            held: add(r, "gateway_checks", "Due payments about which this server asks a gateway, or soon will"),
+            at_most: add(r, "gateway_checks_at_most", "Maximum of gateway_checks; one developer alone gets half"),
+            refused: add(
+                r,
+                "gateway_checks_put_off",
+                "Times a due payment was put off because of the maximum of gateway_checks",
+            ),
+        };
         let store_readable = add(
             r,
             "store_readable",
@@ -259,6 +269,7 @@ impl Metrics {
             retries_waiting: add(r, "deliveries_waiting", "Deliveries that wait for their next attempt"),
             store_readable,
             outside_effects,
+            gateway_checks,
             sandbox: SandboxGauges {
                 bytes: add(r, "sandbox_bytes", "Size of the sandbox's own store on disk"),
                 renewals: add(r, "sandbox_renewals", "Times the sandbox's own store was replaced"),

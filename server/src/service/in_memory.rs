@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::FeeRate;
 use tokio_util::task::TaskTracker;
 
-use super::{Caller, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys};
+use super::{Caller, CheckPlaces, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
@@ -31,6 +31,7 @@ pub(super) fn service() -> Arc<Service> {
         unknown_keys: UnknownKeys::default(),
         request_log: RequestLog::default(),
         claims: Claims::new(&BudgetMetrics::default()),
+        check_places: CheckPlaces::new(&BudgetMetrics::default()),
         turns: Turns::default(),
         recoveries: Arc::default(),
         fan_out: Arc::default(),

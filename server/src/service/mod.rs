@@ -6,6 +6,7 @@ mod activity;
 mod admin;
 mod apps;
 mod canonical;
+mod check_places;
 mod checkout;
 mod claims;
 mod confirm;
@@ -59,6 +60,7 @@ use crate::{
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
+pub(crate) use check_places::CheckPlaces;
 pub(crate) use checkout::{CheckoutView, Receipt};
 pub(crate) use claims::Claims;
 pub(crate) use confirm::{Hint, Return};
@@ -106,6 +108,8 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Claims,
+    /// Places for questions about payments that are due.
+    pub(crate) check_places: CheckPlaces,
     /// The payments about which requests without a key ask a gateway.
     pub(crate) turns: Turns,
     /// The endpoints to which a request sends again what they missed.

@@ -11,6 +11,7 @@ use webhook_verify::replay::Claimed;
 
 use super::{
     Refused, Service,
+    check_places::CLAIMS,
     confirm::{Return, awaits_gateway},
     retry_on_conflict,
 };
@@ -22,8 +23,16 @@ use crate::{
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum payments that a server reconciles concurrently.
-const CONCURRENCY: usize = 16;
+
+/// How a claim on a due payment ended.
+enum Ended {
+    /// The next check is planned, or none is needed.
+    Planned,
+    /// The payment stays due. If the claim ended, the payment would come before all others again and again.
+    StaysDue,
+    /// Its developer has as many claims as it may have.
+    NoPlace,
+}
 
 impl Service {
     /// Reconciles payments and refunds when they are due. Runs forever.
@@ -35,14 +44,16 @@ impl Service {
             tokio::select! {
                 biased;
                 _ = ticks.tick() => is_more_due = true,
-                Some(ended) = in_progress.join_next() => {
-                    if let Err(error) = ended {
+                Some(ended) = in_progress.join_next() => match ended {
+                    Ok(Ended::NoPlace) => is_more_due = false,
+                    Ok(Ended::Planned | Ended::StaysDue) => {}
+                    Err(error) => {
                         tracing::error!(%error, "a gateway check ended early; its payment is checked again");
                     }
                 }
             }
-            // A server that dies leaves claims behind, so none is made before there is a place for it.
-            let places = CONCURRENCY - in_progress.len();
+            // A server that dies leaves claims behind, so they are few.
+            let places = CLAIMS - in_progress.len();
             if !is_more_due || places == 0 {
                 continue;
             }
@@ -67,33 +78,41 @@ impl Service {
     }
 
     /// Reconciles a payment while it is claimed.
-    async fn reconcile_one(self: Arc<Self>, claim: Claim, claimed_at: Timestamp) {
-        let Work::GatewayCheck(id) = &claim.work else { return };
+    async fn reconcile_one(self: Arc<Self>, claim: Claim, claimed_at: Timestamp) -> Ended {
+        let Work::GatewayCheck(id) = &claim.work else { return Ended::Planned };
         let mut check = pin!(self.check_gateway(id, claimed_at));
-        let is_planned = tokio::select! {
+        let ended = tokio::select! {
             biased;
-            is_planned = &mut check => is_planned,
+            ended = &mut check => ended,
             // If two servers work on one payment, the payment's version admits only one change.
             () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,
         };
-        if !is_planned {
-            tracing::warn!(payment = %id, "a payment stays due; it is checked again when the claim on it ends");
-        } else if let Err(error) = self.store.release(slice::from_ref(&claim)).await {
-            tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
+        match ended {
+            Ended::Planned => {
+                if let Err(error) = self.store.release(slice::from_ref(&claim)).await {
+                    tracing::warn!(%error, "could not release the claim on a gateway check; it ends with its lease");
+                }
+            }
+            Ended::StaysDue => {
+                tracing::warn!(payment = %id, "a payment stays due; it is checked again when the claim on it ends");
+            }
+            Ended::NoPlace => {}
         }
+        ended
     }
 
-    /// Asks a payment's gateway. Returns whether the next check is planned, or none is needed: a payment that stays due would
-    /// come before all others again and again.
-    async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> bool {
-        let session = match self.store.session(id).await {
-            Ok(Some(session)) if session.check_at.is_some_and(|at| at <= claimed_at) => session,
-            // While it was claimed, a concurrent request decided it or planned its next check.
-            Ok(_) => return true,
-            Err(error) => {
-                tracing::error!(payment = %id, %error, "could not read a payment to reconcile");
-                return false;
-            }
+    /// Asks a payment's gateway, once there is a place for it.
+    async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> Ended {
+        let payment = match self.due_session(id, claimed_at).await {
+            Ok(session) => session.payment,
+            Err(ended) => return ended,
+        };
+        let Some(_place) = self.check_places.enter(payment.currency, &payment.developer_id).await else {
+            return Ended::NoPlace;
+        };
+        let session = match self.due_session(id, claimed_at).await {
+            Ok(session) => session,
+            Err(ended) => return ended,
         };
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
@@ -114,7 +133,23 @@ impl Service {
             Err(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
         }
         let after = self.store.session(id).await;
-        after.is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at))
+        let is_planned = after
+            .is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at));
+        if is_planned { Ended::Planned } else { Ended::StaysDue }
+    }
+
+    /// The session of a payment that is still due: while it was claimed, a concurrent request may have decided it or planned its
+    /// next check.
+    async fn due_session(&self, id: &PaymentId, claimed_at: Timestamp) -> Result<Session, Ended> {
+        match self.store.session(id).await {
+            Ok(session) => {
+                session.filter(|session| session.check_at.is_some_and(|at| at <= claimed_at)).ok_or(Ended::Planned)
+            }
+            Err(error) => {
+                tracing::error!(payment = %id, %error, "could not read a payment to reconcile");
+                Err(Ended::StaysDue)
+            }
+        }
     }
 
     /// Refuses a signature header that fits no event of the card processor.

@@ -35,7 +35,7 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, Memory, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
-    service::{Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
+    service::{CheckPlaces, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
     store::{ServerId, Store},
 };
 
@@ -208,6 +208,7 @@ impl Node {
             unknown_keys: UnknownKeys::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             claims: Claims::new(&metrics.outside_effects),
+            check_places: CheckPlaces::new(&metrics.gateway_checks),
             turns: Turns::default(),
             recoveries: Arc::default(),
             fan_out: Arc::default(),

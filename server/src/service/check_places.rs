@@ -1,0 +1,127 @@
+//! Places for questions to gateways about payments that are due. Neither a slow gateway nor a developer with many payments keeps
+//! those of others waiting.
+//!
+//! Each gateway has places of its own, and a developer at most half of them. Who waits for a place holds a claim on its payment
+//! meanwhile; so another worker finds the payments behind. A developer's claims are limited too: one that is beyond the limit
+//! stays until its lease ends, and the payment comes again then.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use payments_core::{Currency, DeveloperId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    budget::{Budget, Held},
+    metrics::BudgetMetrics,
+};
+
+/// How many claims a server holds at once. A developer alone has half of them.
+pub(super) const CLAIMS: usize = 128;
+/// How many payments a server asks about at once at one gateway.
+const AT_A_GATEWAY: usize = 16;
+/// How many of them are one developer's.
+const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;
+
+/// A developer's payments at one gateway. A currency has one gateway.
+type Own = (Currency, DeveloperId);
+
+/// The places of a server.
+pub(crate) struct CheckPlaces {
+    claims: Arc<Budget<DeveloperId>>,
+    bdt: Arc<Semaphore>,
+    usd: Arc<Semaphore>,
+    own: Mutex<HashMap<Own, Arc<Semaphore>>>,
+}
+
+/// A place at a gateway. It ends when this is dropped.
+pub(super) struct CheckPlace {
+    _claim: Held<DeveloperId>,
+    _own: Option<OwnedSemaphorePermit>,
+    _gateway: Option<OwnedSemaphorePermit>,
+}
+
+impl CheckPlaces {
+    /// The metrics show the claims.
+    pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
+        let places = || Arc::new(Semaphore::new(AT_A_GATEWAY));
+        Self {
+            claims: Budget::new(i64::try_from(CLAIMS).unwrap_or(i64::MAX), metrics.clone()),
+            bdt: places(),
+            usd: places(),
+            own: Mutex::default(),
+        }
+    }
+
+    /// Waits for a place. `None` if the developer has too many claims already.
+    pub(super) async fn enter(&self, currency: Currency, developer: &DeveloperId) -> Option<CheckPlace> {
+        let claim = self.claims.take(developer, 1)?;
+        let gateway = match currency {
+            Currency::Bdt => &self.bdt,
+            Currency::Usd => &self.usd,
+        };
+        // The developer's own first: no place at the gateway stays empty for one who waits for the other. Nobody closes a semaphore.
+        let own = self.own((currency, developer.clone())).acquire_owned().await.ok();
+        let gateway = Arc::clone(gateway).acquire_owned().await.ok();
+        Some(CheckPlace { _claim: claim, _own: own, _gateway: gateway })
+    }
+
+    fn own(&self, own: Own) -> Arc<Semaphore> {
+        let mut all = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= CLAIMS {
+            // Whoever has or awaits a place has a handle, and there are at most as many as claims.
+            all.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        Arc::clone(all.entry(own).or_insert_with(|| Arc::new(Semaphore::new(OF_A_DEVELOPER))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    fn developer(nth: u8) -> DeveloperId {
+        format!("dev_{nth}").parse().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_gateway_and_a_developer_with_many_payments_leave_places_to_others() {
+        let places = Arc::new(CheckPlaces::new(&BudgetMetrics::default()));
+        let begun = Instant::now();
+        let check = |currency, nth, took| {
+            let places = Arc::clone(&places);
+            tokio::spawn(async move {
+                let place = places.enter(currency, &developer(nth)).await;
+                sleep(Duration::from_secs(took)).await;
+                place.map(|_| begun.elapsed().as_secs())
+            })
+        };
+        let many: Vec<_> = (0..CLAIMS).map(|_| check(Currency::Bdt, 1, 10)).collect();
+        tokio::task::yield_now().await;
+        let (same_gateway, other_gateway) = (check(Currency::Bdt, 2, 10), check(Currency::Usd, 1, 1));
+        assert_eq!(same_gateway.await.unwrap(), Some(10));
+        // The developer has as many claims as it may have, so this payment comes again later.
+        assert_eq!(other_gateway.await.unwrap(), None);
+        assert_eq!(check(Currency::Usd, 2, 1).await.unwrap(), Some(11));
+        let ended = futures_util::future::join_all(many).await;
+        let asked = ended.iter().filter_map(|ended| *ended.as_ref().unwrap()).collect::<Vec<_>>();
+        assert_eq!((asked.len(), asked.iter().max()), (CLAIMS / 2, Some(&80)));
+    }
+
+    #[tokio::test]
+    async fn developers_without_a_place_are_forgotten() {
+        let places = CheckPlaces::new(&BudgetMetrics::default());
+        for nth in 0..=u8::MAX {
+            assert!(places.enter(Currency::Usd, &developer(nth)).await.is_some());
+        }
+        let held = places.enter(Currency::Bdt, &developer(7)).await;
+        assert_eq!(places.own.lock().unwrap().len(), 1);
+        drop(held);
+    }
+}
