@@ -8,7 +8,7 @@ use super::{
     request::Request,
     route::Outcome,
 };
-use crate::service::Caller;
+use crate::{domain::Permission, service::Caller};
 
 /// What spreadsheets recognise UTF-8 by.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -17,12 +17,14 @@ const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "c
 const NEXT: HeaderName = HeaderName::from_static("x-next-after");
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
+    may_see_payments(&caller)?;
     let query = TransactionQuery::from_query(|name| request.query(name))?;
     reply::json(StatusCode::OK, &request.service().transactions(&caller, &query).await?)
 }
 
 /// The list as a table, with more rows at a time.
 pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
+    may_see_payments(&caller)?;
     let query = TransactionQuery::of_table(|name| request.query(name))?;
     let mark = match request.query("bom").as_deref() {
         None | Some("false") => b"",
@@ -41,6 +43,16 @@ pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
         response.headers_mut().extend(HeaderValue::from_str(next.as_str()).ok().map(|next| (NEXT, next)));
     }
     Ok(response)
+}
+
+/// Transactions name payments, and who has a payment's id opens its checkout without a key. So beside the account's scope they need
+/// that of payments.
+fn may_see_payments(caller: &Caller) -> Result<(), Problem> {
+    let needed = Permission::PaymentsRead;
+    match caller.may(needed) {
+        true => Ok(()),
+        false => Err(Problem::permission_missing(caller.permissions.as_deref(), needed)),
+    }
 }
 
 /// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
