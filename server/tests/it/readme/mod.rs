@@ -123,7 +123,7 @@ fn the_readmes_commands_work_in_its_order_in_an_empty_directory() {
 fn the_commands_in_the_readmes_of_the_server_and_the_examples_work_beside_a_server() {
     for (readme, _) in READMES.iter().filter(|(name, by)| matches!(by, By::Typing) && *name != "README.md") {
         let mut reader = Reader::new();
-        reader.type_in("payments-server");
+        reader.type_in("payments-server serve");
         follow(readme, &mut reader);
     }
 }

@@ -1,7 +1,7 @@
 //! Somebody who types what a README prints.
 //!
 //! Five things differ from a reader's machine. The binary of this build stands on the `PATH` for what `cargo install` makes, and
-//! the programs of this build stand for `cargo run -p … --bin …`. Port 8080 may be in use, so another one stands for it.
+//! the programs of this build stand for `cargo run`. Port 8080 may be in use, so another one stands for it.
 //! `createdb` and `postgres:///…` mean a cluster of the tests. `sudo` does not change the user, and `payments-data` stands for
 //! `/var/lib/payments`.
 
@@ -144,7 +144,8 @@ impl Reader {
                 self.others.push(self.start(&format!("exec {}", program.display()), "http://"));
                 String::new()
             }
-            "payments-server" | "payments-server serve" => self.serve(bare),
+            "cargo run --release" => self.serve("payments-server"),
+            "payments-server serve" => self.serve(bare),
             _ if bare.starts_with("payments-server serve ") => self.serve(bare),
             _ if bare.starts_with("payments-server listen ") => {
                 self.others.push(self.start(bare, "whsec_"));
