@@ -38,14 +38,18 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     assert!(!fill.status().unwrap().success(), "the disk is not full");
     // Use up the space that the journal reserved.
     let mut made = 1;
-    while create(&server, &format!("last-{made}")).await.status() == StatusCode::CREATED {
-        made += 1;
-        assert!(made < 2000, "the disk is not full");
-    }
-    for nth in 0..20 {
-        let answer = create(&server, &format!("full-{nth}")).await;
-        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert!(answer.headers().contains_key("retry-after"));
+    // The server makes room once more when it has compressed a journal file.
+    let mut refused = 0;
+    while refused < 20 {
+        let answer = create(&server, &format!("last-{made}-{refused}")).await;
+        if answer.status() == StatusCode::CREATED {
+            (made, refused) = (made + 1, 0);
+            assert!(made < 2000, "the disk is not full");
+        } else {
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(answer.headers().contains_key("retry-after"));
+            refused += 1;
+        }
     }
     // A ping without a key is sent but cannot be recorded. One with a key is not sent, because its key cannot be claimed.
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
@@ -82,7 +86,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
 
     fs::remove_file(&ballast).unwrap();
     for nth in 0..20 {
-        let answer = create(&server, &format!("full-{nth}")).await;
+        let answer = create(&server, &format!("last-{made}-{nth}")).await;
         assert_eq!(answer.status(), StatusCode::CREATED);
         assert!(!answer.headers().contains_key("idempotent-replayed"), "a refused request has no stored response");
     }
