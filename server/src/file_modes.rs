@@ -1,7 +1,7 @@
 //! File permissions: only the server's own user may read what it writes.
 //!
 //! A store holds webhook secrets in clear. Several parts create its files (journal, tree, backups, copies), so the umask
-//! of the process restricts them all. Files that are readable anyway, from an earlier version or a copy, are logged at start.
+//! of the process restricts them all. Files that are readable anyway, such as copies, are logged at start.
 
 use std::{
     fs, io,

@@ -47,11 +47,9 @@ pub struct Manifest {
     pub(crate) pieces: u64,
     /// How many keys it holds.
     pub records: u64,
-    /// How many bytes its records have. An earlier version did not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes: Option<u64>,
-    /// The lines of its changes; none where an earlier version made it.
-    #[serde(default, skip_serializing_if = "Lines::is_empty")]
+    /// How many bytes its records have.
+    pub(crate) bytes: u64,
+    /// The lines of its changes.
     pub(crate) lines: Lines,
 }
 
@@ -106,7 +104,7 @@ impl Copier {
         let to = self.overlay.last();
         self.copy_journal(&between, from, to)?;
         let (format, lines) = (self.overlay.tree.layout.format(), journal::lines(disk, &self.journal)?);
-        let manifest = Manifest { format, from, to, pieces, records, bytes: Some(bytes), lines };
+        let manifest = Manifest { format, from, to, pieces, records, bytes, lines };
         // The names of the others may not come after that of the manifest, with which the backup is whole.
         disk.sync_directory(directory)?;
         let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
@@ -236,7 +234,7 @@ mod tests {
 
         let made = copier(overlay, within("journal")).copy_to(&within("backup")).unwrap();
         assert_eq!((made.format, made.from, made.to, made.pieces, made.records), (1, 0, 1, 1, 1));
-        assert_eq!(made.bytes, Some(within("backup").join(RECORDS).metadata().unwrap().len()));
+        assert_eq!(made.bytes, within("backup").join(RECORDS).metadata().unwrap().len());
         assert!(made.lines.present().is_some());
         let sources = Sources { backup: Some(&within("backup")), ..Sources::default() };
         assert_eq!(

@@ -67,7 +67,7 @@
 //! journal.json                            {"files":[1,205,391]}
 //! journal/00000000000000000001.journal.zst       closed: entries 1 to 204
 //! journal/00000000000000000205.journal           closed, not yet compressed
-//! journal/00000000000000000391.journal           | PAYJRNL2 | length: 8 | entry 391 | entry 392 | 0 0 0 0 ... |
+//! journal/00000000000000000391.journal           | PAYJRNL1 | length: 8 | entry 391 | entry 392 | 0 0 0 0 ... |
 //!                                                                                     synced ^               length ^
 //! ```
 //!

@@ -18,8 +18,7 @@ pub(crate) struct Line {
     after: u64,
 }
 
-/// The lines that a database came from, oldest first, and its own as the last one. It is empty where an earlier version,
-/// which knew no lines, wrote it.
+/// The lines that a database came from, oldest first, and its own as the last one. It is empty if they are not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Lines(Vec<Line>);
@@ -79,7 +78,7 @@ mod tests {
             (&first.clone().begin(4, 50), &second, 50, true),
             (&first.clone().begin(4, 50), &second, 51, false),
             (&Lines::default().begin(9, 0), &first, 1, false),
-            // Changes of an earlier version have no known line.
+            // Changes before the first line that is known.
             (&Lines::default().begin(9, 30), &first, 30, true),
             (&Lines::default().begin(9, 30), &first, 31, false),
             (&Lines::default(), &first, 1, true),

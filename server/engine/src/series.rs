@@ -1,7 +1,7 @@
 //! Backups that a database makes again and again, in a directory which others may use too.
 //!
 //! A backup's directory is named for the time of its beginning and for the line of its database. A series touches the backups of
-//! its own line only: another database's, those from before a restore, an earlier version's and an operator's stay until
+//! its own line only: another database's, those from before a restore and an operator's stay until
 //! somebody removes them.
 //!
 //! Of its own a series keeps the newest `keep`, and all that are younger than `keep` intervals. So restarts within seconds do
@@ -169,7 +169,7 @@ impl Copier {
 fn whole(disk: &dyn Disk, backup: &Path) -> Option<Manifest> {
     let manifest = Manifest::read(disk, backup).ok()?;
     let length = disk.open(&backup.join(RECORDS), Open::Read).and_then(|file| file.length()).ok()?;
-    (manifest.bytes.is_none_or(|bytes| bytes == length)).then_some(manifest)
+    (manifest.bytes == length).then_some(manifest)
 }
 
 /// Which backups may go, of those that were made at some times, oldest first.

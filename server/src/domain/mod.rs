@@ -47,7 +47,7 @@ pub(crate) use moves::{Move, kind_of};
 pub(crate) use permission::Permission;
 pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
-pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session, one_or_many};
+pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
 pub(crate) use slug::unused_slug;
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.

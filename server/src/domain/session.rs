@@ -4,7 +4,7 @@ use payments_core::{
     Amount, Cause, Payment, RawStatus, Refund, RefundId, RefundStatus, Timestamp, aliased::Brief, redirect_target,
     redirect_url,
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, Scope};
 
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     #[serde(rename = "refund_asked", default, skip_serializing_if = "Option::is_none")]
     pub(crate) pending_refund: Option<PendingRefund>,
     /// The manual settlements of refunds.
-    #[serde(default, alias = "settlement", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) settlements: Vec<ManualSettlement>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,27 +154,11 @@ impl PendingRefund {
 /// A refund that a person sent by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManualSettlement {
-    /// The refund; `None` in records from when a payment had at most one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refund: Option<RefundId>,
+    /// The refund.
+    pub(crate) refund: RefundId,
     /// The reference of the transfer.
     pub(crate) reference: String,
     pub(crate) settled_at: Timestamp,
-}
-
-/// Reads a list, or the one value that a record of an earlier version holds.
-pub(crate) fn one_or_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany<T> {
-        Many(Vec<T>),
-        One(T),
-    }
-
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::Many(values) => values,
-        OneOrMany::One(value) => vec![value],
-    })
 }
 
 /// A discrepancy that a person must resolve.
@@ -198,29 +182,6 @@ pub(crate) struct Resolution {
 mod tests {
     use super::*;
     use crate::domain::{attempts::tests::attempt, new_session};
-
-    #[test]
-    fn a_settled_refund_of_an_earlier_version_is_read_as_the_only_one() {
-        let refund = serde_json::json!({"id": "ref_1", "amount": 20, "currency": "BDT", "reason": null,
-            "status": "succeeded", "requiresManualSettlement": true, "createdAt": "2026-03-01T03:30:00.000Z",
-            "settledAt": "2026-03-01T03:31:00.000Z"});
-        let payment = serde_json::json!({"id": "pay_1", "developerId": "dev_1", "merchantTransactionId": "pay_1",
-            "amount": 20, "currency": "BDT", "status": "refunded", "rawStatus": "refunded", "environment": "live",
-            "isSimulated": false, "checkoutUrl": "", "platformFeeAmount": 1, "feePercentage": 5, "netAmount": 19,
-            "customer": {}, "metadata": {}, "success_url": "", "cancel_url": "", "refund": refund,
-            "paid_at": "2026-03-01T03:29:00.000Z", "created_at": "2026-03-01T03:28:00.000Z",
-            "updatedAt": "2026-03-01T03:31:00.000Z"});
-        let record = serde_json::json!({"version": 3, "expires_at": "2026-03-01T04:28:00.000Z", "payment": payment,
-            "settlement": {"reference": "TRX1", "settled_at": "2026-03-01T03:31:00.000Z"}});
-        let session: Session = serde_json::from_value(record).unwrap();
-        assert_eq!(session.payment.refunds.len(), 1);
-        assert_eq!(session.payment.amount_refunded(), session.payment.amount);
-        assert_eq!((session.settlements[0].refund.as_ref(), &*session.settlements[0].reference), (None, "TRX1"));
-        assert!(crate::domain::faults(&session).is_empty());
-        let again: Session = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
-        assert_eq!((&again.payment, &again.settlements), (&session.payment, &session.settlements));
-    }
-
     #[test]
     fn a_customer_returns_to_the_address_that_pay_was_given_once_it_is_paid() {
         let mut session = new_session();

@@ -21,8 +21,8 @@ pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Am
             if let [first, ..] = &taken_up.others[..] {
                 tracing::warn!(
                     others = taken_up.others.len(), first = %first.display(),
-                    "the directory has backups of other stores, of this one before a restore, or of an earlier version, which \
-                     the server never removes; remove those that you no longer need"
+                    "the directory has backups of other stores, or of this one before a restore, which the server never \
+                     removes; remove those that you no longer need"
                 );
             }
             taken_up.due_in

@@ -128,7 +128,7 @@ pub(crate) enum AdminReply {
     /// The refunds that need manual settlement.
     Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
-    Settled { payment: PaymentId, refund: Option<RefundId>, reference: String, settled_at: Timestamp },
+    Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
     /// The delivery that was resent, and the new one.
     Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were sent again.

@@ -159,7 +159,7 @@ impl Service {
             Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))) => {
                 return request.answer_from(*stored).map(Try::Answered);
             }
-            Err(CommitError::Conflict(Conflict::KeyClaimed(held))) if request.is_same_as(&held.fingerprint) => {
+            Err(CommitError::Conflict(Conflict::KeyClaimed(held))) if request.has(&held.fingerprint) => {
                 return Ok(Try::Claimed(held.until));
             }
             Err(CommitError::Conflict(Conflict::KeyClaimed(_))) => return Err(Refused::IdempotencyKeyReused),

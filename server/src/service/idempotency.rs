@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
-use sha2::{Digest, Sha256};
 
 use super::{Refused, Service, canonical};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
@@ -16,16 +15,11 @@ use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotentRequest {
     key: IdempotencyKey,
-    /// [`MEANING`] and the body's [fingerprint](canonical::fingerprint).
+    /// The body's [fingerprint](canonical::fingerprint).
     fingerprint: String,
-    /// The body, to compare with fingerprints of older servers. `None` if the request was restored from the store.
-    body: Option<Bytes>,
     /// What storing the response does to the claim on the key.
     claim: ClaimEnd,
 }
-
-/// Prefix of fingerprints of a body's meaning. Older servers stored fingerprints of a body's bytes, without a prefix.
-const MEANING: &str = "v2:";
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,23 +41,19 @@ impl IdempotentRequest {
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),
-            fingerprint: format!("{MEANING}{}", canonical::fingerprint(body)),
-            body: Some(body.clone()),
+            fingerprint: canonical::fingerprint(body),
             claim: ClaimEnd::NotClaimed,
         }
     }
 
-    /// Whether a stored fingerprint, of this or an older server, is of the same request.
-    pub(super) fn is_same_as(&self, stored: &str) -> bool {
-        if stored.starts_with(MEANING) {
-            return stored == self.fingerprint;
-        }
-        self.body.as_ref().is_some_and(|body| stored == hex::encode(Sha256::digest(body)))
+    /// Whether a stored fingerprint is of the same request.
+    pub(super) fn has(&self, fingerprint: &str) -> bool {
+        self.fingerprint == fingerprint
     }
 
     /// Whether these stored parts are of this request.
     pub(super) fn matches(&self, parts: &(IdempotencyKey, String)) -> bool {
-        self.key == parts.0 && self.is_same_as(&parts.1)
+        self.key == parts.0 && self.fingerprint == parts.1
     }
 
     /// The idempotency record to commit if the request succeeds with this body.
@@ -89,12 +79,12 @@ impl IdempotentRequest {
     /// Restores a request from its stored parts.
     pub(super) fn of_parts((key, fingerprint): (IdempotencyKey, String)) -> Self {
         // Several workers may finish the request. The payment's version admits only the first.
-        Self { key, fingerprint, body: None, claim: ClaimEnd::Any }
+        Self { key, fingerprint, claim: ClaimEnd::Any }
     }
 
     /// Replays a stored response if it belongs to this request.
     pub(super) fn answer_from(&self, stored: StoredResponse) -> Result<Answer, Refused> {
-        if self.is_same_as(&stored.fingerprint) {
+        if self.fingerprint == stored.fingerprint {
             Ok(Answer { body: stored.body, replayed: true })
         } else {
             Err(Refused::IdempotencyKeyReused)
@@ -146,28 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn old_records_are_compared_by_bytes_and_new_records_by_meaning() {
+    fn a_response_answers_requests_of_the_same_meaning_and_no_others() {
         let (first, spaced, other) = (request(r#"{"a":1,"b":2}"#), request(r#"{"b":2, "a":1}"#), request(r#"{"a":1}"#));
-        let earlier = hex::encode(Sha256::digest(br#"{"a":1,"b":2}"#));
         let present = first.to_parts().1;
-        for (fingerprint, request, is_same) in [
-            (&earlier, &first, true),
-            (&earlier, &spaced, false),
-            (&earlier, &other, false),
-            (&present, &first, true),
-            (&present, &spaced, true),
-            (&present, &other, false),
-        ] {
-            assert_eq!(request.answer_from(stored(fingerprint.clone())).is_ok(), is_same, "{fingerprint} {request:?}");
+        for (request, is_same) in [(&first, true), (&spaced, true), (&other, false)] {
+            assert_eq!(request.answer_from(stored(present.clone())).is_ok(), is_same, "{request:?}");
         }
         assert!(spaced.matches(&first.to_parts()) && !other.matches(&first.to_parts()));
-    }
-
-    #[test]
-    fn a_pending_refund_of_an_older_server_is_finished_for_its_request() {
-        let request = request("{}");
-        let left = (request.key.clone(), hex::encode(Sha256::digest(b"{}")));
-        assert!(request.matches(&left));
-        assert!(request.answer_from(stored(IdempotentRequest::of_parts(left).fingerprint)).is_ok());
+        let restored = IdempotentRequest::of_parts(first.to_parts());
+        assert!(restored.answer_from(stored(present)).is_ok());
     }
 }

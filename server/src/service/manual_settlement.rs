@@ -87,8 +87,7 @@ impl Service {
             let payment = session.payment.id.clone();
             let is_this = |refund: &RefundId| refund.as_str() == id || payment.as_str() == id;
             // The same command again, first: meanwhile another refund may wait.
-            let is_same =
-                |known: &&ManualSettlement| known.reference == reference && known.refund.as_ref().is_none_or(is_this);
+            let is_same = |known: &&ManualSettlement| known.reference == reference && is_this(&known.refund);
             if let Some(known) = session.settlements.iter().find(is_same) {
                 return Ok((payment.clone(), known.clone()));
             }
@@ -104,8 +103,7 @@ impl Service {
             };
             let now = self.ambient.now();
             let settled = payments_core::settle_refund(&session.payment, &refund, now)?;
-            let settlement =
-                ManualSettlement { refund: Some(refund), reference: reference.to_owned(), settled_at: now };
+            let settlement = ManualSettlement { refund, reference: reference.to_owned(), settled_at: now };
             let mut next = Session { payment: settled, ..session.next() };
             next.settlements.push(settlement.clone());
             self.commit_without_event(&session, next).await?;

@@ -47,20 +47,17 @@ fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<Strin
 
 /// What the session tells.
 fn entries(session: &Session) -> Vec<TimelineEntry> {
-    let Session { payment, attempt, settlements, review, moves, .. } = session;
+    let Session { payment, settlements, review, moves, .. } = session;
     let mut found = vec![entry(payment.created_at, TimelineKind::Created, "The payment was created.")];
     found.extend(moves.iter().map(|it| {
         let Move { at, kind, words, again } = it;
         let (times, last_at) = again.map_or((1, None), |(times, last_at)| (times, Some(last_at)));
         TimelineEntry { times, last_at, ..entry(*at, kind.clone(), words) }
     }));
-    // Sessions of earlier versions have no moves, and the last status tells only of itself.
+    // Of many moves the oldest leave; the present status is told all the same.
     let is_recorded = |kind: &TimelineKind| moves.iter().any(|it| it.kind == *kind);
     if let Some(at) = payment.paid_at.filter(|_| !is_recorded(&TimelineKind::Completed)) {
         found.push(entry(at, TimelineKind::Completed, "The payment was paid."));
-    }
-    if let Some(at) = attempt.as_ref().and_then(|it| it.capture_sent_at).filter(|_| moves.is_empty()) {
-        found.push(entry(at, TimelineKind::CaptureRequested, "The server asked for the money."));
     }
     let ended = kind_of(session).filter(|kind| payment.paid_at.is_none() && !is_recorded(kind));
     found.extend(ended.map(|kind| {
@@ -73,7 +70,7 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
         found.push(entry(refund.created_at, TimelineKind::Refunded, words));
         let is_settled = refund.status == RefundStatus::Succeeded && refund.requires_manual_settlement;
         found.extend(refund.settled_at.filter(|_| is_settled).map(|at| {
-            let its = settlements.iter().find(|it| it.refund.as_ref().is_none_or(|id| *id == refund.id));
+            let its = settlements.iter().find(|it| it.refund == refund.id);
             let reference = its.map_or("", |it| &it.reference);
             let words = format!("The operator sent {} {}: reference {reference}.", refund.amount, payment.currency);
             entry(at, TimelineKind::RefundSettled, words)

@@ -142,7 +142,7 @@ fn a_server_exits_at_once_for_what_time_does_not_mend() {
     for (url, says) in [
         (cluster.url("nowhere"), "database \"nowhere\" does not exist (3D000)"),
         (format!("{database}&sslmode=require"), "server does not support TLS"),
-        (database.clone(), "use a newer server"),
+        (database.clone(), "use the version that made it"),
     ] {
         let (output, took) = serve(&url);
         let said = text_of(&output);

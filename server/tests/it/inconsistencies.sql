@@ -75,5 +75,17 @@ WHERE l.payment IS NULL OR p.id IS NULL
 UNION ALL
 SELECT coalesce(l.id, m.id) || ' is not a transaction as its postings say' FROM
     (SELECT id, currency, amount, fee FROM payments.event WHERE amount IS NOT NULL) l
-FULL JOIN payments.event_money m USING (id, currency, amount, fee)
+FULL JOIN (
+    -- The events and the postings of a payment's changes are in one order, beside the events of changes without postings.
+    SELECT e.id, p.body::json #>> '{session,payment,currency}' AS currency,
+        (SELECT sum((v ->> 'minor')::bigint) FROM json_array_elements(o.body::json) v
+            WHERE v ->> 'account' IN ('merchant', 'platform_fee'))::bigint AS amount,
+        (SELECT -sum((v ->> 'minor')::bigint) FROM json_array_elements(o.body::json) v
+            WHERE v ->> 'account' = 'platform_fee')::bigint AS fee
+    FROM payments.payment p
+    CROSS JOIN LATERAL (SELECT v ->> 'id' AS id, row_number() OVER (ORDER BY nth) AS nth
+        FROM json_array_elements(p.body::json -> 'events') WITH ORDINALITY j (v, nth)
+        WHERE v ->> 'event' IN ('payment.completed', 'payment.partially_refunded', 'payment.refunded')) e
+    JOIN LATERAL (SELECT body, row_number() OVER (ORDER BY version) AS nth FROM payments.posting WHERE payment = p.id) o
+        USING (nth)) m USING (id, currency, amount, fee)
 WHERE l.id IS NULL OR m.id IS NULL

@@ -221,7 +221,7 @@ async fn other_users_can_read_no_file_of_the_store() {
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "", "other users can read or write these");
     assert!(!server.log().contains("other users"), "{}", server.log());
 
-    // The log warns about readable files of an earlier version.
+    // The log warns about files that others can read, such as copies.
     server.kill();
     fs::set_permissions(files(&server).remove(0), fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(server.data().join("journal"), fs::Permissions::from_mode(0o755)).unwrap();

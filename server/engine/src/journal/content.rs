@@ -37,11 +37,6 @@ impl<'f> Content<'f> {
         Ok(Self { file, bytes, head, start, end, last })
     }
 
-    /// Whether entries can be appended to the file.
-    pub(super) fn has_present_form(&self) -> bool {
-        self.head.end == EMPTY_BYTES
-    }
-
     /// Passes the entries after number `after` to `each`.
     pub(super) fn read(
         &self,
@@ -109,9 +104,7 @@ impl<'f> Content<'f> {
         if let Some(entry) = self.bytes.get(start..end.min(self.bytes.len())) {
             file.write_all_at(entry, self.start)?;
         }
-        if self.has_present_form() {
-            file.write_all_at(&Head::bytes(self.head.length), 0)?;
-        }
+        file.write_all_at(&Head::bytes(self.head.length), 0)?;
         file.sync_all()
     }
 

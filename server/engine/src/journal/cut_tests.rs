@@ -1,10 +1,9 @@
-//! Files that something cut off while no process used them, and files of earlier versions.
+//! Files that something cut off while no process used them.
 
 use std::fs;
 
 use super::{
-    entry::{EMPTY_BYTES, Head},
-    file_list::FileList,
+    entry::EMPTY_BYTES,
     files::file_in,
     reader::{check_journal, read_closed},
     tests::{batch, empty, entries_after, new_journal, system, three_entries},
@@ -87,23 +86,4 @@ fn a_file_that_was_cut_off_behind_its_last_entry_has_lost_nothing_and_goes_on() 
     journal.append(&batch("b", Some("2"))).unwrap();
     fs::write(&path, &fs::read(&path).unwrap()[..usize::try_from(journal.length).unwrap()]).unwrap();
     assert!(matches!(entries_after(&directory, 0), Err(JournalError::Cut { last: 2, .. })));
-}
-
-#[test]
-fn a_journal_of_an_earlier_version_is_read_and_goes_on_in_a_file_of_the_present_form() {
-    let (_held, directory, path) = three_entries();
-    let bytes = fs::read(&path).unwrap();
-    let earlier = [&b"PAYJRNL1"[..], &bytes[Head::bytes(0).len()..], &[0; 50]].concat();
-    let mut torn = earlier.clone();
-    torn[earlier.len() - 51] ^= 1;
-    // A crash may have cut its last entry short. One without entries is begun again.
-    for (left, next, files) in [(&earlier[..], 4, &[1, 4][..]), (&torn, 3, &[1, 3]), (b"PAYJRNL1", 1, &[1])] {
-        FileList::of(vec![1]).write(&SystemDisk, &directory).unwrap();
-        fs::write(&path, left).unwrap();
-        let mut journal = Journal::open(&system(), &directory, 0, |_, _| Ok(())).unwrap();
-        assert_eq!((journal.append(&batch("new", Some("x"))).unwrap(), &*journal.list.files), (next, files));
-        assert_eq!(entries_after(&directory, 0).unwrap().len() as u64, next);
-        assert!(check_journal(directory.parent().unwrap()).unwrap().is_empty());
-        fs::remove_file(file_in(&directory, next)).unwrap();
-    }
 }

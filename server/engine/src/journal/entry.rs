@@ -3,9 +3,8 @@
 //! A file is a head and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and its
 //! writes. All numbers are little-endian. Numbers count from 1 without a gap, across files. Zeros are no entry.
 //!
-//! The head is `PAYJRNL2` and the length that the file had on the disk before its last entries were written (8). A crash never
-//! makes a file shorter than that, so a file that is shorter was cut off by something else. Files of earlier versions begin
-//! with `PAYJRNL1` and their entries.
+//! The head is `PAYJRNL1` and the length that the file had on the disk before its last entries were written (8). A crash never
+//! makes a file shorter than that, so a file that is shorter was cut off by something else.
 //!
 //! An entry that a crash cut short is the end of the journal: its commits were not answered. The engine begins an entry only
 //! when the one before is synced, so no entry follows one that was cut short. If a whole entry follows an unreadable one, the
@@ -16,9 +15,7 @@ use std::{io, ops::Range, path::Path};
 use crate::{error::JournalError, writes::Writes};
 
 /// What a file begins with.
-pub(super) const MAGIC: &[u8; 8] = b"PAYJRNL2";
-/// What a file of an earlier version begins with.
-pub(super) const EARLIER_MAGIC: &[u8; 8] = b"PAYJRNL1";
+pub(super) const MAGIC: &[u8; 8] = b"PAYJRNL1";
 /// The length of a file without entries.
 pub(super) const EMPTY_BYTES: u64 = 16;
 /// An entry's length and checksum.
@@ -27,9 +24,7 @@ pub(super) const ENTRY_HEAD_BYTES: usize = 8;
 /// What a file begins with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
-    /// Where the entries begin.
-    pub(super) end: u64,
-    /// The length that the file had on the disk; 0 if it does not say so.
+    /// The length that the file had on the disk.
     pub(super) length: u64,
 }
 
@@ -44,11 +39,8 @@ impl Head {
 
     /// Reads the head of a file. `None` if it is not whole.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        if bytes.starts_with(EARLIER_MAGIC) {
-            return Some(Self { end: EARLIER_MAGIC.len() as u64, length: 0 });
-        }
         let length = bytes.strip_prefix(MAGIC)?.first_chunk()?;
-        Some(Self { end: EMPTY_BYTES, length: u64::from_le_bytes(*length) })
+        Some(Self { length: u64::from_le_bytes(*length) })
     }
 
     /// Whether entries may be missing after the last one of a file, which ends at `end`: the file was longer once, and no zeros
@@ -124,9 +116,10 @@ pub(super) fn read_entries(
     after: u64,
     each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<Range<u64>, JournalError> {
-    let Some(Head { end: mut start, .. }) = Head::of(bytes) else {
+    if Head::of(bytes).is_none() {
         return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });
-    };
+    }
+    let mut start = EMPTY_BYTES;
     let mut rest = rest_from(bytes, start);
     while let Some((number, writes, tail)) = decode(rest) {
         if number != *last + 1 {
@@ -156,7 +149,7 @@ pub(super) fn is_entry_behind(bytes: &[u8], end: u64, last: u64) -> bool {
 
 /// Whether a file never had an entry or a part of one: only zeros after its head.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
-    Head::of(bytes).is_some_and(|head| is_zero_from(bytes, head.end) && !head.is_cut(bytes, head.end))
+    Head::of(bytes).is_some_and(|head| is_zero_from(bytes, EMPTY_BYTES) && !head.is_cut(bytes, EMPTY_BYTES))
 }
 
 /// Whether a file holds nothing but zeros from an offset on.

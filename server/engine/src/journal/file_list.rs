@@ -26,8 +26,7 @@ pub(crate) struct FileList {
     /// however many files were begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
-    /// The lines of its changes. Nothing but an opening reads a list of an earlier version, which has none.
-    #[serde(default, skip_serializing_if = "Lines::is_empty")]
+    /// The lines of its changes.
     pub(super) lines: Lines,
 }
 

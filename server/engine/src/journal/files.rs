@@ -110,8 +110,7 @@ pub(super) fn files_in(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Jour
     Ok(firsts.into_iter().map(|first| JournalFile::new(directory, first)).collect())
 }
 
-/// The files that belong to the journal, oldest first: those listed, there or not, and later ones that have entries, which
-/// an earlier version wrote.
+/// The files that belong to the journal, oldest first: those listed, there or not, and later ones that have entries.
 pub(super) fn belonging(disk: &dyn Disk, directory: &Path) -> Result<Vec<JournalFile>, JournalError> {
     let list = FileList::read(disk, directory)?;
     let listed = list.iter().flat_map(|list| &list.files).map(|first| JournalFile::new(directory, *first));

@@ -49,7 +49,7 @@ impl Journal {
         // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let listed = FileList::read(disk, directory)?;
-        // A journal without a list was written by an early version, which synced the tree before it began a file.
+        // A crash may have left a journal without a list just after it was begun.
         let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
         let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
@@ -69,9 +69,9 @@ impl Journal {
         }
         let present = begun.as_ref().unwrap_or(&content);
         let JournalFile { first, path } = present.file;
-        let (first, file, length, allocated) = match present.has_present_form() && disk.exists(path)? {
+        let (first, file, length, allocated) = match disk.exists(path)? {
             true => (*first, disk.open(path, Open::Write)?, present.end, zeros_end),
-            // It is compressed, or an earlier version wrote it.
+            // It is compressed.
             false => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
         let mut list = FileList {

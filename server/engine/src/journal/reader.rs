@@ -30,7 +30,7 @@ pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, Journa
     Ok(is_begun)
 }
 
-/// The lines of the journal in a directory; none where an earlier version wrote it.
+/// The lines of the journal in a directory; none if it has no list.
 pub(crate) fn lines(disk: &dyn Disk, directory: &Path) -> Result<Lines, JournalError> {
     Ok(FileList::read(disk, directory)?.map(|list| list.lines).unwrap_or_default())
 }

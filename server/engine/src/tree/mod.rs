@@ -108,7 +108,7 @@ impl Tree {
         self.store.range((Bound::Unbounded, Bound::Unbounded), |key, stored| Ok((key.to_vec(), stored.to_vec())))
     }
 
-    /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout or an earlier version of it.
+    /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout.
     pub(crate) fn apply_stored(&self, mut writes: Writes) -> Result<(), TreeError> {
         for (key, stored) in &mut writes {
             if let Some(stored) = stored {

@@ -41,7 +41,7 @@ impl Store {
         match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
             Ok(Ok(db)) => Ok(Self::Sled(db)),
             Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
-                Err(OpenError::InUse { directory: directory.to_owned(), process: "of an earlier version".into() })
+                Err(OpenError::InUse { directory: directory.to_owned(), process: "of another program".into() })
             }
             Ok(Err(sled::Error::Io(error))) if is_refusal(&error) => {
                 named(directory, Err(error)).map_err(OpenError::Io)

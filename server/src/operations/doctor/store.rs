@@ -13,10 +13,7 @@ use crate::{
     admin_socket,
     cli::{Location, ServeArgs},
     no_store::no_store_in,
-    store::{
-        embedded,
-        postgres::{OpenError, PostgresStore, SchemaError},
-    },
+    store::{embedded, postgres::PostgresStore},
 };
 
 /// Checks that the store is there, or that `serve` may make one. Makes none.
@@ -36,10 +33,6 @@ pub(super) async fn check(location: &Location) -> Finding {
                 Ok(()) => {
                     Finding::in_order("store", format!("{target}; its role has the privileges that a server needs"))
                 }
-                Err(OpenError::Schema(SchemaError::Older { found, known })) => Finding::warning(
-                    "store",
-                    format!("{target} has schema {found}; `serve` updates it to {known} if its role owns the tables"),
-                ),
                 Err(error) => Finding::failed("store", format!("{target}: {error}")),
             },
             Ok(false) => {

@@ -159,9 +159,7 @@ async fn fill(store: Arc<dyn Store>) {
 async fn schema(name: &str) -> (Target, Client) {
     let url = cluster_url().await;
     let client = client_of(&url).await;
-    // As a server of this version does: what this connection damages stays damaged.
-    let own = format!("SET search_path = {name}; SET payments.lists_events = 'on'; SET payments.counts_days = 'on'");
-    client.batch_execute(&own).await.unwrap();
+    client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
     (Target::new(&url.into(), None).unwrap().with_schema(name), client)
 }
 

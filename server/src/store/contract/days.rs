@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use payments_core::{Cause, Currency, Day, Environment, RANDOM_BYTES, RefundId};
 
-use super::{Engine, Postgres, changes, check, client_of, cluster_url, samples::*};
+use super::samples::*;
 use crate::{
     domain::{DayTotals, Scope},
-    store::{Store, postgres::Target},
+    store::Store,
 };
 
 fn day(text: &str) -> Day {
@@ -59,39 +59,4 @@ pub(super) async fn payments_made_and_paid_at_once_add_up_on_their_day(store: Ar
     };
     join_all((1..=20).map(pay)).await;
     assert_eq!(days(&store, "2023-11-14", "2023-11-14").await, [(14, 20, 20, 200_000)]);
-}
-
-/// A database that an earlier version left, and one that it still writes to.
-#[tokio::test]
-async fn payments_of_earlier_versions_are_counted_on_their_days() {
-    let url = cluster_url().await;
-    let client = client_of(&url).await;
-    client.batch_execute("SET search_path = counted; SET payments.lists_events = 'on'").await.unwrap();
-    let target = Target::new(&url.into(), None).unwrap().with_schema("counted");
-    let engine = Postgres::open(target.clone()).await;
-    changes::written(engine.store()).await;
-    let nul = new_payment_with(9, at(SECOND), r#""description": "\u0000","#);
-    let before = nul.session.clone();
-    commit(&engine.store(), vec![payment(nul), payment(new_payment(8, at(DAY)))]).await.unwrap();
-    let paid = paid(&before, at(DAY));
-    let after = paid.session.clone();
-    let refund = Cause::Refunded { id: RefundId::new(at(2 * DAY), [1; RANDOM_BYTES]), reason: None };
-    commit(&engine.store(), vec![payment(paid)]).await.unwrap();
-    commit(&engine.store(), vec![payment(try_moved(&after, refund, at(2 * DAY)).unwrap())]).await.unwrap();
-    let counted = days(&engine.store(), "2023-11-01", "2023-11-30").await;
-    assert_eq!(counted.last(), Some(&(15, 1, 0, 0)));
-    engine.end().await;
-
-    let back = "DROP TABLE day_total; DROP FUNCTION count_day_of_payment CASCADE; DROP FUNCTION count_day_of_posting CASCADE; \
-        DROP FUNCTION volume_of; UPDATE schema_version SET version = 7";
-    client.batch_execute(back).await.unwrap();
-    let engine = check(Postgres::open(target).await).await;
-    assert_eq!(days(&engine.store(), "2023-11-01", "2023-11-30").await, counted, "by the change of the schema");
-
-    let again = "CREATE TEMP TABLE payments AS TABLE payment; CREATE TEMP TABLE postings AS TABLE posting; \
-        TRUNCATE payment, posting, day_total, payment_block_sum; INSERT INTO payment SELECT * FROM payments; \
-        INSERT INTO posting SELECT * FROM postings";
-    client.batch_execute(again).await.unwrap();
-    assert_eq!(days(&engine.store(), "2023-11-01", "2023-11-30").await, counted, "by an earlier server");
-    check(engine).await.end().await;
 }

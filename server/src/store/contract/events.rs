@@ -151,25 +151,6 @@ pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misse
 }
 
 #[tokio::test]
-async fn what_a_server_of_an_earlier_version_writes_is_listed() {
-    let (target, client) = target("listed_by_trigger").await;
-    let engine = Postgres::open(target).await;
-    let written = [new_payment(1, at(0)), new_payment(2, at(SECOND))];
-    for write in &written {
-        commit(&engine.store(), vec![payment(write.clone())]).await.unwrap();
-    }
-    let expected = listed(&engine.store(), EventsFrom::Beginning, 9, 2).await;
-    // This connection says nothing of events.
-    client.batch_execute("DELETE FROM event; UPDATE payment SET body = body").await.unwrap();
-    let found = listed(&engine.store(), EventsFrom::Beginning, 9, 2).await;
-    assert_eq!(found, expected);
-    client.batch_execute("DELETE FROM event").await.unwrap();
-    commit(&engine.store(), vec![payment(paid(&written[0].session, at(2 * SECOND)))]).await.unwrap();
-    let found = listed(&engine.store(), EventsFrom::Beginning, 9, 1).await;
-    assert_eq!(found.len(), 1, "this version lists its events itself");
-}
-
-#[tokio::test]
 async fn an_event_of_a_transaction_that_began_earlier_is_listed_from_its_time_on() {
     let (target, client) = target("listed_from_a_time").await;
     let engine = Postgres::open(target).await;

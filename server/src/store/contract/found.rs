@@ -6,13 +6,13 @@ use futures_util::future::join_all;
 use payments_core::{Environment, PaymentId, Status};
 
 use super::{
-    Engine, Postgres, Snapshot,
+    Engine, Postgres,
     payment_blocks::target,
     samples::{COMMITTED, DAY, SECOND, at, commit, new_payment, new_payment_with, outcome, paid, payment, scope},
 };
 use crate::{
     domain::{Lookup, Scope},
-    store::{PaymentSource, PaymentsFrom, Store, postgres::PostgresSnapshot},
+    store::{PaymentSource, PaymentsFrom, Store},
 };
 
 const USED: &str = "another payment has this value, which must be unique";
@@ -167,35 +167,6 @@ pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(stor
     assert_eq!(outcome(commit(&store, both).await), USED);
     assert_eq!(outcome(commit(&store, vec![payment(unique(35, "C-1"))]).await), COMMITTED);
     assert_eq!(part(&store, &found_by(Lookup::reference("A-17")), &PaymentsFrom::default(), 9).await.len(), 2);
-}
-
-#[tokio::test]
-async fn payments_that_a_server_of_an_earlier_version_writes_are_found_as_by_this_one() {
-    let (database, client) = target("found_by_trigger").await;
-    let engine = Postgres::open(database.clone()).await;
-    for (nth, fields) in (0_u8..).zip([
-        r#""merchantTransactionId": "A-17", "customerEmail": "\tAsha@S.example\u00a0", "customerPhone": "(+880) 1712-345678","#,
-        r#""merchantTransactionId": "É\\u0000", "customerEmail": "É@Shop.example", "customerPhone": "০১৭১২ ৩৪৫৬৭৮","#,
-        r#""merchantTransactionId": "a\u0000", "customerEmail": "b\u0000", "customerPhone": "0\u0000","#,
-        r#""customerEmail": " ", "customerPhone": "+1 212.555\u00a00100","#,
-        r#""customerPhone": "\u200301712345678","#,
-        r#""customerPhone": "00 88 0199 9999999","#,
-        "",
-    ]) {
-        commit(&engine.store(), vec![payment(new_payment_with(nth, at(i64::from(nth)), fields))]).await.unwrap();
-    }
-    // This connection says nothing of events, as a server of an earlier version.
-    let again = "CREATE TEMP TABLE written AS SELECT * FROM payment; DELETE FROM payment_lookup; DELETE FROM payment_block_sum; \
-                 DELETE FROM payment; DELETE FROM event; INSERT INTO payment SELECT * FROM written";
-    client.batch_execute(again).await.unwrap();
-    engine.end().await;
-    let snapshot = PostgresSnapshot::open(&database).await.unwrap();
-    let findings = tokio::task::spawn_blocking(move || snapshot.check(&mut |_| ()).unwrap().findings).await.unwrap();
-    let unfound: Vec<_> = findings.iter().filter(|finding| finding.what.contains("found by")).collect();
-    assert!(unfound.is_empty(), "{findings:?}");
-    let count = client.query_one("SELECT count(*) FROM payment_lookup", &[]).await.unwrap();
-    // Of the third one the phone number alone: it is stored without its control character.
-    assert_eq!(count.get::<_, i64>(0), 3 + 3 + 1 + 1 + 1 + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

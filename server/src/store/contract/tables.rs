@@ -60,20 +60,10 @@ async fn a_server_makes_the_tables_and_a_command_only_reads_those_of_its_own_ver
     assert_eq!(database.server_error().await, None);
     assert!(PostgresStore::is_there(&database.target).await.unwrap());
     assert_eq!((database.command_error().await, database.server_error().await), (None, None));
-    let known: i32 = database.run("SELECT version FROM shop.schema_version").await.parse().unwrap();
-
     database.run("UPDATE shop.schema_version SET version = version + 1").await;
-    let newer =
-        format!("the database has schema {}, and this server knows schema {known}; use a newer server", known + 1);
-    assert_eq!(database.command_error().await.as_ref(), Some(&newer));
-    assert_eq!(database.server_error().await, Some(newer));
-
-    database.run("UPDATE shop.schema_version SET version = version - 2").await;
-    let older = format!(
-        "the database has schema {}, and this program reads schema {known}; start this version's server first",
-        known - 1
-    );
-    assert_eq!(database.command_error().await, Some(older));
+    let other = "the database has schema 2, and this program reads schema 1; use the version that made it";
+    assert_eq!(database.command_error().await.as_deref(), Some(other));
+    assert_eq!(database.server_error().await.as_deref(), Some(other));
 }
 
 #[tokio::test]

@@ -125,24 +125,3 @@ async fn balances_are_added_up_from_checkpoints() {
     drop(store);
     engine.end().await;
 }
-
-#[tokio::test]
-async fn what_a_server_of_an_earlier_version_posts_is_listed() {
-    let (target, client) = target("posted_by_trigger").await;
-    let engine = Postgres::open(target).await;
-    let store = engine.store();
-    let first = pay(&store, 1, 0).await;
-    let expected = listed(&store, TransactionsFrom::Newest, 9, 1).await;
-    assert_eq!(expected, [entry(&first, 9_750)]);
-    // This connection says nothing of money.
-    client
-        .batch_execute(
-            "CREATE TEMP TABLE posted AS SELECT * FROM posting; DELETE FROM posting; \
-             UPDATE event SET currency = NULL, amount = NULL, fee = NULL; INSERT INTO posting SELECT * FROM posted",
-        )
-        .await
-        .unwrap();
-    assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 1).await, expected);
-    drop(store);
-    engine.end().await;
-}

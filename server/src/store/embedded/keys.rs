@@ -65,15 +65,6 @@ keys! {
 /// The last delivery that pruning redacted or passed over. No earlier one is left to redact.
 pub(super) const REDACTED_UP_TO: &[u8] = b"meta/bodies-forgotten";
 
-/// While a store is converted: the last payment's record that is of the present format.
-pub(super) const CONVERTED_UP_TO: &[u8] = b"meta/converted";
-
-/// While a store is converted: the last delivery that is among those of its payment.
-pub(super) const DELIVERIES_CONVERTED_UP_TO: &[u8] = b"meta/deliveries-converted";
-
-/// While a store is converted: the last payment that is counted on its day.
-pub(super) const COUNTED_UP_TO: &[u8] = b"meta/counted";
-
 /// The last migration into this store.
 pub(super) const MIGRATION: &[u8] = b"meta/migration";
 
@@ -355,11 +346,6 @@ pub(super) fn scope_and_number_found(key: &[u8]) -> Option<(Scope, u64)> {
     let (name, number) = key.strip_prefix(FOUND)?.split_last_chunk::<8>()?;
     let (scope, _) = name.split_last_chunk::<VALUE_BYTES>()?;
     Some((scope_of(str::from_utf8(scope).ok()?)?, u64::from_be_bytes(*number)))
-}
-
-/// Whether a name is that of a status bitmap.
-pub(super) fn is_of_a_status(name: &str) -> bool {
-    name.contains(WITH_STATUS)
 }
 
 /// The environment and the status of the count of a status bitmap.

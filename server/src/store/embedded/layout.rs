@@ -2,8 +2,8 @@
 
 use super::keys;
 
-/// The format number of this layout. A store of a later format is not opened.
-pub(super) const FORMAT: u32 = 9;
+/// The format number of this layout. A store of another one is not opened.
+pub(super) const FORMAT: u32 = 1;
 
 /// Compression and apply order, by key.
 pub(super) struct Layout;

@@ -7,7 +7,6 @@
 mod check;
 mod claims;
 mod codec;
-mod convert;
 mod deliveries;
 mod events;
 mod indexes;

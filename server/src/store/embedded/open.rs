@@ -7,18 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use journaled_tree::{Closing, Database, Options};
+use journaled_tree::{Closing, Options};
 use rustix::io::Errno;
 
 use super::{
-    EmbeddedStore,
-    codec::Records,
-    convert,
-    key_cache::KeyCache,
-    keys,
-    layout::{FORMAT, Layout},
-    store_error,
-    subscribed::Subscribed,
+    EmbeddedStore, codec::Records, key_cache::KeyCache, keys, layout::Layout, store_error, subscribed::Subscribed,
     view::View,
 };
 use crate::{
@@ -80,7 +73,6 @@ impl EmbeddedStore {
             .on_sync(move |changes, took| commits.synced(changes, took))
             .open()
             .map_err(|error| OpenError::of(error, directory))?;
-        bring_up_to_date(&database)?;
         outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
         let subscribed = Arc::new(Subscribed::load(&database).map_err(StoreError::from)?);
         Ok((Self { database, leases, keys: KeyCache::default(), subscribed, outbox }, closing))
@@ -95,17 +87,6 @@ pub(crate) fn tree_in(directory: &Path) -> PathBuf {
 /// Whether there is a store in a directory.
 pub(crate) fn is_there(directory: &Path) -> bool {
     tree_in(directory).exists()
-}
-
-fn bring_up_to_date(database: &Database) -> Result<(), StoreError> {
-    let found = database.format()?;
-    if found == FORMAT {
-        return Ok(());
-    }
-    tracing::warn!(found, present = FORMAT, "an earlier version wrote this store; it is brought up to date");
-    while !database.commit_blocking(move |view| convert::step(View::of(view, None), found)).map_err(store_error)? {}
-    tracing::warn!(format = FORMAT, "an earlier version wrote this store; it has been brought into the present format");
-    Ok(())
 }
 
 /// A store cannot be opened.

@@ -13,8 +13,7 @@ use crate::{
 /// The record of a stored response: its body, or the event that has the same data.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ResponseRecord {
-    /// The name of its idempotency key. Format 3 has it in the record's key alone.
-    #[serde(default)]
+    /// The name of its idempotency key.
     pub(super) of: String,
     pub(super) fingerprint: String,
     pub(super) created_at: Timestamp,

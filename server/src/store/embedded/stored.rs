@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{codec::Records, keys};
 use crate::{
-    domain::{
-        EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session, one_or_many,
-    },
+    domain::{EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session},
     store::{StoreError, StoredEvent},
 };
 
@@ -42,7 +40,7 @@ pub(super) struct Rest {
     check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pending_refund: Option<PendingRefund>,
-    #[serde(default, alias = "settlement", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     settlements: Vec<ManualSettlement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     review: Option<ManualReview>,

@@ -1,4 +1,4 @@
-//! The schema of the tables: made at the first start, changed forward only.
+//! The schema of the tables, made at the first start.
 
 use std::time::Duration;
 
@@ -10,17 +10,10 @@ use super::{
     sqlstate::{describe, is_lasting},
 };
 
-/// The statements that make each version of the schema from the one before.
-const STEPS: [&str; 8] = [
-    include_str!("schema.sql"),
-    include_str!("schema-2.sql"),
-    include_str!("schema-3.sql"),
-    include_str!("schema-4.sql"),
-    include_str!("schema-5.sql"),
-    include_str!("schema-6.sql"),
-    include_str!("schema-7.sql"),
-    include_str!("schema-8.sql"),
-];
+/// The statements that make the tables.
+const TABLES: &str = include_str!("schema.sql");
+/// The version of the tables. Those of another one are not used.
+const VERSION: i32 = 1;
 /// A database that was made from a dump counts its transactions anew. Then what the list of events has comes before everything
 /// that will be added, in the order of its numbers. Balances in another order are added up anew.
 const NUMBER_ANEW: &str = "DELETE FROM balance_checkpoint WHERE pg_snapshot_xmax(pg_current_snapshot()) <= \
@@ -33,27 +26,15 @@ const TRIES: u32 = 20;
 /// The schema cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaError {
-    /// A newer server changed it.
-    #[error("the database has schema {found}, and this server knows schema {known}; use a newer server")]
-    Newer {
+    /// Another version made it.
+    #[error("the database has schema {found}, and this program reads schema {VERSION}; use the version that made it")]
+    Other {
         /// The database's version.
         found: i32,
-        /// The server's version.
-        known: i32,
     },
     /// No server has used the database.
     #[error("the database has no store; name the right one with --database-url")]
     Missing,
-    /// An older server made it.
-    #[error(
-        "the database has schema {found}, and this program reads schema {known}; start this version's server first"
-    )]
-    Older {
-        /// The database's version.
-        found: i32,
-        /// The program's version.
-        known: i32,
-    },
     /// The database refused.
     #[error("the schema cannot be made or read: {}", describe(.0))]
     Refused(#[from] Error),
@@ -63,19 +44,19 @@ impl SchemaError {
     /// Whether time does not mend it.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
-            Self::Newer { .. } | Self::Missing | Self::Older { .. } => true,
+            Self::Other { .. } | Self::Missing => true,
             Self::Refused(error) => is_lasting(error),
         }
     }
 }
 
-/// Brings the schema to this server's version. Servers may do so at the same time: one waits for another.
+/// Makes the tables if they are not there. Servers may do so at the same time: one waits for another.
 pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), SchemaError> {
     let mut tries = 1;
     loop {
-        let error = match upgrade(session, schema).await {
+        let error = match make(session, schema).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(newer)) => return Err(newer),
+            Ok(Err(other)) => return Err(other),
             Err(error) => error,
         };
         let _ = session.client().batch_execute("ROLLBACK").await;
@@ -95,28 +76,20 @@ pub(super) async fn prepare(session: &Session, schema: &str) -> Result<(), Schem
     }
 }
 
-async fn upgrade(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
+async fn make(session: &Session, schema: &str) -> Result<Result<(), SchemaError>, Error> {
     let client = session.client();
-    let known = known();
     client.batch_execute("BEGIN").await?;
-    let found = match version(session, schema, "SELECT version FROM schema_version FOR UPDATE").await? {
-        Some(found) => found,
+    match version(session, schema, "SELECT version FROM schema_version FOR UPDATE").await? {
+        Some(VERSION) => {}
+        Some(found) => {
+            client.batch_execute("ROLLBACK").await?;
+            return Ok(Err(SchemaError::Other { found }));
+        }
         None => {
             client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
-            0
+            client.batch_execute(TABLES).await?;
+            client.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&VERSION]).await?;
         }
-    };
-    if found > known {
-        client.batch_execute("ROLLBACK").await?;
-        return Ok(Err(SchemaError::Newer { found, known }));
-    }
-    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or_default()) {
-        client.batch_execute(step).await?;
-    }
-    if found < known {
-        let version =
-            "INSERT INTO schema_version (version) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET version = $1";
-        client.execute(version, &[&known]).await?;
     }
     client.batch_execute(NUMBER_ANEW).await?;
     client.batch_execute("COMMIT").await.map(Ok)
@@ -129,17 +102,11 @@ pub(super) async fn is_there(session: &Session, schema: &str) -> Result<bool, Sc
 
 /// Checks that the tables are there as this program knows them, and changes nothing.
 pub(super) async fn expect(session: &Session, schema: &str) -> Result<(), SchemaError> {
-    let known = known();
     match version(session, schema, "SELECT version FROM schema_version").await? {
         None => Err(SchemaError::Missing),
-        Some(found) if found > known => Err(SchemaError::Newer { found, known }),
-        Some(found) if found < known => Err(SchemaError::Older { found, known }),
-        Some(_) => Ok(()),
+        Some(VERSION) => Ok(()),
+        Some(found) => Err(SchemaError::Other { found }),
     }
-}
-
-fn known() -> i32 {
-    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
 }
 
 /// The version of the tables; `None` if there are none.

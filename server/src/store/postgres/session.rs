@@ -36,8 +36,7 @@ use super::{
 const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
                         SET idle_in_transaction_session_timeout = '5s'; \
                         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
-                        SET client_min_messages = 'warning'; SET payments.lists_events = 'on'; \
-                        SET payments.counts_days = 'on'";
+                        SET client_min_messages = 'warning'";
 /// The statements of a server find their rows by key. A plan that is kept for all arrays does not know how few they are, and would
 /// read whole tables to join them.
 const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
